@@ -29,7 +29,7 @@ _WITH_ATTENTION = replace(_WITH_HEADS, n_head=1, d_head=64)
 _WITH_POSITIONS = replace(_WITH_ATTENTION, n_layer=0)
 _BIGRAM = replace(_WITH_POSITIONS, positions="none")
 RUNGS = {
-    "a bigram: each token guesses the next by itself": _BIGRAM,
+    "a bigram (each token guesses the next by itself)": _BIGRAM,
     "+ positions": _WITH_POSITIONS,
     "+ one attention head": _WITH_ATTENTION,
     "+ eight heads": _WITH_HEADS,
@@ -37,7 +37,7 @@ RUNGS = {
     "+ residual connections": _WITH_RESIDUAL,
     "+ an MLP": _WITH_MLP,
     "+ layer norms": _WITH_NORM,
-    "+ six blocks: a GPT": _LADDER,
+    "+ six blocks (a GPT)": _LADDER,
 }
 
 # An encoder as "Attention Is All You Need" has it, and both its stacks.

@@ -12,8 +12,10 @@ import gptviz
 from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource
 from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, Pairs
-from gptviz.ui.shell.prompts import LINES, USUAL, example
+from gptviz.ui.shell.prompts import LINES, SENTENCE, USUAL, example
+from gptviz.ui.shell.subject import default_prompt
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +82,10 @@ def test_the_lines_that_home_opens_on_leave_every_shipped_model_a_choice(name: s
         likeliest = lm.model(lm.seen(ids)[None])[0, -1].softmax(-1).sort(descending=True).values
     assert likeliest[0] < 0.6
     assert likeliest[1] > 0.05
+
+
+def test_a_decoder_of_another_program_opens_on_whole_words() -> None:
+    theirs = Card.from_json({"imported_from": "somebody/theirs"})
+    assert default_prompt("decoder", theirs) == SENTENCE
+    assert default_prompt("classifier", theirs) == USUAL["classifier"]
+    assert default_prompt("decoder", Card()) == LINES

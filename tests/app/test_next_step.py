@@ -92,3 +92,14 @@ def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -
     assert escaped(model_list.line_about(folder)) in [caption.value for caption in at.caption]
     at.selectbox(key="model").set_value("shakespeare").run()
     assert escaped(PLANS["shakespeare"].sentence) in [caption.value for caption in at.caption]
+
+
+def test_the_step_passes_over_a_page_about_parts_that_the_model_lacks() -> None:
+    """`ladder-5` has heads and no MLP, `ladder-0` no block at all."""
+
+    def follows(path: str, name: str) -> str:
+        return last_link(opened(path, model=name))[0]
+
+    assert follows("pages/heads.py", "ladder-5") == "switch_off"
+    assert follows("pages/attribution.py", "ladder-0") == "circuit"
+    assert follows("pages/positions.py", "ladder-0") == "gradients"

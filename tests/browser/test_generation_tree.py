@@ -216,6 +216,9 @@ def test_what_a_card_says_equals_the_tensors(shown: Callable[..., Shown], model:
         expect(card.locator(".p")).to_have_text(re.compile(re.escape(f"{100 * float(p[node.token]):.3g}"[:3])))
         if not lm.model.config.n_layer:
             expect(card.locator(".attended")).to_have_text("This model has no attention.")
+            expect(page.get_by_text("Attended to:").or_(page.get_by_text("attention (log scale)"))).to_have_count(2)
+            expect(page.get_by_text("Attended to:")).to_be_hidden()
+            expect(page.get_by_text("attention (log scale)")).to_be_hidden()
             continue
         attention = computed.attention.double()
         weights = attention.mean((0, 1)) if not head else attention[1, 2]

@@ -311,7 +311,7 @@ def test_a_tiny_sum_is_not_said_to_be_nothing(ledger_of: Mount) -> None:
     page = ledger_of("equals", top_k=1).page
     kept = float(1 / len(CASES["equals"]))
     mantissa, exponent = f"{kept:.2e}".split("e")
-    said = f"{mantissa}e−{abs(int(exponent))}"
+    said = f"{mantissa} · 10⁻{str(abs(int(exponent))).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
     expect(page.locator(".sum.top-k")).to_have_text(f"kept {said}, so ÷ {said}")
 
 

@@ -11,8 +11,9 @@ test("a number has three digits and a real minus", () => {
     "-0.12345": "−0.123",
     123.456: "123",
     99999: "99999",
-    0.000123456: "1.23e−4",
-    123456: "1.23e+5",
+    0.000123456: "1.23 · 10⁻⁴",
+    "-0.00000235": "−2.35 · 10⁻⁶",
+    123456: "1.23 · 10⁵",
   };
   for (const [number, text] of Object.entries(cases)) assert.equal(brief(Number(number)), text);
   assert.deepEqual([Infinity, -Infinity, NaN].map(brief), ["∞", "−∞", "–"]);

@@ -160,12 +160,12 @@ export class Cell {
     const apart = Math.abs(cell.share - cell.pattern);
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
-    const words = isRounding ? `${own}, the same.` : `${own}. The difference of ${apart.toExponential(1)} is more than rounding.`;
+    const words = isRounding ? `${own}, the same.` : `${own}. The difference of ${brief(apart)} is more than rounding.`;
     const moved = numbers.moved(...opened, choice.key),
       here = numbers.value(...opened, choice.query, choice.key);
     const value = ` With a share of 100 % this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });
-    line.title = `They differ by ${apart.toExponential(1)}${isRounding ? ", which is rounding" : ""}`;
+    line.title = `They differ by ${brief(apart)}${isRounding ? ", which is rounding" : ""}`;
     return line;
   }
 

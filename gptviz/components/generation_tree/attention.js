@@ -33,6 +33,7 @@ export class Attention {
     this.asked = inAddress(IN_ADDRESS);
     this.head = ""; // the mean of all heads
     this.shape = ""; // of the heads that are offered
+    this.layers = 0;
     /** @type {HTMLElement[]} */
     this.tinted = [];
     this.select = make("select", "heads", undefined, { "aria-label": "Attention of" });
@@ -54,6 +55,7 @@ export class Attention {
     const shape = `${layers} ${heads}`;
     if (this.shape === shape) return;
     this.shape = shape;
+    this.layers = layers;
     /** @param {string} value @param {string} text */
     const option = (value, text) => make("option", "", text, { value });
     const groups = Array.from({ length: layers }, (_, block) => {
@@ -61,11 +63,10 @@ export class Attention {
       for (let head = 0; head < heads; head++) group.append(option(`${block}.${head}`, `block ${block}, head ${head}`));
       return group;
     });
-    this.select.replaceChildren(option("", layers ? "mean of all heads" : "no heads in this model"), ...groups);
+    this.select.replaceChildren(option("", "mean of all heads"), ...groups);
     const known = [...this.select.options].map((one) => one.value);
     this.head = this.asked !== null && known.includes(this.asked) ? this.asked : "";
     this.select.value = this.head;
-    this.select.disabled = !layers;
   }
 
   /** Tint the chips of the text by what was attended to; null takes the tints away. @param {Attended | null} found @param {ChipAt} chipAt */
@@ -124,9 +125,8 @@ export class Attention {
 
   /** Say why there is nothing to list. @param {boolean} isPlaying */
   explain(isPlaying) {
-    const [layers] = this.shape.split(" ").map(Number);
     this.unmark();
-    const why = !layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
+    const why = !this.layers ? "This model has no attention." : isPlaying ? "Pause to see it." : "";
     this.items.fill([why ? make("span", "note", why) : this.again]);
   }
 

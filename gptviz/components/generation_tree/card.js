@@ -55,7 +55,7 @@ export class Card {
   show(at, nodes, payload) {
     this.at = at;
     this.element.dataset.node = String(at);
-    this.attention.line.hidden = at === START;
+    this.attention.line.hidden = at === START || !this.attention.layers;
     if (at === NEXT) {
       this.head.replaceChildren(make("span", "name", "The next token"));
       this.how.textContent = "Drawn by Step and Play; or click one to continue with it.";

@@ -42,6 +42,7 @@ class GenerationTree {
       leave,
     });
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
+    this.attentionScale = scaleOf("a", "≤ 0.1", "100 %", "attention (log scale)");
     this.status = make("span", "status");
     this.build();
     this.listen();
@@ -65,7 +66,7 @@ class GenerationTree {
     const legend = make("div", "legend note");
     legend.append(
       scaleOf("p", "0", "100 %", "probability"),
-      scaleOf("a", "≤ 0.1", "100 %", "attention (log scale)"),
+      this.attentionScale,
       make("span", "", "Σ: sum of ln p"),
       this.status,
     );
@@ -127,6 +128,7 @@ class GenerationTree {
     if (isMoved && (this.looked === NEXT || !nodes.has(this.looked))) this.looked = null;
     this.status.textContent = payload.status;
     this.attention.offer(nodes.layers, nodes.headsOfLayer);
+    this.attentionScale.hidden = !nodes.layers;
     // A token taken in the card with the keyboard: it continues from there.
     const isFromCard = isMoved && !isAnother && this.card.hasFocus;
     if (isFromCard) this.looked = null;

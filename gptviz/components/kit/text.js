@@ -58,14 +58,25 @@ export function shortened(text, longest = 24) {
   return characters.length <= longest ? text : `${characters.slice(0, longest - 1).join("")}…`;
 }
 
-/** Three significant digits, with a real minus. @param {number} number */
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** Three significant digits, with a real minus; what is far from 1 with a power of ten: 2.35 · 10⁻⁶. @param {number} number */
 export function brief(number) {
   if (Number.isNaN(number)) return "–";
   if (!Number.isFinite(number)) return number < 0 ? "−∞" : "∞";
   const size = Math.abs(number);
   const isFar = size !== 0 && (size < 0.001 || size >= 100_000);
-  const text = isFar ? number.toExponential(2) : size >= 100 ? number.toFixed(0) : number.toPrecision(3);
-  return text.replaceAll("-", "−");
+  const text = isFar ? powerOfTen(size) : size >= 100 ? size.toFixed(0) : size.toPrecision(3);
+  return (number < 0 ? "−" : "") + text;
+}
+
+/** @param {number} size above 0 */
+function powerOfTen(size) {
+  const [digits, exponent] = size.toExponential(2).split("e");
+  const raised = Math.abs(Number(exponent))
+    .toString()
+    .replaceAll(/\d/g, (digit) => RAISED[Number(digit)]);
+  return `${digits} · 10${exponent.startsWith("-") ? "⁻" : ""}${raised}`;
 }
 
 /** @param {number} probability */

@@ -162,7 +162,7 @@ def _a_cut(subject: Subject, position: int) -> list[Try]:
         return []
     tail = (
         f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At this "
-        f"place {left} of {size:,} tokens stay in the draw."
+        f"place {left} of {size:,} tokens {'stays' if left == 1 else 'stay'} in the draw."
     )
     return [Try("Cut the tail", tail, ledger_state(**CUT))]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 
@@ -14,17 +15,23 @@ BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "
 
 def kind_of(folder: Path | None) -> Kind | None:
     """The kind of the model in `folder`, None where there is none that can be read."""
+    config = config_of(folder)
+    return None if config is None else config.kind
+
+
+def config_of(folder: Path | None) -> Config | None:
+    """The configuration of the model in `folder`, None where there is none that can be read."""
     if folder is None:
         return None
     try:
-        return _kind_of(folder, (folder / "config.json").stat().st_mtime_ns)
+        return _config_of(folder, (folder / "config.json").stat().st_mtime_ns)
     except (OSError, checkpoints.CheckpointError):
         return None
 
 
 @lru_cache(maxsize=1024)
-def _kind_of(folder: Path, written: int) -> Kind:
-    return checkpoints.read_config(folder).kind
+def _config_of(folder: Path, written: int) -> Config:
+    return checkpoints.read_config(folder)
 
 
 def models_of(kind: Kind) -> list[str]:

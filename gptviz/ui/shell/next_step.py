@@ -26,8 +26,11 @@ def page_after(page: Page, kind: Kind) -> Page | None:
 def next_step(label: str = "Next") -> None:
     """A line that leads to the next page; after the last one, to a model of the next kind."""
     name = pages.shared_state().get("model", pages.DEFAULT_MODEL)
-    kind = kinds.kind_of(checkpoints.folders().get(name)) or "decoder"
+    config = kinds.config_of(checkpoints.folders().get(name))
+    kind: Kind = "decoder" if config is None else config.kind
     page = page_after(pages.current_page(), kind)
+    while page is not None and config is not None and not page.has_what_it_shows(config):
+        page = page_after(page, kind)
     if page is not None:
         _line(label, page, page.step)
         return

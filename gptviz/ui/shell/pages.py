@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,7 +15,7 @@ from gptviz.address_values import ANY
 from gptviz.components import kit
 from gptviz.components.popover_keys import popover_keys
 from gptviz.memory import give_back
-from gptviz.model import devices
+from gptviz.model import Config, devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
@@ -35,6 +35,7 @@ class Page:
         sentence: what it shows.
         step: why to read it after the pages before it, as the last line of the page before says.
         kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
+        has_what_it_shows: whether a model with this configuration has the parts that the page is about.
     """
 
     path: str
@@ -43,6 +44,15 @@ class Page:
     sentence: str
     step: str = ""
     kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
+    has_what_it_shows: Callable[[Config], bool] = lambda _: True
+
+
+def _has_blocks(config: Config) -> bool:
+    return config.n_layer > 0
+
+
+def _has_neurons(config: Config) -> bool:
+    return config.n_layer > 0 and config.mlp_size > 0
 
 
 HOME = Page("app.py", "Home", ":material/home:", "A prompt becomes tokens; tokens become a guess at the next one.")
@@ -60,6 +70,7 @@ ATTENTION = Page(
     ":material/grid_on:",
     "What each head looks at, for every block and head.",
     step="In attention the tokens read each other: see which token reads which, head by head.",
+    has_what_it_shows=_has_blocks,
 )
 LESSONS = Page(
     "pages/lessons.py",
@@ -135,6 +146,7 @@ PATCHING = Page(
     "Which piece of the model's computation carries an answer from one prompt to another.",
     step="Two prompts have two answers: find the piece of the computation that makes the difference.",
     kinds=("decoder",),
+    has_what_it_shows=_has_blocks,
 )
 SWITCH_OFF = Page(
     "pages/switch_off.py",
@@ -142,6 +154,7 @@ SWITCH_OFF = Page(
     ":material/power_settings_new:",
     "The model without a head, an MLP, a neuron or its positions.",
     step="Which parts does a guess need? Switch some off, and see what changes.",
+    has_what_it_shows=_has_blocks,
 )
 CONTEXT = Page(
     "pages/context.py",
@@ -172,6 +185,7 @@ HEADS = Page(
     ":material/manage_search:",
     "What each head does: every head scored, and which heads read each other.",
     step="A model has many heads: find those that do what heads are known to do.",
+    has_what_it_shows=_has_blocks,
 )
 STREAM = Page(
     "pages/stream.py",
@@ -180,6 +194,7 @@ STREAM = Page(
     "What each part writes into a token's vector, and where the vectors of a text lie.",
     step="Every part writes into one vector per token: see how much each writes, and how the vectors turn.",
     kinds=("decoder", "encoder-decoder"),
+    has_what_it_shows=_has_blocks,
 )
 NEURONS = Page(
     "pages/neurons.py",
@@ -188,6 +203,7 @@ NEURONS = Page(
     "What makes each neuron active, what it speaks for, and what changes if it is set by hand.",
     step="Between its heads a block has an MLP: see what its neurons are for, and set one by hand.",
     kinds=("decoder", "classifier"),
+    has_what_it_shows=_has_neurons,
 )
 CIRCUIT = Page(
     "pages/circuit.py",

@@ -15,6 +15,8 @@ from gptviz.model.kinds import Kind
 LINES = "How now, my love? Why is your cheek so pale?\nH"
 # The prompt of the original pictures (Sinai 2024): the same lines, cut where hardly more than one letter can follow.
 LINES_WITHOUT_CHOICE = f"LYSANDER.\n{LINES}ow chanc"
+# For decoders that were trained on all kinds of texts: two names, one of which is the answer (Wang et al. 2022).
+SENTENCE = "When Mary and John went to the shop, John gave a book to"
 # Prompts of the original experiment that builds its model step by step (Ge 2023).
 SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 REVIEW = "The plot is familiar and the ending no surprise, but the film is warm, funny and moving from beginning to end."

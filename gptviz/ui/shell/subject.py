@@ -176,7 +176,11 @@ def _open_model(name: str) -> None:
 
 
 def default_prompt(kind: Kind | None, card: Card) -> str:
-    """What the page shows before anybody types: an example of what the model was trained on, else some lines of a play."""
+    """What the page shows before anybody types: an example of what the model was trained on, else some lines of a play. For a
+    decoder that other people trained, a sentence of whole words: most of them read pieces of words, not characters.
+    """
+    if kind == "decoder" and card.imported_from is not None:
+        return prompts.SENTENCE
     return prompts.example(kind or "decoder", json.dumps(card.source or {}))
 
 

@@ -257,7 +257,7 @@ def by_neuron(setting: Setting, found: Attribution, mlp: str) -> None:
         contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
         key="sources",
         config={"displaylogo": False},
-        alt=f"What the {len(order)} strongest neurons of {mlp} add; neuron {order[0]} adds {values[order[0]]:+.3g}.",
+        alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
     )
     rest = float(values[every[len(order) :]].sum())
     st.caption(

@@ -96,17 +96,17 @@ def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, .
 
 
 def _training(a: Subject) -> Try | None:
-    """The model early in its training: the snapshot where half of the probability still had to move, or the first."""
+    """The model earlier in its training: the snapshot in the middle of those that were kept. Most are of early steps."""
     steps = scrubber.steps(a.key.name)
     if len(steps) < 2 or a.key.step is not None:
         return None
     middle = steps[len(steps) // 2]
     moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
     notice = (
-        f"After {counted(middle, 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then {percent(moved)} "
-        "of the probability of the next token moved."
+        f"After {counted(middle, 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
+        f"{percent(moved)} of the probability of the next token moved."
     )
-    return Try("Half-way through training", notice, _state(**{STEP: str(middle)}))
+    return Try("Earlier in its training", notice, _state(**{STEP: str(middle)}))
 
 
 def _other_token(a: Subject) -> Try | None:

@@ -64,8 +64,8 @@ def _prompts() -> list[Try]:
         Try("“sea”", "A prompt of three letters: does the model end the word here, or go on with it?", {"prompt": SEA}),
         Try(
             "“What is gra”",
-            "A line by a speaker of the play Coriolanus, cut in the middle of a word: the list of what may come next says which "
-            "words are likely here.",
+            "A line by a speaker of the play Coriolanus, cut in the middle of a word: the list of what may come next says how "
+            "the model would go on with it.",
             {"prompt": MENENIUS},
         ),
     ]

@@ -29,7 +29,7 @@ TEXTS = (
         "To be, or not to",
         "To be, or not to b",
         "To go, or not to g",
-        "Two letters differ, the early one and the last one. See which of them the answer comes from.",
+        "The word “be” and the last letter differ. See which of them the answer comes from.",
     ),
 )
 SUMS = (

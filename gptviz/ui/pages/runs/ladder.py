@@ -61,7 +61,7 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
     found: list[Rung] = []
     parts: list[str] = []
     for number, part in enumerate(RUNGS):
-        parts.append(part.partition(":")[0])
+        parts.append(part.partition(" (")[0])
         fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and _is_finished(entry)]
         fit.sort(key=lambda entry: is_own(entry.folder) != own)
         if fit:

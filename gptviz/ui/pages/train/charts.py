@@ -13,7 +13,7 @@ import streamlit as st
 
 from gptviz.address_values import ANY
 from gptviz.figures import curves, places
-from gptviz.figures.format import percent
+from gptviz.figures.format import counted, percent
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
@@ -103,7 +103,7 @@ def draw_places(run: WatchedRun) -> Drawn | None:
     last = run.evaluation
     if last is None or last.by_place is None:
         return None
-    name = f"after {last.step:,} steps"
+    name = f"after {counted(last.step, 'step')}"
     figure = places.right_by_place(last.by_place, theme(), height=HEIGHT, name=name)
     return Drawn(figure, "How often each token of the held-out sequences is predicted right.")
 

@@ -98,7 +98,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: Head) -> Non
         if sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
             return run
-        at = f" after {step:,} steps" if step is not None else ""
+        at = f" after {counted(step, 'step')}" if step is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
             has_blocks = encoder_decoder.n_blocks(model.config, head.stack)

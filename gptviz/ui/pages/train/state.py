@@ -71,7 +71,7 @@ def headline(run: WatchedRun) -> str:
     if run.status.state == "finished":
         took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
         how = "Finished, but it diverged" if run.diverged else "Finished"
-        return f"{how}." if run.card.steps is None else f"{how}: {run.card.steps:,} steps{took}."
+        return f"{how}." if run.card.steps is None else f"{how}: {counted(run.card.steps, 'step')}{took}."
     return f"{at}. {STATES[run.status.state]}"
 
 
@@ -147,7 +147,7 @@ def _when(run: WatchedRun) -> str:
     if last is None:
         return ""
     is_old = run.step is not None and run.step.step > last.step
-    at = f" after {last.step:,} steps" if is_old else ""
+    at = f" after {counted(last.step, 'step')}" if is_old else ""
     part = f" on {percent(last.share)} of the data held out" if last.share is not None and last.share < 1 else ""
     return f"{at}{part}"
 
@@ -181,7 +181,7 @@ def show_sample(run: WatchedRun) -> None:
     """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
     if not run.sample:
         return
-    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {run.sample.step:,} steps")
+    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {counted(run.sample.step, 'step')}")
     is_short = run.card.task is not None or run.kind != "decoder"
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))

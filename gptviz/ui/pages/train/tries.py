@@ -62,9 +62,10 @@ def _by_place(name: str) -> Sequence[Try]:
     if len(known) < 2 or known[0] > 0.5 or min(known[-2:]) < 0.9:
         return ()
     first = next(place for place, share in enumerate(known, 2) if share > 0.5)
+    least = percent(min(known[first - 2 :]))
     notice = (
         f"The second half of each text mirrors the first, which is random. “{name}” guesses token 2 right {percent(known[0])} of "
-        f"the time; from token {first} on it is right {percent(min(known[first - 2 :]))} of the time or more."
+        f"the time; from token {first} on it is right {least} of the time{'' if least.startswith('100') else ' or more'}."
     )
     return [Try("Random, then certain", notice, {"run": name, "chart": "Right by place"})]
 
