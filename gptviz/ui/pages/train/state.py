@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from gptviz.figures import curves
-from gptviz.figures.format import brief, duration, percent
+from gptviz.figures.format import brief, counted, duration, percent
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
