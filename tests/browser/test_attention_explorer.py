@@ -93,8 +93,9 @@ class Explorer:
         [packed] = sent
         return packed
 
-    def packed(self, key: Any, read: Any, header: str, _: int) -> bytes:
-        return explorer.payload(attention_view.heads(key, read, self.block), json.loads(header))
+    def packed(self, key: Any, read: Any, header: str, _: int) -> tuple[bytes, Any]:
+        heads = attention_view.heads(key, read, self.block)
+        return explorer.payload(heads, json.loads(header)), explorer.address(heads)
 
     def show(self, **header: Any) -> None:
         """The payload again, its header changed."""
