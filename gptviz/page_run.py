@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from streamlit.testing.v1 import AppTest
 
 from . import address_values
-from .location import APP
+from .location import APP, FOLDER
 
 # What warns, many times over, that a page is computed without a server: whoever runs one here means to.
 _WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"
+
+
+def page_names() -> list[str]:
+    """The names of all pages; the first page is "home"."""
+    return ["home", *sorted(path.stem for path in (FOLDER / "pages").glob("*.py"))]
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> AppTest:

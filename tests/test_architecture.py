@@ -88,7 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.data", "gptviz.known_names", "gptviz.runs", "gptviz.interp"),
     },
     "gptviz.lessons": {
-        *("torch", "numpy", "yaml", "markdown_it", "gptviz.page_run"),
+        *("torch", "numpy", "yaml", "markdown_it", "gptviz.known_names", "gptviz.page_run"),
         *("gptviz.bounded", "gptviz.files", "gptviz.location", "gptviz.model", "gptviz.text", "gptviz.interp"),
         *("gptviz.generate.sampling", "gptviz.runs", "gptviz.language_model"),
     },
@@ -102,6 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.hosting",
             "gptviz.known_names",
             "gptviz.location",
+            "gptviz.page_run",
             "gptviz.progress",
             "gptviz.terminal",
             "gptviz.language_model",

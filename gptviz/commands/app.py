@@ -31,7 +31,9 @@ def run(options: argparse.Namespace) -> None:
     limit = f"--server.maxUploadSize={largest_upload()}"
     if options.lessons is not None:
         if not options.lessons.is_dir():
-            raise UsageError(f"{options.lessons} is no folder")
+            raise UsageError(f"{options.lessons} is no folder: name the folder in which your lessons are")
+        if not any(options.lessons.glob("*.md")):
+            print(f"gptviz: no lesson is in {options.lessons} yet: a lesson is a file whose name ends in .md", file=sys.stderr)
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
     command = [sys.executable, "-m", "streamlit", "run", str(APP), limit, *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended

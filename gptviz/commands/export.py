@@ -67,10 +67,10 @@ def _export_model(options: argparse.Namespace) -> None:
     options.format = options.format or "zip"
     from gptviz import progress
     from gptviz.memory import size
+    from gptviz.page_run import page_names
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
     from gptviz.runs.imports import bar
-    from gptviz.takehome.page import names as page_names
 
     try:
         folder = checkpoints.find(options.name)

@@ -27,7 +27,7 @@ def add(command: Command) -> None:
         "what",
         nargs="?",
         metavar="DIR|NAME",
-        help="check: a folder with lessons; default: those that ship, and your own. export: the name of a lesson",
+        help="check: a folder with lessons, or one file; default: those that ship, and your own. export: the name of a lesson",
     )
     this.add_argument("--out", type=Path, metavar="FILE", help="export: the file to write; default: here, by the lesson's name")
 
@@ -85,17 +85,17 @@ def _check(options: argparse.Namespace) -> None:
     from gptviz.lessons.real_model import about_what_is_open, opened_last
 
     folder = None if options.what is None else Path(options.what)
-    if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder")
+    if folder is not None and not folder.exists():
+        raise UsageError(f"there is no folder {folder}: name one with lessons, which are files whose names end in .md")
     lessons = library() if folder is None else library(folder)
+    if not lessons.lessons and not lessons.refused:
+        raise UsageError(f"there are no lessons in {folder}: a lesson is a file whose name ends in .md")
     lessons = replace(lessons, lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()})
     if opened_last() is None:
         for lesson in lessons.lessons.values():
             if lesson.any_decoder:
                 about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
                 print(f"{lesson.name}: {about}", file=sys.stderr)
-    if not lessons.lessons and not lessons.refused:
-        print(f"gptviz: there are no lessons in {folder}: a lesson is a file whose name ends in .md", file=sys.stderr)
     failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
     n_question = sum(len(step.questions) for step in steps)
@@ -104,7 +104,7 @@ def _check(options: argparse.Namespace) -> None:
         print_json(counts | {"failed": [asdict(problem) for problem in failed]})
     else:
         for problem in failed:
-            print(f"{problem.lesson}{'' if problem.step is None else f', step {problem.step}'}: {problem.problem}")
+            print(problem.in_words)
         print(f"{len(lessons.lessons)} lessons, {len(steps)} steps, {n_question} questions, {len(failed)} problems")
     if failed:
         sys.exit(1)

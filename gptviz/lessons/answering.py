@@ -67,7 +67,7 @@ def answer_to(question: Question, functions: Functions) -> Answer:
         return Answer(value, question)
     text = value if isinstance(value, str) else str(value)
     if question.kind == "choice" and text not in question.options:
-        raise ExpressionError(f"the answer is {text!r:.40}, which is none of the options")
+        raise ExpressionError(f"the answer is {text!r:.40}, which is none of the options: {', '.join(question.options)}")
     return Answer(text, question)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gptviz.location import APP, FOLDER
+from gptviz.known_names import instead
+from gptviz.runs import checkpoints
 
-from .answering import answer_to, filled
-from .expression import ExpressionError
+from .answering import answer_to
+from .expression import ExpressionError, computed
 from .lesson import Lesson, PageState, Question, Step
 from .library import Library
 
@@ -26,11 +28,23 @@ class Problem:
         lesson: its name, or that of a file that is no lesson.
         step: counted from 1; None where it is about the whole file.
         problem: what does not work, in a sentence.
+        line: of the file, from 1; None where the problem names it.
     """
 
     lesson: str
     step: int | None
     problem: str
+    line: int | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The problem with its place."""
+        if self.line is None:
+            return self.problem
+        return f"{self.lesson}.md, line {self.line}{'' if self.step is None else f', step {self.step}'}: {self.problem}"
+
+
+Found = Iterator[tuple[int, str]]
 
 
 def problems(
@@ -46,22 +60,35 @@ def problems(
     for file, why in library.refused.items():
         yield Problem(file, None, why)
     for lesson in library.lessons.values():
+        try:
+            checkpoints.find(lesson.model)
+        except checkpoints.CheckpointError as error:
+            yield Problem(lesson.name, None, str(error), lesson.lines.get("model", 1))
+            continue  # each of its steps would say the same
         own = functions(lesson)
         for number, step in enumerate(lesson.steps, 1):
-            for problem in _of_step(lesson, step, own, opened or open_page):
-                yield Problem(lesson.name, number, problem)
+            for line, problem in _of_step(lesson, step, own, opened or open_page):
+                yield Problem(lesson.name, number, problem, line)
 
 
-def _of_step(lesson: Lesson, step: Step, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Iterator[str]:
+def _of_step(lesson: Lesson, step: Step, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Found:
     if step.page is not None:
-        yield from opened(with_model(step.page, lesson))
-    for text in step.texts:
+        for problem in opened(with_model(step.page, lesson)):
+            yield _line_of(step.page, problem), problem
+    for line, expression in step.values:
         try:
-            filled(text, functions)
+            computed(expression, functions)
         except ExpressionError as error:
-            yield f"a value in its text cannot be computed: {error}"
+            yield line, f"a value in its text cannot be computed: {error}"
     for question in step.questions:
-        yield from _of_question(lesson, step, question, functions, opened)
+        for problem in _of_question(lesson, step, question, functions, opened):
+            yield question.lines.get("answer", step.line), problem
+
+
+def _line_of(page: PageState, problem: str) -> int:
+    """The line of the setting that a problem names; where it names none, that which opens the page."""
+    named = (line for name, line in page.lines.items() if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem))
+    return next(named, page.lines.get("open", 1))
 
 
 def _of_question(
@@ -89,11 +116,10 @@ def with_model(page: PageState, lesson: Lesson) -> PageState:
 
 def open_page(page: PageState) -> list[str]:
     """What is wrong with a page in this state: there is no such page, it fails, or it cannot show what its address asks for."""
-    from gptviz.page_run import in_vain, run_page
+    from gptviz.page_run import in_vain, page_names, run_page
 
-    path = APP if page.page == "home" else FOLDER / "pages" / f"{page.page}.py"
-    if not page.page.isidentifier() or not path.is_file():
-        return [f"there is no page {page.page!r:.40}"]
+    if page.page not in page_names():
+        return [f"there is no page {page.page!r:.40}{instead(page.page, page_names())}"]
     try:
         at = run_page(page.page, page.query, PATIENCE)
     except RuntimeError as error:

@@ -13,6 +13,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gptviz.known_names import instead
+
 LONGEST = 1_000  # characters
 _LARGEST = 1e15
 _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -47,8 +49,10 @@ def parsed(text: str) -> ast.expr:
         raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ExpressionError(f"{text!r:.80} is no expression") from None
+    except SyntaxError as error:
+        raise ExpressionError(f"{text.strip()!r:.80} is no expression: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"{text.strip()!r:.80} is no expression") from None
 
 
 def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
@@ -84,7 +88,11 @@ def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
             return _entry(_value(of, functions), _value(at, functions))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
             return _called(name, arguments, keywords, functions)
-    raise ExpressionError(f"{_source(node)!r:.80} is not possible in an expression")
+        case ast.Name(id=name):
+            raise ExpressionError(f"{name!r:.40} has no value: a text must stand in quotes, and a function has its brackets")
+    raise ExpressionError(
+        f"{_source(node)!r:.80} is not possible in an expression, which has functions, texts, numbers and lists"
+    )
 
 
 def _source(node: ast.AST) -> str:
@@ -128,7 +136,7 @@ def _called(
     name: str, arguments: list[ast.expr], keywords: list[ast.keyword], functions: Mapping[str, Callable[..., Any]]
 ) -> Any:
     if name not in functions:
-        raise ExpressionError(f"there is no function {name!r:.40}; there are {', '.join(sorted(functions))}")
+        raise ExpressionError(f"there is no function {name!r:.40}{instead(name, sorted(functions))}")
     given = [_value(argument, functions) for argument in arguments]
     named = {}
     for keyword in keywords:

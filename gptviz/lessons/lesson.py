@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -35,6 +36,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from gptviz.bounded import read_regular
+from gptviz.known_names import instead
 
 from .expression import ExpressionError, parsed
 
@@ -45,10 +47,11 @@ EXPRESSION = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
 
 QuestionKind = Literal["choice", "number", "token", "state"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+BLOCKS = ("page", "question")
 
 
 class LessonError(ValueError):
-    """A lesson that cannot be read; the message names the file, the place and what to write instead."""
+    """A lesson that cannot be read; the message names the file, the line and what to write instead."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,13 @@ class PageState:
         page: the name of its script, such as "next_token"; "home" for the first page.
         query: what its address says.
         look_at: a sentence that says where to look; may be empty.
+        lines: the line of the file in which each of its settings stands.
     """
 
     page: str
     query: Mapping[str, str]
     look_at: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class Question:
         state: of a state, the names in the page's address that the click sets. The answer is their values, with a point between
             two of them: "1.3" for the names block and head.
         reveal: what is said once the reader has answered, as Markdown; may have expressions.
+        lines: the line of the file in which each of its settings stands.
     """
 
     ask: str
@@ -91,6 +97,7 @@ class Question:
     unit: str = ""
     state: tuple[str, ...] = ()
     reveal: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def said_by(self, query: Mapping[str, str]) -> str | None:
         """Of a state: the answer that stands in an address; None where one of its names has no value there."""
@@ -112,17 +119,28 @@ class Step:
         text: Markdown, in which `{{ expression }}` stands for a value.
         page: what is open beside the text; None leaves the page as it is.
         questions: what it asks.
+        line: that of its heading in the file, from 1.
+        text_line: that in which its text begins.
     """
 
     title: str
     text: str
     page: PageState | None = None
     questions: tuple[Question, ...] = ()
+    line: int = field(default=1, compare=False)
+    text_line: int = field(default=1, compare=False)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """All its texts in which expressions may stand."""
-        return (self.text, *(text for question in self.questions for text in (question.ask, question.reveal)))
+    def values(self) -> Iterator[tuple[int, str]]:
+        """Every expression in its texts, with its line."""
+        of_questions = ((one, name) for one in self.questions for name in ("ask", "reveal"))
+        texts = [
+            (self.text_line, self.text),
+            *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
+        ]
+        for number, (line, text) in enumerate(texts):
+            for found in EXPRESSION.finditer(text):
+                yield line + (text.count("\n", 0, found.start()) if number == 0 else 0), found[1]
 
 
 @dataclass(frozen=True)
@@ -138,6 +156,7 @@ class Lesson:
         based_on: what it is based on.
         model: the model that it is about.
         any_decoder: whether it is about a decoder of pieces of words that the reader opened, and `model` stands in for one.
+        lines: the line of the file in which each of its settings stands.
     """
 
     name: str
@@ -148,17 +167,17 @@ class Lesson:
     based_on: tuple[str, ...] = ()
     model: str = "shakespeare"
     any_decoder: bool = False
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
-    def expressions(self) -> list[tuple[int, str]]:
-        """Every expression with the number of its step."""
-        return [(number, text) for number, step in enumerate(self.steps) for text in _expressions(step)]
+    def expressions(self) -> list[tuple[int, int, str]]:
+        """Every expression, with the number of its step, from 0, and its line."""
+        return [(number, *found) for number, step in enumerate(self.steps) for found in _expressions(step)]
 
 
-def _expressions(step: Step) -> Iterator[str]:
-    for text in step.texts:
-        yield from (found[1] for found in EXPRESSION.finditer(text))
-    yield from (question.answer for question in step.questions)
+def _expressions(step: Step) -> Iterator[tuple[int, str]]:
+    yield from step.values
+    yield from ((question.lines.get("answer", step.line), question.answer) for question in step.questions)
 
 
 def read_lesson(path: Path) -> Lesson:
@@ -168,8 +187,14 @@ def read_lesson(path: Path) -> Lesson:
         LessonError: the file cannot be read, or is no lesson.
     """
     try:
-        content = read_regular(path, LARGEST_FILE).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        raw = read_regular(path, LARGEST_FILE)
+        content = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise LessonError(
+            f"{path.name}, line {line}: this is no text in UTF-8: save the file again, with the encoding UTF-8"
+        ) from None
+    except OSError as error:
         raise LessonError(f"{path.name}: {error}") from None
     return parse_lesson(content, path.stem, path.name)
 
@@ -187,8 +212,9 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
     """
     if not NAME.fullmatch(name):
         raise LessonError(f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only")
-    front, text = _front_matter(content.replace("\r\n", "\n"), file)
-    settings = _Fields(_mapping(front, f"{file}: its beginning"), f"{file}: its beginning")
+    front, text, first = _front_matter(content.replace("\r\n", "\n"), file)
+    settings = _fields(front, _Place(file, 2))
+    steps = tuple(_steps(text, file, first))
     lesson = Lesson(
         name=name,
         title=settings.text("title"),
@@ -197,26 +223,59 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
         based_on=settings.texts("based_on"),
         model=settings.text("model", "shakespeare"),
         any_decoder=settings.truth("any_decoder"),
-        steps=tuple(_steps(text, file)),
+        steps=steps,
+        lines=settings.lines,
     )
     settings.nothing_else()
-    if not 1 <= len(lesson.steps) <= MOST_STEPS:
-        raise LessonError(
-            f"{file}: it has {len(lesson.steps)} steps; a step begins with a heading '## …', 1 to {MOST_STEPS} of them"
-        )
-    for number, expression in lesson.expressions:
-        try:
-            parsed(expression)
-        except ExpressionError as error:
-            raise LessonError(f"{file}, step {number + 1}: {error}") from None
+    _check_steps(lesson, file, first)
     return lesson
 
 
-def _front_matter(content: str, file: str) -> tuple[str, str]:
-    parts = re.split(r"^---[ \t]*$", content.lstrip("\ufeff"), maxsplit=2, flags=re.MULTILINE)
-    if len(parts) < 3 or parts[0].strip():
-        raise LessonError(f"{file}: it must begin with its settings between two lines ---")
-    return parts[1], parts[2]
+def _check_steps(lesson: Lesson, file: str, first: int) -> None:
+    if not 1 <= len(lesson.steps) <= MOST_STEPS:
+        raise LessonError(
+            f"{file}, line {first}: it has {len(lesson.steps)} steps, not 1 to {MOST_STEPS}; a heading '## …' begins each"
+        )
+    titles: dict[str, int] = {}
+    for number, step in enumerate(lesson.steps, 1):
+        if (earlier := titles.setdefault(step.title, number)) != number:
+            raise LessonError(
+                f"{file}, line {step.line}, step {number}: step {earlier} has this title too, {step.title!r:.40}; write another"
+            )
+    for index, line, expression in lesson.expressions:
+        try:
+            parsed(expression)
+        except ExpressionError as error:
+            raise LessonError(f"{file}, line {line}, step {index + 1}: {error}") from None
+
+
+def _front_matter(content: str, file: str) -> tuple[str, str, int]:
+    """The settings, the text below them, and the line in which that begins."""
+    content = content.removeprefix("\ufeff")
+    if not content.strip():
+        raise LessonError(f"{file}, line 1: it is empty; it must begin with its settings between two lines ---")
+    lines = content.split("\n")
+    ends = [number for number, line in enumerate(lines) if line.rstrip() == "---"]
+    if not ends or any(line.strip() for line in lines[: ends[0]]):
+        raise LessonError(f"{file}, line 1: it must begin with its settings between two lines ---")
+    if len(ends) < 2:
+        raise LessonError(
+            f"{file}, line {ends[0] + 1}: a second line --- must stand below the settings, which are between two lines ---"
+        )
+    begin, end = ends[:2]
+    return "\n" * begin + "\n".join(lines[begin + 1 : end]), "\n".join(lines[end + 1 :]), end + 2
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where something stands in a file: the line, from 1, and in words what it belongs to, such as ", step 1, page"."""
+
+    file: str
+    line: int
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}{self.what}"
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -228,59 +287,103 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
 
-def _mapping(text: str, where: str) -> dict[str, Any]:
+def _fields(text: str, place: _Place) -> _Fields:
+    """The settings that a text in YAML has, whose first line is that of `place`."""
     try:
-        content = yaml.load(text, _Loader)
+        node = yaml.compose(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise LessonError(f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_why(error)}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise LessonError(f"{where}: {' '.join(str(error).split())[:200]}") from None
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise LessonError(f"{where}: there must be lines 'name: value'")
-    return content
+        raise LessonError(f"{place}: {' '.join(str(error).split())[:200]}") from None
+    if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+        raise LessonError(f"{place}: there must be lines 'name: value'")
+    fields = _Fields({}, place)
+    for key, value in node.value:
+        line = place.line + key.start_mark.line
+        if key.value in fields.content:
+            raise LessonError(f"{replace(place, line=line)}: {key.value!r:.40} stands here twice; leave one of them out")
+        fields.content[key.value], fields.lines[key.value] = value, line
+    return fields
+
+
+def _why(error: yaml.MarkedYAMLError) -> str:
+    """What YAML says of a mistake, and what to write instead."""
+    said = " ".join(str(error.problem or error).split())[:160]
+    if "'\\t'" in said:
+        return "a tab cannot stand here; write spaces instead"
+    if "mapping values" in said:
+        return 'a value with a colon and a space in it must stand in quotes, as in name: "a: b"'
+    return f"{said}; a value that has or begins with one of the signs : # [ {{ & * ! % @ ` must stand in quotes"
+
+
+_YAML = "tag:yaml.org,2002:"
 
 
 @dataclass
 class _Fields:
-    """The fields of a block, each read once; what is left over is an error."""
+    """The fields of a block, each read once; what is left over is an error. A text is what is written: `yes` is "yes"."""
 
-    content: dict[str, Any]
-    where: str
+    content: dict[str, yaml.Node]
+    place: _Place
+    lines: dict[str, int] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
 
+    def error(self, problem: str, name: str = "") -> LessonError:
+        """An error at the line of a field; where it has none, at the first line."""
+        return LessonError(f"{replace(self.place, line=self.lines.get(name, self.place.line))}: {problem}")
+
     def _get(self, name: str, default: Any) -> Any:
+        """The node of a field, None where it is not there and has a default."""
         self.read.add(name)
-        value = self.content.get(name, default)
-        if value is None:
-            raise LessonError(f"{self.where}: '{name}' is missing")
-        return value
+        node = self.content.get(name)
+        is_empty = node is None or node.tag == f"{_YAML}null"
+        if is_empty and (default is None or node is not None):
+            raise self.error(f"'{name}' is missing: write a line '{name}: …'", name)
+        return node
+
+    def _written(self, name: str, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self.error(f"'{name}' must be a text", name)
+        if not node.tag.startswith(_YAML):
+            raise self.error(f"'{name}' begins with '!', so it must stand in quotes", name)
+        return str(node.value)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text; a number counts as one."""
-        value = self._get(name, default)
-        if isinstance(value, bool | list | dict):
-            raise LessonError(f"{self.where}: '{name}' must be a text")
-        return str(value)
+        """A text."""
+        node = self._get(name, default)
+        return str(default) if node is None else self._written(name, node)
 
     def number(self, name: str, default: float) -> float:
         """A number that is not negative."""
-        value = self._get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-            raise LessonError(f"{self.where}: '{name}' is {value!r:.40}; it must be a number, 0 or more")
+        node = self._get(name, default)
+        if node is None:
+            return default
+        written = self._written(name, node)
+        try:
+            value = float(written)
+        except ValueError:
+            value = -1
+        if not 0 <= value < 1e9:
+            raise self.error(f"'{name}' is {written!r:.40}; it must be a number, 0 or more", name)
         return value
 
     def truth(self, name: str) -> bool:
         """Yes or no; no unless given."""
-        value = self._get(name, False)
-        if not isinstance(value, bool):
-            raise LessonError(f"{self.where}: '{name}' must be yes or no")
-        return value
+        node = self._get(name, False)
+        written = "no" if node is None else self._written(name, node).lower()
+        if written not in ("yes", "true", "no", "false"):
+            raise self.error(f"'{name}' must be yes or no", name)
+        return written in ("yes", "true")
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts, or one text."""
-        value = self._get(name, [])
-        entries = value if isinstance(value, list) else [value]
-        if not all(isinstance(entry, str | int | float) for entry in entries):
-            raise LessonError(f"{self.where}: '{name}' must be a list of texts")
-        return tuple(map(str, entries))
+        node = self._get(name, [])
+        if node is None:
+            return ()
+        if isinstance(node, yaml.MappingNode):
+            raise self.error(f"'{name}' must be a list of texts", name)
+        return tuple(self._written(name, entry) for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node]))
 
     def names(self, name: str) -> tuple[str, ...]:
         """One name or more, with commas between them."""
@@ -289,10 +392,11 @@ class _Fields:
     def nothing_else(self) -> None:
         """Refuse fields that nobody has read: a misspelt name would otherwise do nothing."""
         if unknown := sorted(set(self.content) - self.read):
-            raise LessonError(f"{self.where}: there is no setting {unknown[0]!r:.40}; there are {', '.join(sorted(self.read))}")
+            raise self.error(f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}", unknown[0])
 
 
-def _steps(text: str, file: str) -> Iterator[Step]:
+def _steps(text: str, file: str, first: int) -> Iterator[Step]:
+    """The steps of a text that begins in the line `first` of its file."""
     lines = text.split("\n")
     tokens = MarkdownIt("commonmark").parse(text)
     starts = [
@@ -300,45 +404,69 @@ def _steps(text: str, file: str) -> Iterator[Step]:
         for index, token in enumerate(tokens)
         if token.type == "heading_open" and token.tag == "h2" and token.level == 0 and token.map
     ]
-    fences = [token for token in tokens if token.type == "fence" and token.level == 0 and token.map]
+    fences = [token for token in tokens if token.type == "fence" and token.map]
+    for fence in fences:
+        _check_fence(fence, lines, file, first)
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     for number, ((start, title), end) in enumerate(zip(starts, ends, strict=False), 1):
-        inside = [fence for fence in fences if fence.map and start <= fence.map[0] < end]
-        yield _step(title, lines, (start + 1, end), inside, f"{file}, step {number}")
+        inside = [fence for fence in fences if fence.level == 0 and fence.map and start <= fence.map[0] < end]
+        step = _step(title, lines, (start + 1, end), inside, _Place(file, first + start, f", step {number}"))
+        yield step
 
 
-def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], where: str) -> Step:
+def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
+    """Refuse what was meant as a block of a lesson and would be shown as text instead."""
+    kind, (start, end) = fence.info.strip(), fence.map or (0, 0)
+    here = _Place(file, first + start)
+    meant = get_close_matches(kind.lower(), BLOCKS, 1, 0.7)
+    if kind not in BLOCKS and meant:
+        raise LessonError(f"{here}: there is no block {kind!r:.40}: did you mean {meant[0]!r}? There are {', '.join(BLOCKS)}")
+    if kind not in BLOCKS:
+        return
+    if fence.level > 0:
+        raise LessonError(f"{here}: a block {kind!r} must not stand in a list or a quotation: begin its line with ```")
+    ends_well = end - 1 > start and lines[end - 1].strip().startswith("```")
+    if not ends_well or "\n```" in f"\n{fence.content}":
+        raise LessonError(f"{here}: the block {kind!r} that begins here has no end: write a line ``` below it")
+
+
+def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> Step:
     page: PageState | None = None
     questions: list[Question] = []
     blocks: set[int] = set()
     for fence in fences:
         kind = fence.info.strip()
-        if kind not in ("page", "question") or fence.map is None:
+        if kind not in BLOCKS or fence.map is None:
             continue
         blocks |= set(range(*fence.map))
-        fields = _Fields(_mapping(fence.content, f"{where}, {kind}"), f"{where}, {kind}")
+        # The heading stands in the line before `of`, so what is `fence.map[0]` lines from the text's beginning is in this line.
+        line = place.line + fence.map[0] - of[0] + 2
+        fields = _fields(fence.content, replace(place, line=line, what=f"{place.what}, {kind}"))
         if kind == "question":
             questions.append(_question(fields))
         elif page is not None:
-            raise LessonError(f"{where}: it has two blocks 'page'; a step shows one page")
+            raise fields.error("it has two blocks 'page', and a step shows one page: begin another step with a heading '## …'")
         else:
             page = _page(fields)
     if len(questions) > MOST_QUESTIONS:
-        raise LessonError(f"{where}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most")
-    text = "\n".join(lines[number] for number in range(*of) if number not in blocks).strip()
-    return Step(title, text, page, tuple(questions))
+        raise LessonError(f"{place}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most")
+    # A block leaves an empty line for each of its own, so that what follows keeps its place.
+    text = "\n".join("" if number in blocks else lines[number] for number in range(*of))
+    above = len(text) - len(text.lstrip())
+    text_line = place.line + 1 + text.count("\n", 0, above)
+    return Step(title, text.strip(), page, tuple(questions), place.line, text_line)
 
 
 def _page(fields: _Fields) -> PageState:
     page, look_at = fields.text("open"), fields.text("look_at", "")
     query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at")}
-    return PageState(page, query, look_at)
+    return PageState(page, query, look_at, fields.lines)
 
 
 def _question(fields: _Fields) -> Question:
     kind = fields.text("kind")
     if kind not in KINDS:
-        raise LessonError(f"{fields.where}: its kind is {kind!r:.40}; there are {', '.join(KINDS)}")
+        raise fields.error(f"its kind is {kind!r:.40}{instead(kind, KINDS)}", "kind")
     question = Question(
         ask=fields.text("ask"),
         kind=kind,
@@ -348,8 +476,9 @@ def _question(fields: _Fields) -> Question:
         unit=fields.text("unit", "") if kind == "number" else "",
         state=fields.names("state") if kind == "state" else (),
         reveal=fields.text("reveal", ""),
+        lines=fields.lines,
     )
     fields.nothing_else()
     if kind == "choice" and (len(question.options) < 2 or len(set(question.options)) < len(question.options)):
-        raise LessonError(f"{fields.where}: a choice has two or more options, no two of them alike")
+        raise fields.error("a choice has two or more options, no two of them alike: options: [one, other]", "options")
     return question

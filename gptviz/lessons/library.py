@@ -35,14 +35,15 @@ def own_folder() -> Path:
 
 
 def library(*folders: Path) -> Library:
-    """The lessons in these folders, by default the shipped ones and the user's own. Of two with one name the later one counts.
+    """The lessons in these folders or files, by default the shipped ones and the user's own.
 
-    In a folder they stand in the order of their files' names; a name such as `03-attention.md` begins with its number.
+    Of two with one name the later one counts. In a folder they stand in the order of their files' names; a name such as
+    `03-attention.md` begins with its number.
     """
     lessons: dict[str, Lesson] = {}
     refused: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
-        for path in sorted(folder.glob("*.md"))[:MOST_LESSONS]:
+        for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
             found = _read(path, _written(path))
             if isinstance(found, str):
                 refused[path.name] = found

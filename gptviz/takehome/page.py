@@ -12,8 +12,7 @@ from streamlit.testing.v1.element_tree import Block, Node
 
 from gptviz.components.kit import PART, Packed, Part
 from gptviz.known_names import instead
-from gptviz.location import FOLDER
-from gptviz.page_run import in_vain, run_page
+from gptviz.page_run import in_vain, page_names, run_page
 from gptviz.runs import checkpoints
 
 PATIENCE = 600  # seconds, for a page to open
@@ -148,19 +147,14 @@ def _flat(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
             yield from _flat(piece.pieces)
 
 
-def names() -> list[str]:
-    """The names of all pages."""
-    return ["home", *sorted(path.stem for path in (FOLDER / "pages").glob("*.py"))]
-
-
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     """What the page called `name` shows where its address says `query`.
 
     Raises:
         PageError: there is no such page or model, or the page fails.
     """
-    if name not in names():
-        raise PageError(f"there is no page {name!r:.40}{instead(name, names())}")
+    if name not in page_names():
+        raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
     if "model" in query:  # a page opens another model instead, and says so: not what was asked for
         try:
             checkpoints.find(query["model"])

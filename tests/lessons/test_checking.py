@@ -65,11 +65,43 @@ def test_an_answer_of_several_names_is_opened_with_a_value_for_each(tmp_path: Pa
 
 
 def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():
-    assert open_page(PageState("../app", {})) == ["there is no page '../app'"]
-    assert "there is no page 'missing'" in open_page(PageState("missing", {}))
+    assert open_page(PageState("../app", {}))[0].startswith("there is no page '../app'")
+    assert "there is no page 'atention': did you mean 'attention'?" in open_page(PageState("atention", {}))[0]
     assert not open_page(PageState("positions", {"model": "ladder-2"}))
     (said,) = open_page(PageState("next_token", {"model": "ladder-2", "position": "99999"}))
     assert "position" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        (lesson(page="open: atention"), 10, "did you mean 'attention'?"),
+        (lesson(page="open: attention\nblock: 99"), 11, "no block = '99'; it takes"),
+        (lesson(page="open: attention\nprompt: a\nblok: 1"), 12, "did you mean 'block'?"),
+        (lesson(answer="parametres()"), 13, "did you mean 'parameters'?"),
+        (lesson(answer="__import__('os')"), 13, "there is no function '__import__'"),
+        (lesson(answer="open('/etc/passwd')"), 13, "there is no function 'open'"),
+        (lesson(answer="().__class__"), 13, "not possible in an expression"),
+        (lesson(answer="Mary"), 13, "a text must stand in quotes"),
+        (lesson(answer="\"'c'\"", kind="choice", more="options: [a, b]"), 13, "none of the options: a, b"),
+        (lesson(text="One.\n\n{{ loss('') }}"), 9, "a value in its text"),
+        (lesson().replace("ladder-2", "lader-2"), 4, "did you mean 'ladder-2'?"),
+    ],
+)
+def test_what_does_not_work_is_named_with_its_file_its_line_and_what_there_is(tmp_path: Path, content: str, line: int, said: str):
+    (tmp_path / "own.md").write_text(content, encoding="utf-8")
+
+    def functions(one):
+        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
+
+    (problem,) = problems(library(tmp_path / "own.md"), functions)
+    assert problem.in_words.startswith(f"own.md, line {line}")
+    assert said in problem.in_words
+
+
+def test_a_folder_without_lessons_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture):
+    assert main(["lessons", "check", str(tmp_path)]) == 2
+    assert "whose name ends in .md" in capsys.readouterr().err
 
 
 def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -81,7 +113,7 @@ def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, 
         main(["lessons", "check", str(tmp_path), "--json"])
     assert ended.value.code == 1
     (problem,) = json.loads(capsys.readouterr().out)["failed"]
-    assert (problem["lesson"], problem["step"]) == ("one", 1)
+    assert (problem["lesson"], problem["step"], problem["line"]) == ("one", 1, 13)
     assert main(["lessons", "check", str(tmp_path / "missing")]) == 2
     assert own_folder() == home / "lessons"
 

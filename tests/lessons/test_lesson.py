@@ -64,7 +64,7 @@ def test_what_a_file_says_is_what_is_read():
     (question,) = first.questions
     assert (question.kind, question.answer, question.within, question.unit) == ("number", "2 + 2", 0.5, "%")
     assert second.questions[0].options == ("yes it is", "no")
-    assert [text.strip() for _, text in lesson.expressions] == ["1 + 1", "2 + 2", "2 + 2", '"no"']
+    assert [text.strip() for *_, text in lesson.expressions] == ["1 + 1", "2 + 2", "2 + 2", '"no"']
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_what_a_file_says_is_what_is_read():
         ("no settings", "between two lines ---"),
         ("---\nabout: x\n---\n## A\n", "'title' is missing"),
         ("---\ntitle: x\nabout: y\ntypo: 1\n---\n## A\n", "'typo'"),
-        ("---\ntitle: [x\n---\n## A\n", "its beginning"),
+        ("---\ntitle: [x\n---\n## A\n", "a-lesson.md, line 2: expected"),
         ("---\na: &a [1]\ntitle: *a\n---\n## A\n", "references"),
         (FRONT + "no heading", "0 steps"),
-        (FRONT + STEP.replace("open: attention", "look_at: x"), "step 1, page: 'open' is missing"),
+        (FRONT + STEP.replace("open: attention\n", ""), "step 1, page: 'open' is missing"),
         (FRONT + STEP.replace("kind: number", "kind: essay"), "step 1, question: its kind is 'essay'"),
         (FRONT + STEP.replace("answer: 2 + 2", "answer: 2 +"), "step 1: '2 +' is no expression"),
         (FRONT + STEP.replace('[yes it is, "no"]', '["no", "no"]'), "step 2, question: a choice has two"),
@@ -87,6 +87,36 @@ def test_what_a_file_says_is_what_is_read():
 )
 def test_a_mistake_is_named_with_its_place(content, said):
     assert said in refused(content)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "line", "fix"),
+    [
+        ("title: A title", "title: A: title", 2, "must stand in quotes"),
+        ("about: A sentence.", "about:\tA sentence.", 3, "spaces"),
+        ("about: A sentence.", "about:", 3, "write a line 'about: …'"),
+        ("about: A sentence.", "title: again", 3, "leave one of them out"),
+        ("about: A sentence.", "about: A sentence.\nminuts: 4", 4, "did you mean 'minutes'?"),
+        ("```page", "```pgae", 12, "did you mean 'page'?"),
+        ("look_at: Here.\n```", "look_at: Here.", 12, "write a line ```"),
+        ("kind: number", "kind: numer", 21, "did you mean 'number'?"),
+        ("answer: 2 + 2", "answer: (2 + 2", 22, "'(' was never closed"),
+        ("answer: 2 + 2\n", "", 20, "write a line 'answer: …'"),
+        ("within: 0.5", "withn: 0.5", 23, "did you mean 'within'?"),
+        ("## Second", "## First", 28, "write another"),
+        ("{{ 1 + 1 }}", "{{ 1 + }}", 6, "no expression"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_what_to_write(written: str, instead: str, line: int, fix: str):
+    said = refused((FRONT + STEP).replace(written, instead, 1))
+    assert said.startswith(f"a-lesson.md, line {line}")
+    assert fix in said
+
+
+def test_a_text_is_what_is_written():
+    lesson = parse_lesson(FRONT + STEP.replace('[yes it is, "no"]', "[yes, no]").replace("block: 1", "block: 01"), "x")
+    assert lesson.steps[1].questions[0].options == ("yes", "no")
+    assert lesson.steps[0].page.query["block"] == "01"
 
 
 @tried(100, 2_000, st.text(max_size=300), st.sampled_from([FRONT, "", "---\n"]), st.sampled_from(["page", "question", "x"]))
