@@ -54,6 +54,11 @@ def fixed(number: float, places: int = 2) -> str:
     return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
+def small(number: float, places: int) -> str:
+    """So many decimal places of a number from 0 on; what they would show as 0 is a power of ten: 7.0 · 10⁻⁸."""
+    return power(number) if 0 < number < 0.5 * 10**-places else fixed(number, places)
+
+
 def _not_finite(number: float) -> str:
     """What stands for a number that is none, or that is too large; empty for all others."""
     if math.isnan(number):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gptviz.figures.format import brief, counted, course, duration, fixed, in_words, moment, percent, side_by_side
+from gptviz.figures.format import brief, counted, course, duration, fixed, in_words, moment, percent, side_by_side, small
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,7 @@ def test_a_large_number_is_told_in_words(number: float, text: str) -> None:
 
 def test_what_is_rounded_to_nothing_has_no_sign() -> None:
     assert [fixed(value) for value in (-0.001, 0.001, -0.234, 1.0)] == ["0.00", "0.00", "−0.23", "1.00"]
+
+
+def test_what_would_be_rounded_to_nothing_is_a_power_of_ten() -> None:
+    assert [small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == ["0.0000", "7.1 · 10⁻⁸", "0.0001", "1.7500"]

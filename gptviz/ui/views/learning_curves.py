@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -9,6 +10,7 @@ import streamlit as st
 
 from gptviz.figures.curves import Accuracy, Curve
 from gptviz.learning_curves import read_accuracy, read_curve
+from gptviz.ui.shell import kinds
 
 
 def curve_of(folder: Path) -> Curve:
@@ -20,9 +22,15 @@ def curve_of(folder: Path) -> Curve:
     return _curve_of(folder, _written(folder / "log.jsonl"), _written(folder / "card.json"))
 
 
-def per_text(figure: go.Figure) -> go.Figure:
-    """The losses of classifiers, which are counted by text and not by token."""
-    return figure.update_yaxes(title_text="loss (nats per text)")
+def unit(folders: Iterable[Path]) -> str:
+    """What the losses of the models in `folders` are counted in: those of classifiers by text, all others by token."""
+    are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
+    return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"
+
+
+def with_unit(figure: go.Figure, counted_in: str) -> go.Figure:
+    """The losses, with what they are counted in beside their axis."""
+    return figure.update_yaxes(title_text=f"loss ({counted_in})")
 
 
 def _written(path: Path) -> tuple[int, int]:

@@ -10,10 +10,9 @@ import streamlit as st
 from gptviz.figures import curves
 from gptviz.figures.format import percent
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell import kinds
 from gptviz.ui.shell.theme import theme
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.views.learning_curves import accuracy_of, per_text
+from gptviz.ui.views.learning_curves import accuracy_of, unit, with_unit
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 
@@ -36,9 +35,10 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
     below = max(LEAST, int(0.4 * height)) if right else 0
     height = max(LEAST, height - below)
     figure = curves.losses(known, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
-    figure = per_text(figure) if all(kinds.kind_of(entry.folder) == "classifier" for entry in entries) else figure
+    counted_in = unit(entry.folder for entry in entries)
+    figure = with_unit(figure, counted_in)
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
-    show_figure(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} nats per token.")
+    show_figure(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} {counted_in}.")
     if right:
         ends = "; ".join(f"{accuracy.name}: {percent(accuracy.validation[-1])} {accuracy.what}" for accuracy in right)
         figure = curves.accuracies(right, theme(), log_steps=log_steps, height=below)
@@ -57,4 +57,4 @@ def validation_losses(entries: Sequence[Entry]) -> LabelledArray:
     for row, curve in enumerate(known):
         values[row, np.searchsorted(steps, curve.validation_steps)] = curve.validation
     axes = Axis("model", tuple(curve.name for curve in known)), Axis("step", tuple(f"{step:.0f}" for step in steps))
-    return LabelledArray(values, axes, "validation loss in nats per token")
+    return LabelledArray(values, axes, f"validation loss in {unit(entry.folder for entry in entries)}")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.figures import thumbnail
 from gptviz.figures.curves import perplexity
-from gptviz.figures.format import percent
+from gptviz.figures.format import brief, percent, small
 from gptviz.runs.experiments import GROUPS, PLANS, Group, Plan
 from gptviz.ui.shell import pages
 from gptviz.ui.shell.theme import theme
@@ -28,7 +28,7 @@ def results(plan: Plan, entry: Entry | None) -> str:
     if entry is not None and entry.diverged:
         numbers.append("it diverged here")
     elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
-        ours = {"loss": f"{entry.best:.4f}", "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
+        ours = {"loss": small(entry.best, 4), "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
         numbers.append(f"here {ours[quantity]}")
     if not numbers:
         return "not trained here yet"
@@ -66,7 +66,7 @@ def _picture(group: Group, known: Sequence[Entry]) -> None:
 def reached(known: Sequence[Entry]) -> str:
     """The lowest loss of each model of a group; of many the first and the last."""
     trained = [entry for entry in known if entry.diverged or math.isfinite(entry.best)]
-    each = [f"{entry.name} {'diverged' if entry.diverged else f'{entry.best:.4g}'}" for entry in trained]
+    each = [f"{entry.name} {'diverged' if entry.diverged else brief(entry.best, 4)}" for entry in trained]
     if not each:
         return "not trained here yet"
     return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"

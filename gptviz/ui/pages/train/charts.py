@@ -20,7 +20,7 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import LogLine, curve_points
 from gptviz.ui.shell import hidden
 from gptviz.ui.shell.theme import theme
-from gptviz.ui.views.learning_curves import accuracy_of, curve_of, per_text
+from gptviz.ui.views.learning_curves import accuracy_of, curve_of, unit, with_unit
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import show_figure
 
@@ -63,7 +63,7 @@ def draw_loss(run: WatchedRun) -> Drawn:
             drawn.append(curve_of(checkpoints.find(name)))
     log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
     figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
-    figure = per_text(figure) if run.kind == "classifier" else figure
+    figure = with_unit(figure, unit([run.folder]))
     return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs import checkpoints
-from gptviz.ui.views.learning_curves import curve_of
+from gptviz.ui.views.learning_curves import curve_of, unit
 
 HOW = r"""
 Each step draws a batch and lets the model predict every next token of it at once (an encoder–decoder predicts the tokens of the
@@ -51,6 +51,7 @@ for line in read_log(folder / "log.jsonl"):
 
 def validation_losses(name: str) -> LabelledArray:
     """The validation losses of a run, by step."""
-    curve = curve_of(checkpoints.find(name))
+    folder = checkpoints.find(name)
+    curve = curve_of(folder)
     steps = tuple(f"{step:.0f}" for step in curve.validation_steps)
-    return LabelledArray(curve.validation, (Axis("step", steps),), "validation loss in nats per token")
+    return LabelledArray(curve.validation, (Axis("step", steps),), f"validation loss in {unit([folder])}")

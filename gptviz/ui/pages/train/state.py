@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from gptviz.figures import curves
-from gptviz.figures.format import brief, counted, duration, percent
+from gptviz.figures.format import brief, counted, duration, percent, small
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
@@ -128,12 +128,12 @@ def numbers(run: WatchedRun) -> str:
 
 def _losses(run: WatchedRun) -> list[str]:
     parts = []
-    if run.step:
-        parts.append(f"training loss {run.step.loss:.3f}")
+    if run.step and run.step.loss is not None:
+        parts.append(f"training loss {small(run.step.loss, 3)}")
     loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
     if loss is not None:
         perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
-        parts.append(f"validation **{loss:.3f}** nats{perplexity}{_when(run)}")
+        parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{_when(run)}")
     if run.card.floor is not None:
         parts.append(f"floor {run.card.floor:.3f}")
     return parts
