@@ -55,6 +55,23 @@ def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_gra
     assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
 
 
+def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen(tiny_model: TinyModel) -> None:
+    tiny_model()
+    lm = gptviz.load("tiny")
+    likeliest = lm.model(lm.encode(PROMPT)[None])[0].argmax(-1).tolist()
+    other = next(place for place, token in enumerate(likeliest) if token != likeliest[-1])
+    at = page()
+    assert at.selectbox(key="token").value == str(likeliest[-1])
+    there = at.selectbox(key="token").options
+    at.query_params["position"] = str(other)
+    assert at.run().selectbox(key="token").value == str(likeliest[other])
+    box = at.selectbox(key="token")
+    chosen = next(label for label in box.options[1:] if label in there[1:])
+    box.select_index(box.options.index(chosen)).run()
+    at.query_params["position"] = str(len(likeliest) - 1)
+    assert lm.tokenizer.label(int(at.run().selectbox(key="token").value)) == chosen, "it was chosen, and is offered here too"
+
+
 def test_without_the_mean_all_that_parts_add_counts(tiny_model: TinyModel) -> None:
     tiny_model()
     found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE, beyond_mean=False)

@@ -175,6 +175,7 @@ def choose(subject: Subject) -> Chosen | None:
             key="token",
             help="Whose logit is taken apart: one of the likeliest next tokens, or the one that really comes next.",
             format_func=names.__getitem__,
+            follows=True,
             notices=notices,
         )
         against = controls.select(

@@ -18,12 +18,22 @@ from .markdown import escaped
 
 # Key of the session's state: what the address said for each text of this page when it was shown last.
 _SAID = "texts in the address"
+# Key of the session's state: the default that each control which follows its default had when it was shown last.
+_DEFAULTS = "defaults shown"
 
 
 def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
     """Drop a remembered value that the control no longer offers (another model has fewer heads, say)."""
     if key in st.session_state and not possible(st.session_state[key]):
         del st.session_state[key]
+
+
+def _follow(key: str, default: str) -> None:
+    """Put the default in the place of the one before it, where that is what the control shows."""
+    shown = st.session_state.setdefault(_DEFAULTS, {})
+    if key in st.session_state and key in shown and st.session_state[key] == shown[key]:
+        st.session_state[key] = default
+    shown[key] = default
 
 
 def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
@@ -52,6 +62,7 @@ def select(
     segmented: bool = False,
     disabled: bool = False,
     other: Callable[[str], bool] | None = None,
+    follows: bool = False,
     notices: Any = st,
 ) -> str:
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
@@ -61,6 +72,8 @@ def select(
             `format_func` then.
         segmented: whether all options are shown side by side.
         disabled: whether it shows its value only.
+        follows: whether the control goes along with its default, which the model or the text decides, until another option is
+            chosen. The address does not name a default: after a reload the new one would be shown.
         notices: the container for a warning about a link that asks for something else.
     """
     first = default if default is not None and default in options else options[0]
@@ -72,6 +85,8 @@ def select(
     if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
         notices.warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
     _forget_impossible(key, lambda value: value in options or may_be(value))
+    if follows:
+        _follow(key, first)
     common: dict[str, Any] = {
         "key": key,
         "help": help,
