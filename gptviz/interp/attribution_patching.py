@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gptviz import progress
+from gptviz.memory import give_back
 from gptviz.model import Edit, Transformer, Watch
 
 from .patchable import quantity
@@ -38,6 +39,7 @@ def preview(model: Transformer, pair: Pair, whats: Sequence[str] = ("resid_pre",
         clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
     clean_answer, values = float(pair.answer(clean["logits"])[0]), dict(clean)
     del clean
+    give_back()  # a pass with derivatives does not do so on its way
     gains: dict[str, Tensor] = {}
 
     def see(name: str, value: Tensor) -> None:

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from gptviz.interp.trace import run
 from gptviz.interp.units import Unit
+from gptviz.memory import give_back
 from gptviz.model import Config, Transformer
 from gptviz.model.attention import Attention
 from gptviz.model.blocks import Block, ParallelBlock
@@ -206,6 +207,7 @@ class Frozen:
         self.model, self.ids, self._usual = model, ids, usual or {}
         end = f"blocks.{len(model.blocks) - 1}.resid_post"
         found = dict(run(model, ids[None], (*WRITTEN, *READ, end), logits_at=slice(-1, None)))
+        give_back()
         # Tensors of inference mode cannot take part in a gradient; copies can. Of a long text there is no room for both of all.
         self._values: dict[str, Tensor] = {}
         for name in list(found):

@@ -75,11 +75,17 @@ def with_room(subject: Subject) -> Subject:
 
 @lru_cache(maxsize=64)
 def _with_room(config: Config) -> int:
-    """How many tokens of both prompts are read within `MOST_BYTES`: what is kept of one pass, and of the other its patterns."""
+    """How many tokens of both prompts are read within `MOST_BYTES`: with what one pass keeps for its derivatives, and what is
+    compared of both.
+    """
+    # Of each token, what a block of the clean run computed: queries and keys, z, and the product that values are a part of; of
+    # both runs, the stream before the block and what attention and MLP wrote.
+    of_heads = (2 * config.n_head + config.key_heads) + (config.n_head + 2 * config.key_heads)
+    of_token = FLOAT32 * config.n_layer * (of_heads * config.head_size + 2 * 3 * config.d_model)
 
     def is_too_long(tokens: int) -> bool:
         patterns = FLOAT32 * config.n_layer * config.n_head * tokens**2
-        return kept(config).total(1, tokens) + patterns > MOST_BYTES
+        return kept(config).total(1, tokens) + patterns + of_token * tokens > MOST_BYTES
 
     return max(FEWEST_TOKENS, bisect_left(range(config.context_length + 1), True, key=is_too_long) - 1)
 
