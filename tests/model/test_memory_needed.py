@@ -20,6 +20,8 @@ SHAPES = {
     "many tokens": (preset("gpt2", vocab_size=200_000, n_layer=2), (16, 256)),
     "grouped and gated": (preset("gpt2", n_layer=4, **WIDE), (16, 512)),
     "no MLP": (preset("gpt2", n_layer=4, d_mlp=0), (512,)),
+    "a long text": (preset("gpt2", n_layer=4, context_length=8_192, **WIDE), (2_048, 8_192)),
+    "every token sees every token": (preset("gpt2", n_layer=2, mask="full", padding=0), (512, 1_024)),
 }
 
 
@@ -27,7 +29,7 @@ SHAPES = {
 def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -> None:
     config, lengths = SHAPES[name]
     with torch.device("meta"):
-        model = lay_out(config)
+        model = lay_out(config).eval()
     largest = max(4 * parameter.numel() for parameter in model.parameters())
     for tokens in lengths:
         with torch.no_grad(), _Follow() as follow:
