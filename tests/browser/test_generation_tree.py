@@ -810,7 +810,7 @@ def test_bars_and_tints_keep_their_colours_where_the_system_chooses_colours(show
 
 
 def test_attention_that_did_not_travel_is_asked_for(shown: Callable[..., Shown], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation_tree, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(finished, "MOST_BYTES", 20_000)
     view = shown()
     page = view.page
     expect(page.locator(".attended .item")).to_have_count(6)

@@ -131,8 +131,8 @@ def test_a_heatmap_has_a_pixel_a_cell_and_a_blank_where_there_is_no_value(page: 
 @pytest.mark.parametrize(
     ("number", "shown"),
     [
-        *[(0, "0.00"), (1, "1.00"), (-0.12345, "−0.123"), (123.456, "123"), (99999, "99999"), (0.000123456, "1.23e−4")],
-        *[(-1e-9, "−1.00e−9"), (123456, "1.23e+5"), (float("inf"), "∞"), (float("-inf"), "−∞"), (float("nan"), "–")],
+        *[(0, "0.00"), (1, "1.00"), (-0.12345, "−0.123"), (123.456, "123"), (99999, "99999"), (0.000123456, "1.23 · 10⁻⁴")],
+        *[(-1e-9, "−1.00 · 10⁻⁹"), (123456, "1.23 · 10⁵"), (float("inf"), "∞"), (float("-inf"), "−∞"), (float("nan"), "–")],
     ],
 )
 def test_numbers_are_shown_with_three_digits(page: Page, number: float, shown: str) -> None:

@@ -20,6 +20,7 @@ export class Run {
     this.firstNew = 0; // where the chips begin that have no level yet
     this.element = make("div", "run");
     this.text = make("div", "text");
+    this.text.tabIndex = -1; // it scrolls, which would make it a stop of the Tab key where none of its tokens is one
     this.flow = new Flow(this.text, { longest: LONGEST_WORD });
     this.foot = make("div", "foot");
     this.element.append(this.text, this.foot);
