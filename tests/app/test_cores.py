@@ -25,7 +25,7 @@ def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(monkeypatch:
     before, now, asked = torch.get_num_threads(), [0.0], SimpleNamespace(session_id="")
     monkeypatch.setattr(cores, "_all", lambda: 8)
     monkeypatch.setattr(cores, "_visitors", Visitors(lambda: now[0]))
-    monkeypatch.setattr(cores, "get_script_run_ctx", lambda: asked)
+    monkeypatch.setattr(cores, "get_script_run_ctx", lambda **_: asked)
     threads = []
     try:
         for asked.session_id in [*"aaabc", *map(str, range(30))]:
