@@ -8,13 +8,9 @@ HOW = r"""
 **Operations.** A matrix of *in* × *out* numbers, applied to one token, takes $2 \cdot in \cdot out$ operations: one
 multiplication and one addition for each number of the matrix. For $B$ texts of $T$ tokens:
 
-
-$$
-2\,B\,T \cdot d_{model}\,(n_{head} + 2\,n_{kv})\,d_{head} \;\; (q, k, v) \qquad
-2\,B\,T^2\, n_{head}\, d_{head} \;\; (\text{scores, and again for what is read}) \qquad
-2\,B\,T \cdot d_{model}\, d_{mlp} \;\; (\text{each matrix of the MLP})
-$$
-
+- queries, keys and values: $2\,B\,T \cdot d_{model}\,(n_{head} + 2\,n_{kv})\,d_{head}$
+- the scores, and again what is read: $2\,B\,T^2\, n_{head}\, d_{head}$
+- each matrix of the MLP: $2\,B\,T \cdot d_{model}\, d_{mlp}$
 
 The backward pass takes two products for each of these, one for the gradient of either factor: a step of training takes three
 times what reading takes. This is what torch's own `FlopCounterMode` counts, to the last digit. A causal mask saves nothing
