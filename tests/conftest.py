@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the user's own models and corpora, or reaches another machine."""
+    """No test reads or writes the user's own models and corpora, reaches another machine, or prints for a terminal."""
     connect = socket.socket.connect
 
     def loopback_only(self: socket.socket, address: Any) -> None:
@@ -48,6 +48,7 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPTVIZ_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("COLUMNS", raising=False)  # workers have it, and would fold what is printed as a terminal folds it
         patch.setattr(socket.socket, "connect", loopback_only)
         yield
 
