@@ -23,7 +23,7 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
         at.switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
-    check_wording(at.run())
+    check_wording(at.run(), *(word for value in query.values() for word in ([value] if isinstance(value, str) else value)))
     return at
 
 

@@ -19,8 +19,8 @@ export class Run {
     this.level = 0;
     this.firstNew = 0; // where the chips begin that have no level yet
     this.element = make("div", "run");
-    this.text = make("div", "text");
-    this.text.tabIndex = -1; // it scrolls, which would make it a stop of the Tab key where none of its tokens is one
+    // It scrolls, which would make it a stop of the Tab key where none of its tokens is one; a tree has items and groups only.
+    this.text = make("div", "text", undefined, { role: "group", tabindex: "-1" });
     this.flow = new Flow(this.text, { longest: LONGEST_WORD });
     this.foot = make("div", "foot");
     this.element.append(this.text, this.foot);

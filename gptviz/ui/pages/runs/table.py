@@ -18,14 +18,14 @@ from .selection import choose
 
 _TABLE, _ORDER = "table of models", "order of models"
 # Where there is room the curves stand beside the table, which grows with the type of the page (kit/page.css) as they do; else
-# below it, begun in sight: they change with every row that is ticked.
+# below it, begun in sight: they change with every row that is ticked. Streamlit makes a table ten rows high at least: 24.9rem.
 BESIDE, CURVES = "table-beside", "curves-beside"
 # Pixels of a letter of a name, of what is around the name, and of all together at most, where the type has its usual size.
 LETTER, PADDING, MOST_OF_NAME = 7.2, 24, 260
 HEIGHT = 480  # pixels of the curves where the type has its usual size
 STYLE = f"""<style>
 [data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
-  flex: 0 1 54rem !important; height: clamp(20rem, 48vh, 35rem) !important;
+  flex: 0 1 54rem !important; height: clamp(25rem, 48vh, 35rem) !important;
 }}
 [data-testid=stLayoutWrapper]:has(> .st-key-{CURVES}) {{ flex: 1 1 24rem !important; }}
 .st-key-{BESIDE} {{ height: 100% !important; }}
