@@ -141,14 +141,14 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     kind = positions.own_kind(model)
     if positions.has_vectors(kind):
         drawn[pages.POSITIONS.path] = thumbnail.signed(positions.similarity(positions.vectors(model, kind)).values, theme)
+    # The finished model's axes: while training is played, nothing moves that did not change.
+    finished = language_model(scrubber.as_saved_last(key)).model
+    axes = embeddings.principal_axes(embeddings.vectors(finished, "embedding"), 2)
     rows = embeddings.vectors(model, "embedding")
     some = embeddings.sample(len(rows), 100, 0)
-    # The finished model's axes: while training is played, nothing moves that did not change.
-    finished = embeddings.vectors(language_model(scrubber.as_saved_last(key)).model, "embedding")
-    places, _ = embeddings.pca(rows, 2, finished)
     colours = [KIND_COLOURS[tokenizer.kind_of(int(i))] for i in some]
     labels = [tokenizer.label(int(i)) for i in some]
-    drawn[pages.EMBEDDINGS.path] = thumbnail.points(labels, colours, places[some], theme)
+    drawn[pages.EMBEDDINGS.path] = thumbnail.points(labels, colours, axes.place(rows[some]), theme)
     return drawn
 
 
