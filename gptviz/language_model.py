@@ -208,7 +208,7 @@ class LanguageModel:
             raise ValueError(f"{self.name} is a classifier and writes no text: classify the text instead")
         if self.model.config.kind == "encoder-decoder":
             raise ValueError(f"{self.name} answers a text and does not continue it: ask for its answer")
-        return Generation(self.model, self.encode(prompt), sampling, **options)
+        return Generation(self.model, self.encode(prompt), sampling, **{"never": self.tokenizer.unused_ids} | options)
 
     @property
     def end_tokens(self) -> frozenset[int]:

@@ -43,7 +43,7 @@ def continued(
     model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling, end: int | None = None
 ) -> str:
     """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates after it; fewer if it ends."""
-    generation = Generation(model, prompt.to(model.embed.weight.device), sampling)
+    generation = Generation(model, prompt.to(model.embed.weight.device), sampling, never=tokenizer.unused_ids)
     tokens = (int(step.tokens[0]) for step in islice(generation, n_tokens))
     return tokenizer.decode([*prompt.tolist(), *takewhile(lambda token: token != end, tokens)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +88,7 @@ class Generation(Iterator[Step]):
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
         tap: receives the intermediates of the pass that computes the logits, for all its tokens, the last of which is the
             step's; not those of passes that only fill the cache again.
+        never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a tokenizer).
 
     Attributes:
         ids: [samples, T], the tokens so far, on the model's device.
@@ -108,6 +109,7 @@ class Generation(Iterator[Step]):
         use_cache: bool = True,
         slide: int = 1,
         tap: Tap = IDENTITY,
+        never: Sequence[int] = (),
     ) -> None:
         if ids.numel() == 0:
             raise ValueError("there is no token to start from: give a prompt of at least one character")
@@ -119,6 +121,7 @@ class Generation(Iterator[Step]):
         self.sampling = sampling or Sampling()
         self.slide = slide
         self.tap = tap
+        self.never = never
         self.device = model.embed.weight.device
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
@@ -172,7 +175,7 @@ class Generation(Iterator[Step]):
         return slice(start, max(slid, self.prompt_length))
 
     def __next__(self) -> Step:
-        return self.take(choose(self.logits, self.sampling, self.ids.shape[1]))
+        return self.take(choose(self.logits, self.sampling, self.ids.shape[1], self.never))
 
     def take(self, tokens: Tensor) -> Step:
         """Append `tokens` [B], drawn or chosen by hand."""

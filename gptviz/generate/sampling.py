@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -49,7 +50,7 @@ class Ledger:
     Attributes:
         logits: what the model computed.
         before: softmax(logits).
-        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others).
+        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for what is never drawn.
         in_top_k: whether top-k keeps the token.
         in_top_p: whether top-p keeps it too.
         after: probabilities after temperature, normalised again over the tokens that are kept.
@@ -63,12 +64,21 @@ class Ledger:
     after: Tensor
 
 
-def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
-    """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first."""
+def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Ledger:
+    """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first.
+
+    Args:
+        logits: what the model computed.
+        sampling: the settings.
+        never: tokens that are never drawn, since they stand for nothing. The model gives them a probability (`before`) all the
+            same; they are taken out before the temperature, and top-k and top-p do not count them.
+    """
     exact = _exact(logits)
-    scaled = _scale(exact, sampling.temperature)
-    order = exact.argsort(dim=-1, descending=True, stable=True)
-    rank_kept_k = torch.arange(logits.shape[-1]) < (sampling.top_k or logits.shape[-1])
+    possible = _without(exact, never)
+    scaled = _scale(possible, sampling.temperature)
+    order = possible.argsort(dim=-1, descending=True, stable=True)
+    size = logits.shape[-1] - len(never)
+    rank_kept_k = torch.arange(logits.shape[-1]) < min(sampling.top_k or size, size)
     by_rank = scaled.softmax(-1).gather(-1, order) * rank_kept_k
     by_rank = by_rank / by_rank.sum(-1, keepdim=True)
     reached_before = F.pad(by_rank.cumsum(-1)[..., :-1], (1, 0))  # the sum of all likelier tokens
@@ -85,6 +95,10 @@ def ledger(logits: Tensor, sampling: Sampling) -> Ledger:
 def _exact(logits: Tensor) -> Tensor:
     # On the CPU: not every accelerator has float64, and the draw must be the same on all of them.
     return logits.cpu().double()
+
+
+def _without(logits: Tensor, never: Sequence[int]) -> Tensor:
+    return logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf) if never else logits
 
 
 def _scale(logits: Tensor, temperature: float) -> Tensor:
@@ -117,12 +131,15 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
     return torch.searchsorted(ends, numbers[:, None], right=True)[:, 0]
 
 
-def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
+def choose(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
     """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
+
+    None of them is one of `never`: see `ledger`.
 
     Raises:
         ValueError: the logits are not numbers.
     """
+    logits = _without(logits, never)
     largest, likeliest = logits.max(-1)
     if not all(map(math.isfinite, largest.tolist())):
         raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
@@ -132,5 +149,5 @@ def choose(logits: Tensor, sampling: Sampling, position: int) -> Tensor:
     if sampling.top_k is None and sampling.top_p is None:
         probabilities = _scale(exact, sampling.temperature).softmax(-1)
     else:
-        probabilities = ledger(exact, sampling).after
+        probabilities = ledger(exact, sampling, never).after
     return draw(probabilities, uniform(sampling.seed, position, len(logits)))

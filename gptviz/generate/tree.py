@@ -56,7 +56,7 @@ class TreeNode:
         logprob: ln of its probability under the model, in nats.
         draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf where these exclude it.
         total: the sum of `logprob` from the prompt to here.
-        candidates: the likeliest tokens at its position, the likeliest first.
+        candidates: the likeliest tokens at its position, the likeliest first; none that is never drawn.
         children: by token, the ids of the nodes after it.
     """
 
@@ -249,17 +249,19 @@ class Tree:
         drawn_before = (self.nodes[child] for child in here.children.values() if self.nodes[child].drawn == sampling)
         if (known := next(drawn_before, None)) is not None:
             return self.go(known.id)
-        return self._grow(int(choose(self.after().logits[None], sampling, here.position + 1)), sampling)
+        return self._grow(int(choose(self.after().logits[None], sampling, here.position + 1, self.generation.never)), sampling)
 
     def take(self, token: int) -> TreeNode:
         """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
 
         Raises:
-            ValueError: the vocabulary has no such token.
+            ValueError: the vocabulary has no such token, or it stands for nothing.
         """
         size = self.generation.model.config.vocab_size
         if not 0 <= token < size:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
+        if token in self.generation.never:
+            raise ValueError(f"the token {token} is unused: it stands for no text")
         return self._grow(token, None)
 
     def bring(self, tokens: Iterable[int], origin: str) -> None:
@@ -377,9 +379,11 @@ class Tree:
         return self.nodes[self.current]
 
     def _add(self, parent: TreeNode, token: int, drawn: Sampling | None, origin: str) -> None:
-        stages = ledger(self.after().logits, drawn or self.generation.sampling)
+        never = self.generation.never
+        stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
         logprob = float(stages.logits.log_softmax(-1)[token])
-        likeliest = stages.before.topk(min(self.n_candidates, len(stages.before))).indices.tolist()
+        possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
+        likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
         before, after = stages.before, stages.after
         candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
         node = TreeNode(

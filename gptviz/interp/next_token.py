@@ -48,8 +48,8 @@ class Prediction:
     Attributes:
         before: [vocab_size], the softmax of the logits: the model's own probabilities.
         after: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised.
-        cut: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "" for a token that can be
-            drawn.
+        cut: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "unused" for a token that is
+            never drawn, "" for one that can be drawn.
     """
 
     before: Numbers
@@ -61,15 +61,16 @@ class Prediction:
         return np.argsort(-self.before, kind="stable")
 
 
-def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling) -> Prediction:
-    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`."""
-    stages = ledger(torch.as_tensor(logits), sampling)
+def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never: Sequence[int] = ()) -> Prediction:
+    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`; `never` as in `ledger`."""
+    stages = ledger(torch.as_tensor(logits), sampling, never)
     after = stages.after.cpu().numpy()
     cut = np.full(after.shape, "", dtype="<U13")
     if sampling.temperature == 0:
         cut[after == 0] = "temperature 0"
     cut[~stages.in_top_p.cpu().numpy()] = "top-p"
     cut[~stages.in_top_k.cpu().numpy()] = "top-k"
+    cut[list(never)] = "unused"
     return Prediction(stages.before.cpu().numpy(), after, cut)
 
 

@@ -158,7 +158,8 @@ def stay(lm: LanguageModel, prompt: str, temperature: float = 1.0, top_k: int = 
 
 
 def _draw(lm: LanguageModel, prompt: str, temperature: float, top_k: int, top_p: float) -> Ledger:
-    return ledger(torch.from_numpy(_logits(lm, prompt)), Sampling(temperature=temperature, top_k=top_k or None, top_p=top_p))
+    sampling = Sampling(temperature=temperature, top_k=top_k or None, top_p=top_p)
+    return ledger(torch.from_numpy(_logits(lm, prompt)), sampling, lm.tokenizer.unused_ids)
 
 
 def entropy(lm: LanguageModel, prompt: str) -> float:

@@ -23,7 +23,8 @@ def generation_config(config: Config, tokenizer: Tokenizer, ends: Sequence[int])
     if config.kind == "decoder":
         filler = config.padding if config.padding is not None else ends[0] if ends else None
         before = tokenizer.before[0] if tokenizer.before else None
-        return {"bos_token_id": before, "eos_token_id": one_or_all(ends), "pad_token_id": filler}
+        fields = {"bos_token_id": before, "eos_token_id": one_or_all(ends), "pad_token_id": filler}
+        return fields | ({"suppress_tokens": [*tokenizer.unused_ids]} if tokenizer.unused_ids else {})
     return _of_answers(config, tokenizer, ends)
 
 

@@ -74,6 +74,25 @@ def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them(tin
         assert header["true"] == (None if last else tokenizer.id_of(PROMPT[position + 1]))
 
 
+def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_drawn(home: Path) -> None:
+    tokenizer = PaddedTokenizer(CharTokenizer("the fox"), 20)
+    n = len(tokenizer.unused_ids)
+    checkpoints.save("tiny", scrambled(tiny(vocab_size=20)), tokenizer, {})
+    header, arrays = shown(page())
+    np.testing.assert_allclose(arrays["logits"], logits()[-1], atol=1e-5)
+    assert header["used"] == 20 - n
+    lm = gptviz.load("tiny")
+    assert "ledger(logits, sampling, lm.tokenizer.unused_ids)" in "".join(header["code"])
+    assert len(lm.generate("the", 200, go_on=True)) == 200, "an unused token would have no character"
+    at = opened("pages/generate.py", model="tiny", prompt="the")
+    assert not at.exception
+    tree = at.session_state["writing"].tree
+    assert max(node.token for node in tree.nodes.values()) < 20 - n
+    assert all(ghost.token < 20 - n for ghost in at.session_state["picture"].ghosts())
+    (sent,) = (view for view in views(at) if view.proto.id.endswith("-tree"))
+    assert f"{n} unused tokens of the vocabulary never drawn" in unpack(sent.proto.bytes)[0]["status"]
+
+
 def test_the_page_opens_on_the_guess_after_the_last_token(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page()

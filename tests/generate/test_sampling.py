@@ -123,6 +123,23 @@ def test_nothing_is_cut_where_nothing_is_to_be_cut() -> None:
         assert ledger(torch.zeros(vocab), Sampling(top_k=vocab + 1)).in_top_k.all()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize(("top_k", "top_p"), [(None, None), (3, None), (100, 0.6)])
+def test_tokens_that_are_never_drawn_leave_the_draw_as_if_they_were_not_there(
+    temperature: float, top_k: int | None, top_p: float | None
+) -> None:
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=3)
+    logits = torch.randn(50, 65, generator=torch.Generator().manual_seed(0))
+    logits[:, 60:] += 5  # the likeliest of all
+    never = range(60, 65)
+    stages, alone = ledger(logits, sampling, never), ledger(logits[:, :60], sampling)
+    assert torch.equal(stages.before, logits.double().softmax(-1)), "the model's own probabilities stay"
+    torch.testing.assert_close(stages.after[:, :60], alone.after, rtol=1e-12, atol=0)
+    assert not (stages.in_top_k | (stages.after > 0))[:, 60:].any()
+    assert torch.equal(stages.in_top_p[:, :60], alone.in_top_p)
+    assert torch.equal(choose(logits, sampling, 7, never), choose(logits[:, :60], sampling, 7))
+
+
 def test_temperature_zero_is_the_limit_of_small_temperatures() -> None:
     logits = torch.randn(20, 65, generator=torch.Generator().manual_seed(0))
     cold, frozen = (ledger(logits, Sampling(temperature=temperature)).after for temperature in (1e-300, 0.0))

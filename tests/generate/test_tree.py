@@ -379,3 +379,17 @@ def test_what_cannot_be_is_said() -> None:
         tree.chosen_from(ROOT)
     with pytest.raises(KeyError):
         tree.go(99)
+
+
+def test_what_is_never_drawn_is_no_candidate_and_cannot_be_taken() -> None:
+    model, ids = scrambled(tiny()), some_ids(3, batch=1)[0]
+    likeliest = int(Generation(model, ids).logits[0].argmax())
+    tree = Tree(Generation(model, ids, Sampling(seed=2), never=[likeliest]), n_candidates=VOCAB)
+    for _ in range(30):
+        node = tree.step()
+        assert node.token != likeliest
+        assert sorted(candidate.token for candidate in node.candidates) == [one for one in range(VOCAB) if one != likeliest]
+        logits = fresh_logits(tree, node.parent or ROOT)
+        assert node.logprob == pytest.approx(float(logits.double().log_softmax(-1)[node.token]), abs=1e-6)
+    with pytest.raises(ValueError, match="stands for no text"):
+        tree.take(likeliest)

@@ -54,6 +54,21 @@ test("top-k keeps so many, top-p as few as reach their sum", () => {
   );
 });
 
+test("what is never drawn keeps the model's probability, comes last, and is not counted by a limit", () => {
+  const stages = new Stages(Float32Array.from(LOGITS), 3); // the likeliest but one, and two more, are never drawn
+  for (const chosen of [{}, { top_k: 2 }, { temperature: 0.5, top_p: 0.9 }, { temperature: 0 }]) {
+    stages.set({ temperature: 1, top_k: 0, top_p: 1, ...chosen });
+    const alone = new Stages(Float32Array.from(LOGITS.slice(0, 3)));
+    alone.set({ temperature: 1, top_k: 0, top_p: 1, ...chosen });
+    softmax(LOGITS).forEach((p, i) => close(stages.before[i], p));
+    assert.deepEqual([...stages.order], [1, 0, 2, 3, 5, 4]);
+    assert.deepEqual([...stages.after], [...alone.after, 0, 0, 0]);
+    assert.equal(stages.left, alone.left);
+    assert.equal(stages.cut(3), "unused");
+    assert.ok(stages.draw(1 - 1e-12) < 3);
+  }
+});
+
 test("a number falls on the token in whose interval it lies", () => {
   const stages = staged({ top_k: 3 });
   for (let i = 0; i <= 100; i++) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
 from gptviz.model import PRESETS, Config, Transformer
 from gptviz.pretrained.families.expressing import NotExpressibleError, differences, expressed
 from gptviz.pretrained.opening import filled, source_at
@@ -23,7 +26,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from tests.pretrained import test_encoders
-from tests.pretrained.test_families import CASES, VOCAB, close, ours, theirs
+from tests.pretrained.test_families import CASES, GROUPED, VOCAB, close, ours, theirs
 from tests.text.sentencepieces import GEMMA, LLAMA, trained
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -325,3 +328,22 @@ def test_what_nanogpt_has_not_is_named(change: dict[str, Any], lacks: str, tmp_p
     with pytest.raises(NotExpressibleError, match=f"nanoGPT differs in .*{re.escape(lacks)}"):
         write_nanogpt(written(scrambled(tiny(**{"tied": True} | change))), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_unused_tokens_are_never_written_here_nor_where_a_model_is_exported_to(tmp_path: Path) -> None:
+    """The unused rows win everywhere: `transformers` alone writes them, and told not to, it writes what is written here."""
+    tokenizer = BPETokenizer.learn("to be or not to be", vocab_size=256)
+    n = tokenizer.vocab_size
+    model = theirs("llama", GROUPED | {"vocab_size": n + 8, "eos_token_id": None})
+    with torch.no_grad():
+        model.lm_head.weight[n:] = 3 * model.lm_head.weight[:8] - model.lm_head.weight[8:16]
+    mine, prompt = ours(model, tmp_path / "given"), some_ids(3, vocab=n, batch=1)
+    lengths = {"max_new_tokens": 20, "min_new_tokens": 20, "do_sample": False}
+    assert (model.generate(prompt, **lengths) >= n).any()
+    (tmp_path / "made").mkdir()
+    padded = PaddedTokenizer(tokenizer, n + 8)
+    write_transformers(written(mine, padded), tmp_path / "made")
+    there = opened_there(tmp_path / "made").generate(prompt, **lengths)
+    here = Generation(mine, prompt[0], Sampling(temperature=0), never=padded.unused_ids)
+    assert there[0, 3:].tolist() == [int(step.tokens[0]) for step in islice(here, 20)]
+    assert int(there.max()) < n

@@ -71,8 +71,9 @@ def place(fields: dict[str, Any], tree: Tree, number: int) -> int | None:
 def taken(fields: dict[str, Any], tree: Tree, number: int) -> tuple[int, int] | None:
     """The node and the token to come after it that an event {"number", "at": node, "token"} names; None as in `place`."""
     at, token = place(fields, tree, number), fields.get("token")
-    size = tree.generation.model.config.vocab_size
-    return (at, token) if at is not None and type(token) is int and 0 <= token < size else None
+    if at is None or type(token) is not int or not 0 <= token < tree.generation.model.config.vocab_size:
+        return None
+    return None if token in tree.generation.never else (at, token)
 
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:

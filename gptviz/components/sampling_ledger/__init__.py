@@ -38,7 +38,8 @@ class Payload:
         bare: the same without the labels, for a browser that has them.
         vocabulary: tells the labels of one vocabulary from those of another.
         generation: the number of the text that the logits follow: a click made on another text is refused.
-        vocab_size: how many tokens can be clicked.
+        vocab_size: how many tokens there are.
+        used: how many of them can be taken, from the first on; the others stand for nothing.
     """
 
     data: bytes
@@ -46,6 +47,7 @@ class Payload:
     vocabulary: str
     generation: int
     vocab_size: int
+    used: int
 
 
 def payload(
@@ -61,6 +63,7 @@ def payload(
     takes: bool = False,
     note: str = "",
     prompt: str = "",
+    used: int | None = None,
     command: Command = NO_COMMAND,
 ) -> Payload:
     """The view of one place of a text.
@@ -76,6 +79,7 @@ def payload(
         takes: whether a token can be taken.
         note: what follows the name of the token drawn.
         prompt: the text before the token, in the visible forms of its tokens, for pictures.
+        used: how many tokens can be drawn and taken, from the first on; the others stand for nothing. By default, all.
         command: choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked for.
 
     Raises:
@@ -97,11 +101,13 @@ def payload(
         "takes": takes,
         "note": note,
         "prompt": prompt,
+        "used": len(labels) if used is None else used,
         "asked": dict(command.asked),
         "number": command.number,
     }
     arrays = {"logits": logits} | ({} if numbers is None else {"numbers": numbers})
-    return Payload(pack(header, **arrays, labels=packed_labels), pack(header, **arrays), vocabulary, generation, len(labels))
+    whole, bare = pack(header, **arrays, labels=packed_labels), pack(header, **arrays)
+    return Payload(whole, bare, vocabulary, generation, len(labels), header["used"])
 
 
 @lru_cache(maxsize=4)
@@ -136,15 +142,15 @@ def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
 
 
 def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:
-    token = chosen(st.session_state[key].get("take"), shown.generation, shown.vocab_size)
+    token = chosen(st.session_state[key].get("take"), shown.generation, shown.used)
     if token is not None:
         act(token)
 
 
-def chosen(value: object, generation: int, vocab_size: int) -> int | None:
+def chosen(value: object, generation: int, used: int) -> int | None:
     """The token in an event from the browser, None if it is stale or not what this view sends."""
     fields = event(value)
     if fields is None or fields.get("generation") != generation:
         return None
     token = fields.get("token")
-    return token if type(token) is int and 0 <= token < vocab_size else None
+    return token if type(token) is int and 0 <= token < used else None

@@ -43,10 +43,15 @@ export function lanesOf(token, ledger) {
   if (!ledger.seeds) return lanes;
   lanes.hot = upTo(stages.hot[token]);
   const ofTopK = lengthOf(Math.min(1, stages.hot[token] / stages.sumOfTopK), ledger);
-  lanes["top-k"] = [0, ofTopK, cut === "top-k" ? "cut" : count(rank + 1)];
   /** @type {Lane} */
-  const gone = [0, 0, ""],
-    sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
+  const gone = [0, 0, ""];
+  if (cut === "unused") {
+    lanes["top-k"] = [0, 0, "unused"];
+    lanes["top-p"] = lanes.after = gone;
+    return lanes;
+  }
+  lanes["top-k"] = [0, ofTopK, cut === "top-k" ? "cut" : count(rank + 1)];
+  const sum = cut === "top-p" ? "cut" : stages.reached[rank].toFixed(3);
   lanes["top-p"] = cut === "top-k" ? gone : [rank ? stages.reached[rank - 1] : 0, stages.reached[rank], sum];
   lanes.after = cut ? gone : upTo(stages.after[token]);
   return lanes;
@@ -54,7 +59,7 @@ export function lanesOf(token, ledger) {
 
 /** From the least finite logit to the largest. @param {number} z @param {import("./sampling_ledger.js").Ledger} ledger @returns {Lane} */
 function logitLane(z, { stages, lowest }) {
-  const highest = stages.logits[stages.order[0]];
+  const { highest } = stages;
   return [0, Number.isFinite(z) && highest > lowest ? (z - lowest) / (highest - lowest) : 0, brief(z)];
 }
 

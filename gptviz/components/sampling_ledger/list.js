@@ -6,7 +6,7 @@ import { SPOKEN, count, percent, shortened, spoken } from "../kit/text.js";
 import { VOCABULARY } from "./choices.js";
 import { DRAWS } from "./draws.js";
 import { LANES, lanesOf, lengthOf } from "./lanes.js";
-import { LONGEST_NAME } from "./words.js";
+import { LONGEST_NAME, cutInWords } from "./words.js";
 
 const ROW = 1.25; // rem, as in the style sheet
 
@@ -163,7 +163,7 @@ export class List {
       current: place === this.current && activeElement === this.element,
       drawn: token === drawn,
       touched: token === this.touched,
-      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.size,
+      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,
       "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
     };
     for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
@@ -174,7 +174,7 @@ export class List {
     const { stages, header, seeds, drawn } = this.ledger;
     const cut = this.ledger.cut(token);
     const parts = [spoken(shortened(header.labels[token], LONGEST_NAME)), `the model says ${percent(stages.before[token])}`];
-    if (seeds) parts.push(cut ? `cut by ${cut}` : `drawn with ${percent(stages.after[token])}`);
+    if (seeds) parts.push(cut ? cutInWords(cut) : `drawn with ${percent(stages.after[token])}`);
     if (token === drawn) parts.push("drawn with this seed");
     if (token === header.true) parts.push(header.trueName);
     return parts.join(", ");

@@ -168,7 +168,7 @@ export class Ledger {
   prepare() {
     const { header } = this;
     this.arrived = this.stages ? performance.now() : -Infinity;
-    this.stages = new Stages(header.arrays.logits);
+    this.stages = new Stages(header.arrays.logits, header.used);
     this.seeds = header.arrays.numbers;
     this.observed = null;
     this.root.classList.toggle("plain", !this.seeds);
@@ -176,8 +176,8 @@ export class Ledger {
     this.list.prepare();
     this.sliders.find(({ key }) => key === "top_k")?.offer(notches(this.stages.size));
     this.draw.taking.hidden = !header.takes;
-    const { order, logits } = this.stages;
-    this.lowest = logits[order.findLast((token) => Number.isFinite(logits[token])) ?? order[0]];
+    const { logits, highest } = this.stages;
+    this.lowest = logits.reduce((least, z) => (Number.isFinite(z) ? Math.min(least, z) : least), highest);
   }
 
   /** The choices that this view has. */
@@ -289,7 +289,12 @@ export class Ledger {
 
   /** Take a token: it joins the text. Not at the second half of a double click, under which another text has come. @param {number} token @param {MouseEvent | null} [click] */
   take(token, click = null) {
-    if (!this.header.takes || (click && click.detail > 1 && performance.now() - this.arrived < UNREAD)) return;
+    if (
+      !this.header.takes ||
+      token >= this.header.used ||
+      (click && click.detail > 1 && performance.now() - this.arrived < UNREAD)
+    )
+      return;
     this.send("take", { token, generation: this.header.generation });
     if (this.finding.value) this.find(""); // found
   }

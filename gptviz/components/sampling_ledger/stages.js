@@ -7,12 +7,17 @@ const ROUNDING = 1e-12;
 
 /** Every stage from logits to what is drawn from. */
 export class Stages {
-  /** @param {Float32Array} logits */
-  constructor(logits) {
+  /** @param {Float32Array} logits @param {number} [used] how many tokens can be drawn, from the first on: the others stand for nothing */
+  constructor(logits, used = logits.length) {
     this.logits = logits;
     this.size = logits.length;
-    // The likeliest first; of equally likely tokens the smaller id first. Two that are both impossible differ by NaN.
-    this.order = new Uint32Array(this.size).map((_, i) => i).sort((a, b) => logits[b] - logits[a] || a - b);
+    this.used = used;
+    this.highest = logits.reduce((most, z) => Math.max(most, z), -Infinity);
+    // The likeliest first; of equally likely tokens the smaller id first. Two that are both impossible differ by NaN. Those that are
+    // never drawn come last, so that the tokens a limit keeps are still the first ones.
+    this.order = new Uint32Array(this.size)
+      .map((_, i) => i)
+      .sort((a, b) => Number(a >= used) - Number(b >= used) || logits[b] - logits[a] || a - b);
     this.rank = new Uint32Array(this.size);
     this.order.forEach((token, rank) => {
       this.rank[token] = rank;
@@ -24,18 +29,20 @@ export class Stages {
     this.after = new Float64Array(this.size); // what is drawn from
     this.ends = new Float64Array(this.size); // where each token's interval of [0, 1) ends
     this.temperature = 1;
-    this.inTopK = this.kept = this.size; // how many of the likeliest top-k leaves, and top-p
+    this.inTopK = this.kept = used; // how many of the likeliest top-k leaves, and top-p
     this.sumOfTopK = this.sumKept = 1;
-    this.scale(1);
+    for (let i = 0; i < this.size; i++) this.scaled[i] = logits[i] - this.highest;
     this.softmax(this.before);
+    this.scale(1);
   }
 
-  /** `scaled`: logits ÷ temperature, the largest moved to 0, which keeps a tiny temperature finite. @param {number} temperature */
+  /** `scaled`: logits ÷ temperature, the largest moved to 0, which keeps a tiny temperature finite; −∞ for what is never drawn. @param {number} temperature */
   scale(temperature) {
-    const { logits, scaled, size, order } = this;
+    const { logits, scaled, used, order } = this;
     const largest = logits[order[0]];
-    if (temperature === 0) scaled.fill(-Infinity)[order[0]] = 0;
-    else for (let i = 0; i < size; i++) scaled[i] = (logits[i] - largest) / temperature;
+    scaled.fill(-Infinity);
+    if (temperature === 0) scaled[order[0]] = 0;
+    else for (let i = 0; i < used; i++) scaled[i] = (logits[i] - largest) / temperature;
   }
 
   /** The softmax of `scaled` over the `kept` likeliest tokens. @param {Float64Array} into @param {number} [kept] */
@@ -52,7 +59,7 @@ export class Stages {
     this.temperature = temperature;
     this.scale(temperature);
     this.softmax(hot);
-    this.inTopK = top_k ? Math.min(top_k, this.size) : this.size;
+    this.inTopK = top_k ? Math.min(top_k, this.used) : this.used;
     this.sumOfTopK = 0;
     for (let rank = 0; rank < this.inTopK; rank++) this.sumOfTopK += hot[order[rank]];
     this.kept = 1;
@@ -96,6 +103,7 @@ export class Stages {
 
   /** What took a token out of the draw, "" if nothing did. @param {number} token */
   cut(token) {
+    if (token >= this.used) return "unused";
     if (this.rank[token] >= this.inTopK) return "top-k";
     if (this.rank[token] >= this.kept) return "top-p";
     return this.temperature === 0 && this.rank[token] > 0 ? "temperature 0" : "";

@@ -13,6 +13,11 @@ export function nameOf(token, { header }) {
   return chip(shortened(header.labels[token], LONGEST_NAME));
 }
 
+/** Why a token is not drawn. @param {string} cut as `Stages.cut` names it */
+export function cutInWords(cut) {
+  return cut === "unused" ? "an unused token, never drawn" : `cut by ${cut}`;
+}
+
 /** How unsure the model is, and how it found the token that really stands there. @param {import("./sampling_ledger.js").Ledger} ledger */
 export function factsOf(ledger) {
   const { stages, header, seeds } = ledger;
@@ -28,12 +33,15 @@ export function factsOf(ledger) {
   const unsure = "How unsure the model is: −Σ p ln p in nats, divided by ln 2 in bits.";
   const among = "A choice among this many equally likely tokens would be as hard: e to the power of the entropy.";
   const rank = "Rank: its place among all tokens, the likeliest being 1.";
+  const unused = stages.size - stages.used;
+  const standForNothing = "They stand for no text: the embedding has more rows than the tokenizer has tokens. They come last.";
   return [
     fact(unsure, "Entropy", `${said((nats) => nats / Math.LN2)} bits (${said((nats) => nats)} nats)`),
     fact(among, "Perplexity", said(Math.exp)),
     header.true === null
       ? fact(rank, header.trueName, "unknown")
       : fact(rank, `▲ ${header.trueName}`, nameOf(header.true, ledger), foundOf(header.true, ledger)),
+    ...(unused && seeds ? [fact(standForNothing, "Never drawn", `${count(unused)} unused`)] : []),
   ];
 }
 
@@ -64,7 +72,7 @@ function stepsOf(token, ledger) {
   const rank = stages.rank[token],
     cut = ledger.cut(token);
   const steps = [temperature ? `÷ ${temperature}: ${percent(stages.hot[token])}` : "temperature 0", `rank ${count(rank + 1)}`];
-  if (cut) return [...steps, `cut by ${cut}`];
+  if (cut) return [...(cut === "unused" ? [] : steps), cutInWords(cut)];
   const chance = `÷ ${sumOf(stages.sumKept)}: ${percent(stages.after[token])}`;
   const interval = `${stages.start(token).toFixed(3)} to ${stages.ends[token].toFixed(3)} of the draw`;
   return [...steps, `sum ${stages.reached[rank].toFixed(3)}`, chance, interval];

@@ -75,6 +75,7 @@ class Tokenizer(ABC):
         is_spaced: whether tokens stand apart in a text, so that what shows them leaves a gap between any two.
         before: the tokens that are put before every text, such as [CLS].
         after: those that are put after every text, such as [SEP].
+        unused_ids: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written.
 
     Raises:
         ValueError: from every method that takes ids: an id is outside the vocabulary.
@@ -86,6 +87,7 @@ class Tokenizer(ABC):
     is_spaced: bool = False
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    unused_ids: range = range(0)
 
     @property
     @abstractmethod

@@ -19,7 +19,8 @@ def unused_label(id: int) -> str:
 class PaddedTokenizer(Tokenizer):
     """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
 
-    Models have such rows to bring their vocabulary to a round size. They take part in the softmax, so that they are kept.
+    Models have such rows to bring their vocabulary to a round size. They take part in the softmax, so that they are kept; none is
+    ever drawn.
 
     Attributes:
         inner: the tokenizer of the text.
@@ -36,6 +37,7 @@ class PaddedTokenizer(Tokenizer):
         self.inner, self._size = inner, size
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
         self.is_spaced = inner.is_spaced
+        self.unused_ids = range(inner.vocab_size, size)
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:

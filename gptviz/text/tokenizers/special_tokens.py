@@ -23,7 +23,6 @@ class SpecialTokensTokenizer(Tokenizer):
         padding: the token that fills up the shorter texts of a batch.
         start: the token before an answer, from which its first token is predicted.
         end: the token after a source, and after an answer.
-        unused_ids: tokens that stand for nothing, and that no answer holds.
 
     Raises:
         ValueError: the inner tokenizer has special tokens itself.
@@ -31,7 +30,6 @@ class SpecialTokensTokenizer(Tokenizer):
 
     kind = "marked"  # the name that checkpoints know it by
     padding: int
-    unused_ids: range = range(0)
 
     def __init__(self, inner: Tokenizer) -> None:
         if isinstance(inner, SpecialTokensTokenizer):

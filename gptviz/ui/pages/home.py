@@ -196,7 +196,7 @@ def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
 def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
     lm = language_model(key)
     read = list(ids[-MOST_READ:])
-    grown = Generation(lm.model, lm.tensor(Encoding(read)), Sampling(temperature=0.8))
+    grown = Generation(lm.model, lm.tensor(Encoding(read)), Sampling(temperature=0.8), never=lm.tokenizer.unused_ids)
     steps = list(islice(grown, affordable(lm.model, len(read), MOST_WRITTEN)))
     labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
     probabilities = [float(step.logits[0].softmax(-1)[step.tokens[0]]) for step in steps]

@@ -42,7 +42,8 @@ $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j 
 
 The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; of these, top-p keeps the fewest whose
 probabilities together reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest token is left. If two
-tokens are equally likely, the one with the smaller number counts as likelier.
+tokens are equally likely, the one with the smaller number counts as likelier. Unused tokens stand for no text: they are rows of
+the embedding beyond the tokens of the tokenizer. The model gives them probabilities, but they are never drawn; they come last.
 
 The draw puts the kept tokens side by side, in the vocabulary's order, on the line from 0 to 1, each as wide as its probability,
 and takes the token on which a random number falls. That number is computed from the seed and from how many tokens come before:
@@ -156,7 +157,7 @@ def _places(subject: Subject) -> list[Try]:
 def _a_cut(subject: Subject, position: int) -> list[Try]:
     """Sampling that cuts tokens at `position`, where there are some to cut."""
     logits = torch.from_numpy(logits_after(subject.key, subject.seen, position)).double()[None]
-    left = int((stages(logits, Sampling(**CUT)).after > 0).sum())
+    left = int((stages(logits, Sampling(**CUT), subject.lm.tokenizer.unused_ids).after > 0).sum())
     size = logits.shape[-1]
     if left == size:
         return []
@@ -189,14 +190,14 @@ def _labels(key: ModelKey) -> tuple[str, ...]:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: Command) -> Payload:
     """What the ledger shows after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
-    config = language_model(key).model.config
+    config, labels = language_model(key).model.config, _labels(key)
     is_last = position == len(ids) - 1
     tokens_before = gone + position + 1
     # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
     same = is_last or (gone == 0 and config.mask == "causal")
     return payload(
         logits_after(key, ids, position),
-        _labels(key),
+        labels,
         about=(key, prompt, position),
         title=f"{key.title}, the token after position {position}",
         prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
@@ -204,6 +205,7 @@ def _payload(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, go
         numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
         true=None if is_last else ids[position + 1],
         takes=True,
+        used=len(labels) - len(language_model(key).tokenizer.unused_ids),
         note=", as on Generate with this seed" if same else "",
         command=command,
     )
@@ -224,18 +226,20 @@ def ledger(subject: Subject, position: int) -> None:
 
 def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
     """The lines of Python that compute the same stages and the same draw, before and after the settings."""
+    lm = language_model(key)
+    never = ", lm.tokenizer.unused_ids" if lm.tokenizer.unused_ids else ""
     begin = f"""import torch
 
 import gptviz
 from gptviz.interp.next_token import logits_after
 from gptviz.generate.sampling import Sampling, draw, ledger, uniform
 
-lm = {load_call(language_model(key))}
+lm = {load_call(lm)}
 ids = lm.seen(lm.encode({prompt!r})).tolist()
 logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
 sampling = """
     end = f"""
-stages = ledger(logits, sampling)
+stages = ledger(logits, sampling{never})
 stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # [1, vocab_size] each
 # The random number depends only on the place and the seed.
 token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""

@@ -68,7 +68,8 @@ def _write(writing: Writing) -> Begun:
 def beside(writing: Writing) -> None:
     """Put beside the text of a model with edits what the model writes without them, with the same random numbers."""
     length = len(writing.tree.prompt)
-    grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling)
+    never = writing.lm.tokenizer.unused_ids
+    grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
     many = affordable(writing.lm.model, length, FORK_TOKENS, BUDGET / 4)
     writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], ())
 

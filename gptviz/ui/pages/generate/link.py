@@ -63,7 +63,7 @@ def open_linked(writing: Writing) -> bool:
         writing.tree.restore(kept)
     if not asked:
         return kept is not None
-    size = writing.lm.model.config.vocab_size
+    size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)  # these are never written
     try:
         found = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:

@@ -12,9 +12,10 @@ the probability
 
 $$p_i = \frac{e^{z_i / T}}{\sum_{j \text{ kept}} e^{z_j / T}}$$
 
-where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). The drawn
-token is added to the text, and the model reads on (`gptviz.generate.generation.Generation`). Once the text is longer than the
-context, the model sees the last tokens only, and reads all of them again at every step.
+where $T$ is the temperature, and top-k and top-p decide which tokens are kept (`gptviz.generate.sampling.ledger`). Unused
+tokens, which stand for no text (rows of the embedding beyond the tokens of the tokenizer), are never kept. The drawn token is
+added to the text, and the model reads on (`gptviz.generate.generation.Generation`). Once the text is longer than the context,
+the model sees the last tokens only, and reads all of them again at every step.
 
 Everything drawn or taken stays in a tree (`gptviz.generate.tree.Tree`). A branch’s sum is $\sum_t \ln p(x_t \mid x_{<t})$ over
 its tokens after the prompt, in nats: the logarithm of the probability that the model gives this text, at temperature 1 and with

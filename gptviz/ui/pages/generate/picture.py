@@ -43,8 +43,10 @@ class Picture:
         with writing.lock:
             state = (writing.tree.current, writing.sampling)
             if self._ghosts[0] != state:
-                prediction = predict(writing.logits(), writing.sampling)
-                before, few = prediction.before, min(ALTERNATIVES, len(prediction.before))
+                never = writing.lm.tokenizer.unused_ids  # at the end of the vocabulary
+                prediction = predict(writing.logits(), writing.sampling, never)
+                before = prediction.before[: len(prediction.before) - len(never)]
+                few = min(ALTERNATIVES, len(before))
                 top = sorted(np.argpartition(-before, few - 1)[:few].tolist(), key=lambda i: (-before[i], i))
                 ghosts = (Ghost(i, float(before[i]), float(prediction.after[i]), str(prediction.cut[i])) for i in top)
                 self._ghosts = state, tuple(ghosts)
@@ -86,11 +88,12 @@ def heading(writing: Writing) -> dict[str, object]:
 
 
 def status(writing: Writing) -> str:
-    """How long the text is, and how fast the model computes it."""
-    rate = writing.speedometer.tokens_per_second
-    return f"{writing.length:,} token{'' if writing.length == 1 else 's'}" + (
-        f", computed at {rate:,.0f} a second" if rate else ""
-    )
+    """How long the text is, how fast the model computes it, and what is never drawn."""
+    rate, unused = writing.speedometer.tokens_per_second, len(writing.lm.tokenizer.unused_ids)
+    said = [f"{writing.length:,} token{'' if writing.length == 1 else 's'}"]
+    said += [f"computed at {rate:,.0f} a second"] if rate else []
+    said += [f"{unused:,} unused token{'' if unused == 1 else 's'} of the vocabulary never drawn"] if unused else []
+    return ", ".join(said)
 
 
 def sampling_in_words(sampling: Sampling) -> str:

@@ -82,8 +82,9 @@ class Writing:
         self.about = topic(subject)
         self.number, self.key = next(_numbers), token_urlsafe(12)
         self.lm, self.prompt, self.labels, self.edits = subject.lm, subject.prompt, subject.labels, subject.key.edits
+        never = subject.lm.tokenizer.unused_ids
         self.tree = Tree(
-            Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling),
+            Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling, never=never),
             most_nodes=MOST_NODES,
             most_bytes=MOST_BYTES,
             n_candidates=ALTERNATIVES,

@@ -187,7 +187,7 @@ def _write(job: work.Work, key: ModelKey, ids: tuple[int, ...], sampling: Sampli
 
 
 def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int) -> Iterator[int]:
-    grown = Generation(lm.model, torch.tensor(ids), sampling)
+    grown = Generation(lm.model, torch.tensor(ids), sampling, never=lm.tokenizer.unused_ids)
     return (int(step.tokens[0]) for step in until_drawn(islice(grown, most), lm.end_tokens))
 
 
