@@ -16,12 +16,20 @@ from .qk_norms import QK_NORMS
 from .residuals import Dropout
 from .tap import Tap
 
+# Under a causal mask a block computes scores for at most so many queries at a time, with the keys up to the last of them: of 192
+# tokens that is two thirds of all scores.
+MOST_QUERIES = 64
 # Of a longer text a block computes about so many scores at a time, a few arrays of which are in memory together. Larger arrays
 # are not faster, and leave larger holes in the memory of a server's threads: with four times as many, a pass of SmolLM2-135M over
 # 2,048 tokens left 230 MB of them.
 MOST_SCORES = 2**20
 # Room for keys and values is taken for so many tokens at a time.
 ROOM = 32
+
+
+def queries_at_once(scores: int) -> int:
+    """For how many queries a block computes scores at a time, where it has so many of one query of all texts and heads."""
+    return max(1, min(MOST_QUERIES, MOST_SCORES // scores))
 
 
 def room_for(length: int) -> int:
@@ -168,8 +176,11 @@ class AttentionBase(LightCall):
     def shares(self, scores: Tensor, blocked: Tensor | None, tap: Tap) -> Tensor:
         """Scores → the pattern, both [B, H, T, keys]; `blocked` is as in `forward`."""
         scores = tap("scores", scores if self.cap is None else self.cap(scores))
-        visible = scores if blocked is None else scores.masked_fill(blocked, float("-inf"))
-        return visible.softmax(-1)
+        if blocked is None:
+            return scores.softmax(-1)
+        # `masked_fill` takes three times as long as a sum, so it is done for one head alone.
+        hidden = scores.new_zeros(blocked.shape).masked_fill_(blocked, float("-inf"))
+        return (scores + hidden).softmax(-1)
 
     def read(self, pattern: Tensor, v: Tensor, tap: Tap) -> Tensor:
         """A pattern [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → `z` [B, H, T, d_head]."""
@@ -186,9 +197,9 @@ class Attention(AttentionBase):
 
     W_Q, W_K and W_V are stacked in one matrix of (n_head + 2 n_kv_head) · d_head rows, so that one product projects a token.
 
-    Every head has a score for every pair of tokens: over 8,192 tokens they take 270 MB a head. Of a long text they are computed
-    for some queries after the other, unless a tap needs all scores at once. Where a tap needs the whole pattern, that is put
-    together of its parts: the scores are never all in memory beside it.
+    Every head has a score for every pair of tokens: over 8,192 tokens they take 270 MB a head. Under a causal mask they are
+    computed for some queries after the other, with the keys up to the last of them, unless a tap needs all scores at once. Where
+    a tap needs the whole pattern, that is put together of its parts: the scores are never all in memory beside it.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:
@@ -220,8 +231,10 @@ class Attention(AttentionBase):
             if at.start:  # else k and v are all there are, and the numbers are those of a pass without a cache to the last digit
                 k, v = held  # [B, n_kv_head, keys, d_head]
         scaled = q * self.scale
-        if n_head * scaled.shape[2] * k.shape[2] > MOST_SCORES and self._may_be_parted(tap):
-            return self.write(self._read_long(scaled, k, v, blocked, at, tap), tap)
+        each = queries_at_once(len(x) * n_head * k.shape[2])
+        if x.shape[1] > each and self._may_be_parted(tap):
+            parts = self._in_parts(scaled, k, blocked, at, each, tap)
+            return self.write(self._read_parts(parts, scaled, v, tap), tap)
         scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
         return self.write(self.read(self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap), tap)
 
@@ -231,20 +244,27 @@ class Attention(AttentionBase):
         # The derivative of a whole that was put together of parts would be as large as the whole, for each of the parts.
         return not (torch.is_grad_enabled() and tap.needs_whole("pattern"))
 
-    def _read_long(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Tensor:
-        """The `z` [B, H, T, d_head] of a text that has many scores.
+    def _read_parts(self, parts: Iterator[tuple[slice, Tensor]], q: Tensor, v: Tensor, tap: Tap) -> Tensor:
+        """The `z` [B, H, T, d_head] of queries whose pattern comes in parts.
 
-        Arguments are as in `_in_parts`, and v [B, n_kv_head, keys, d_head].
+        Args:
+            parts: some queries after the other, with their pattern [B, H, queries, end].
+            q: all of them, [B, H, T, d_head].
+            v: the values [B, n_kv_head, keys, d_head].
+            tap: as in `forward`.
         """
-        parts = self._in_parts(q, k, blocked, at, tap)
         if not tap.needs_whole("pattern"):
-            return torch.cat([self.read(part, v[:, :, : part.shape[3]], tap) for _, part in parts], dim=2)
-        pattern = q.new_zeros(*q.shape[:3], k.shape[2])  # [B, H, T, keys]
+            # A token's heads are put side by side, as `write` wants them.
+            read = [self.read(part, v[:, :, : part.shape[3]], tap).transpose(1, 2) for _, part in parts]
+            return torch.cat(read, dim=1).transpose(1, 2)
+        pattern = q.new_zeros(*q.shape[:3], v.shape[2])  # [B, H, T, keys]
         for queries, part in parts:
             pattern[:, :, queries, : part.shape[3]] = part
         return self.read(pattern, v, tap)
 
-    def _in_parts(self, q: Tensor, k: Tensor, blocked: Tensor | None, at: slice, tap: Tap) -> Iterator[tuple[slice, Tensor]]:
+    def _in_parts(
+        self, q: Tensor, k: Tensor, blocked: Tensor | None, at: slice, each: int, tap: Tap
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Some queries after the other, with their pattern [B, H, queries, end]. None has a key after the last query of its part.
 
         Args:
@@ -252,10 +272,10 @@ class Attention(AttentionBase):
             k: [B, n_kv_head, keys, d_head].
             blocked: as in `forward`.
             at: as in `forward`.
+            each: how many queries a part has.
             tap: as in `forward`.
         """
-        batch, heads, length, _ = q.shape
-        each = max(1, MOST_SCORES // (batch * heads * k.shape[2]))
+        length = q.shape[2]
         for start in range(0, length, each):
             stop = min(start + each, length)
             end = at.start + stop

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gptviz.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, size
 
-from .attention import MOST_SCORES
+from .attention import queries_at_once
 from .build import describe
 from .config import Config
 from .costs import cache_numbers
@@ -69,9 +69,9 @@ def _in_parts(config: Config) -> bool:
 
 
 def _scores(config: Config, tokens: int) -> int:
-    """How many scores of a block are in memory at once; of a long text those of one query at least."""
-    every = config.n_head * tokens**2
-    return min(every, max(MOST_SCORES, config.n_head * tokens)) if _in_parts(config) else every
+    """How many scores of a block are in memory at once."""
+    of_query = config.n_head * tokens
+    return of_query * (min(tokens, queries_at_once(of_query)) if _in_parts(config) else tokens)
 
 
 def _pairs(config: Config) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .activations import ACTIVATIONS
@@ -48,7 +49,9 @@ class GatedMLP(MLP):
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
-        neurons = tap("neurons", self.activation(self.gate(x)) * self.up(x))  # [B, T, d_mlp]
+        passed, up = self.activation(self.gate(x)), self.up(x)  # [B, T, d_mlp] each
+        # Memory that was written a moment ago is faster than fresh memory, but derivatives need what was in it.
+        neurons = tap("neurons", passed * up if torch.is_grad_enabled() else passed.mul_(up))  # [B, T, d_mlp]
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
 

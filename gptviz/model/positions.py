@@ -295,7 +295,7 @@ class Rotary(PositionEncoding):
         sin = own["sin"].narrow(0, at.start, length)  # [T, d_head]
         if cos.dtype != heads.dtype:
             cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
-        return torch.addcmul(heads * cos, swapped, sin)
+        return swapped.mul_(sin).addcmul_(heads, cos)  # `roll` gave numbers of its own
 
     def without_effect(self) -> Self:
         return sharing(self, cos=torch.ones_like(self.cos), sin=torch.zeros_like(self.sin))
