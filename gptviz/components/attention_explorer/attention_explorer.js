@@ -40,7 +40,7 @@ class Explorer {
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.isWhole = false;
-    this.isHeadChosen = false; // by the reader
+    this.isHeadChosen = false; // by the reader, or by the link
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
     this.grid = new Grid(this);
@@ -112,6 +112,8 @@ class Explorer {
     /** @type {import("./choice.js").Choice} */
     this.choice = usualChoice(this.numbers);
     const refused = takeOver(this.choice, asked, this.numbers);
+    // A head that the address names stays there: which one is shown unless one is named depends on the text and on the model.
+    this.isHeadChosen = ["block", "head"].some((key) => key in asked && !refused.some(([other]) => other === key));
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
         const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not available here`;

@@ -13,6 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gptviz.address_values import ANY
 from gptviz.components import kit
+from gptviz.components.history_steps import history_steps
 from gptviz.components.popover_keys import popover_keys
 from gptviz.memory import give_back
 from gptviz.model import Config, devices
@@ -291,6 +292,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     state = shared_state()
     with st.sidebar:
         st.markdown("### gptviz")
+        history_steps(key="history steps")  # before anything else writes the address
         has_lesson, is_presenting = lesson.panel(), present.is_presenting()
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()

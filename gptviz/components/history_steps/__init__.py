@@ -1,0 +1,14 @@
+"""What the browser's Back button leads to: one step for each thing that the visitor did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gptviz.components.kit import pack, register
+
+_mount = register(Path(__file__).parent)
+
+
+def history_steps(*, key: str) -> None:
+    """Let a click make one step in the browser's history, however often the server writes the address for it."""
+    _mount(key=key, data=pack({}))
