@@ -276,6 +276,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     """
     server_log.protect()
     give_back()  # what the page before needed
+    _follow_history()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
     if st.session_state.get(OPEN_PAGE) != page.path:
         st.session_state[OPEN_PAGE] = page.path
@@ -305,6 +306,26 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
             glossary.words_button(page.path)
             share("home" if page == HOME else Path(page.path).stem)
     st.caption(sentence if isinstance(sentence, str) else sentence[kind])
+
+
+def _follow_history() -> None:
+    """Where the visitor went back or forward in the browser's history, show what the address says, and nothing of the page left.
+
+    On the way from page to page Streamlit drops from the query what a control of the page left was bound to, and a control of
+    the same key would show its default. That is right for a link, which gets those values too; here they are the page's own.
+    """
+    context = get_script_run_ctx()
+    if context is None or not context.is_history_navigation:
+        return
+    for key in SHARED:
+        st.session_state.pop(key, None)
+    with context.session_state.query_params() as arrived:
+        arrived.set_initial_query_params(context.query_string)
+    asked = parse_qs(context.query_string, keep_blank_values=True)
+    # How the page is embedded in another one is Streamlit's own.
+    dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
+    if dropped:
+        st.query_params.update(dropped)
 
 
 def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
