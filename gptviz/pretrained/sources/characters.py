@@ -16,6 +16,7 @@ from ..families import ImportRefusedError
 from .tensors import reading
 
 LONGEST_META = 4 * 2**20  # bytes
+WAY_OUT = "move it away to open the model with the numbers of its tokens as text"
 
 
 def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
@@ -43,15 +44,23 @@ def characters_beside(path: Path) -> Tokenizer | None:
     if not os.path.lexists(file):
         return None
     with reading(file):
-        meta = _plain(read_regular(file, LONGEST_META))
+        try:
+            meta = _plain(read_regular(file, LONGEST_META))
+        except pickle.UnpicklingError:
+            raise ImportRefusedError(
+                f"{file.name} holds more than characters and numbers, and opening it could run code: it is not opened: {WAY_OUT}"
+            ) from None
     table = meta.get("itos") if isinstance(meta, dict) else None
     if (
         not isinstance(table, dict)
         or set(table) != set(range(len(table)))
         or not all(isinstance(one, str) for one in table.values())
     ):
-        raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters")
-    return of_characters([table[place] for place in range(len(table))], file.name)
+        raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters: {WAY_OUT}")
+    try:
+        return of_characters([table[place] for place in range(len(table))], file.name)
+    except ImportRefusedError as error:
+        raise ImportRefusedError(f"{error}: {WAY_OUT}") from None
 
 
 def _plain(content: bytes) -> Any:

@@ -115,7 +115,9 @@ def _loaded(path: Path) -> Any:
 
 
 def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
-    """The tensors by name in a file that `torch.save` wrote: at its top, or under a usual name there.
+    """The tensors by name in a file that `torch.save` wrote: under a usual name, or at its top.
+
+    The top comes last: nanoGPT keeps a single tensor there, its best loss, beside the `model`.
 
     Args:
         path: the file.
@@ -125,7 +127,7 @@ def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
         ImportRefusedError: there are none, or the file is damaged, or holds more than data.
     """
     content = load_pickle(path) if content is None else content
-    for key in (None, "model", "state_dict", "module"):
+    for key in ("model", "state_dict", "module", None):
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
