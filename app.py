@@ -18,13 +18,13 @@ home.link_to_own_page(subject)
 lesson.first()
 next_step()
 
-st.subheader("Look inside, one page after the other", anchor=False)
+st.header("Look inside, one page after the other", anchor=False)
 pictures = home.pictures(subject.key, subject.seen, theme()) | home.learning(subject.key.name, theme())
 numbers = {page.path: number for number, page in enumerate(reading_order(subject.kind)[1:], 1)}
-for group, entries in pages.GROUPS.items():
+for place, (group, entries) in enumerate(pages.GROUPS.items()):
     shown = [page for page in entries if page.path in numbers]
     st.markdown(f"**{group}**")
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, key=f"contents-{place}"):
         for page in shown:
             with st.container(border=True, width="stretch", height="stretch", gap="xsmall"):
                 if page.path in pictures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from . import address_values
@@ -12,6 +13,8 @@ from .location import APP, FOLDER
 
 # What warns, many times over, that a page is computed without a server: whoever runs one here means to.
 _WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"
+# As .streamlit/config.toml says, which Streamlit finds only from the folder that it lies in.
+_WIDGETS = "global.disableWidgetStateDuplicationWarning"
 
 
 def page_names() -> list[str]:
@@ -31,6 +34,7 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> AppTest:
         RuntimeError: the page takes longer.
     """
     logging.getLogger(_WARNS).disabled = True
+    config.set_option(_WIDGETS, True)
     at = AppTest.from_file(str(APP), default_timeout=patience)
     if name != "home":
         at.switch_page(f"pages/{name}.py")

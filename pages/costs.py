@@ -27,7 +27,7 @@ counts.charts(config, found, chosen)
 
 try_this(counts.to_try(config, chosen))
 
-st.subheader("Where the parameters are", anchor=False)
+st.header("Where the parameters are", anchor=False)
 counts.parameters(config)
 counts.formulas(found, chosen)
 
@@ -39,7 +39,7 @@ details(
     key="costs",
 )
 
-st.subheader("What would it cost to train here?", anchor=False)
+st.header("What would it cost to train here?", anchor=False)
 run = planner.planned(config, chosen, subject.key.device, notices)
 if run is not None:
     planner.prediction(run)

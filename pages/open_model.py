@@ -44,7 +44,7 @@ going_on()
 if given:
     look_at(given)
 
-st.subheader("On this machine", anchor=False)
+st.header("On this machine", anchor=False)
 st.caption(free_memory())
 read, of = reading(models_here())
 

@@ -60,7 +60,7 @@ try_this(ui.to_try(subject, own, fixed))
 
 tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
 if tables:
-    st.subheader("One wave at a time", anchor=False)
+    st.header("One wave at a time", anchor=False)
     left, right = st.columns(2)
     with right:
         kind = controls.select(

@@ -66,7 +66,7 @@ with offered:
     )
     experiments(models)
 
-st.subheader("One model", anchor=False)
+st.header("One model", anchor=False)
 one_model(models)
 
 compared = chosen(models, quiet=True)

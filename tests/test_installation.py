@@ -85,6 +85,13 @@ def test_the_library_writes_the_same_text_as_in_a_checkout(environment: Path, tm
     assert text == gptviz.load("shakespeare").generate("ROMEO:", **options)
 
 
+def test_a_page_is_written_without_a_warning(environment: Path, tmp_path: Path) -> None:
+    command = [environment / "gptviz", "export", "next_token", "--model", "ladder-0", "--prompt", "O Romeo", "--out", "page.html"]
+    ended = subprocess.run(command, cwd=tmp_path, env=variables(tmp_path), capture_output=True, text=True)
+    assert ended.stderr == ""
+    assert ended.stdout.startswith("The page next_token is in page.html")
+
+
 def test_home_runs_from_the_installed_files(environment: Path, tmp_path: Path) -> None:
     code = (
         "from gptviz.location import APP\n"

@@ -82,6 +82,8 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     values = promoted(lm.model, 0, 7)
     assert found["promoted"][0] == {"token": lm.tokenizer.piece(int(values.argmax())), "value": pytest.approx(values.max())}
     assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}
+    assert all(one["value"] > 0 for one in found["promoted"])
+    assert all(one["value"] < 0 for one in found["suppressed"])
     assert main(["neurons", "mine", "--neuron", "7", "--corpus", str(file)]) == 0
     said = capsys.readouterr().out
     assert f"neuron 7 of block 1, over {lm.neurons(1, TEXT).n_tokens:,} tokens" in said

@@ -76,7 +76,7 @@ def _print(lm: LanguageModel, found: Circuit, checked: Checked) -> None:
     label = lm.tokenizer.label
     against = "" if found.against is None else f" minus that of {label(found.against)}"
     print(f"the logit of {label(found.token)}{against} after position {found.position} is {found.total:.4f}")
-    print("what each part (name@position) adds to what a later one reads:")
+    print("what each part (name@position) adds to what a later one reads, beyond its mean over this text:")
     for edge in found.edges:
         print(f"{edge.value:>+10.4f}  {edge.kind:<5}  {edge.source.name} → {edge.target.name}")
     limit = "" if found.reached else ": a larger share needs a graph too large to read"

@@ -86,8 +86,9 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
     if lm.model.config.kind == "decoder":
         values = promoted(lm.model, seen.block, neuron)
         order = values.argsort().tolist()
-        for name, ids in (("promoted", order[::-1]), ("suppressed", order)):
-            speaks[name] = [{"token": written(lm, i), "value": float(values[i])} for i in ids[:TOKENS]]
+        # Of a small vocabulary less than so many tokens are raised, or lowered.
+        for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):
+            speaks[name] = [{"token": written(lm, i), "value": float(values[i])} for i in ids[:TOKENS] if sign * values[i] > 0]
     about: dict[str, float] = {"block": seen.block, "neuron": neuron, "tokens": seen.n_tokens}
     about |= {name: float(getattr(seen, name)[neuron]) for name in ("largest", "smallest", "active", "effect")}
     if as_json:
@@ -96,12 +97,12 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
     print(f"neuron {neuron} of block {seen.block}, over {seen.n_tokens:,} tokens")
     print(f"activation from {about['smallest']:.4g} to {about['largest']:.4g}, above 0 at {about['active']:.1%} of the tokens")
     print(f"it adds a vector of the mean length {about['effect']:.4g} to the residual stream")
-    print("its highest activations, with the text before, at [ ] and behind:")
+    print("its highest activations: the text before, the token in [ ], and the text after it")
     for one in contexts:
         print(f"{one['activation']:>9.4g}  {one['before']!r} [{one['token']!r}] {one['behind']!r}")
     for name, tokens in speaks.items():
         print(f"{name}, by what is added to their logits, but for one common factor:", end=" ")
-        print(", ".join(f"{one['token']!r} {one['value']:+.3g}" for one in tokens))
+        print(", ".join(f"{one['token']!r} {one['value']:+.3g}" for one in tokens) or "none")
 
 
 def _texts(lm: LanguageModel, rows: list[Tensor], places: list[tuple[int, int]]) -> list[tuple[str, str, str]]:

@@ -12,6 +12,7 @@ from gptviz.labelled_array import LabelledArray
 
 DOWN, UP = COLOURS[0], COLOURS[1]
 ROW = 34  # pixels
+NUMBER = 52  # pixels that a number takes beside a bar: so many are left free between the names and the bars, and on the right
 TOGETHER = "all together"
 
 
@@ -52,9 +53,9 @@ def waterfall(levels: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, %{x:+.4f}<extra></extra>",
     )
     _join(figure, values, [*rows, TOGETHER], theme)
-    room = 0.12 * float(np.ptp(values)) or 0.1
+    room = 0.02 * float(np.ptp(values)) or 0.1
     figure.update_layout(
-        margin={**MARGIN, "l": 8, "r": 24},
+        margin={**MARGIN, "l": 8, "r": NUMBER},
         bargap=0.35,
         dragmode=False,
         showlegend=False,
@@ -72,6 +73,7 @@ def waterfall(levels: LabelledArray, theme: Theme) -> go.Figure:
             "categoryarray": [*rows, TOGETHER],
             "autorange": "reversed",
             "automargin": True,
+            "ticklabelstandoff": NUMBER,
             "fixedrange": True,
             "tickfont": {"size": 13, "color": theme.text},
         },

@@ -44,12 +44,13 @@ EXCUSED = (
         "the two together, so the checker does not know.",
     ),
 )
-# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it.
+# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it. Headings that leave out a
+# level are one: whoever listens to a page goes from heading to heading.
 SERIOUS = """async ([part, excused]) => {
     const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true });
     const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
     return violations.flatMap(({ id, nodes }) => nodes
-        .filter(({ impact, element }) => ['serious', 'critical'].includes(impact) && counts(id, element))
+        .filter(({ impact, element }) => (id === 'heading-order' || ['serious', 'critical'].includes(impact)) && counts(id, element))
         .map(({ impact, target, html, failureSummary }) =>
             [`${id} (${impact}): ${target.flat(2).join(' ')}`, html.slice(0, 300), failureSummary].join('\\n')));
 }"""

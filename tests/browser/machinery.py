@@ -210,6 +210,10 @@ DRAWN = """() => {
 }"""
 
 
+CUT = """() => [...document.querySelectorAll('[data-testid=stMain] :is([role=radiogroup], [data-testid=stPageLink] span)')]
+    .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
+
+
 @dataclass
 class Visit:
     """One browser looking at the app, and everything that went wrong on the way.
@@ -340,5 +344,6 @@ def check_on_a_phone(browser: Browser, server: Server, path: str, **query: objec
 
 
 def check_width(page: Page) -> None:
-    """Nothing on the page is wider than a phone's screen of 390 pixels."""
+    """Nothing on the page is wider than a phone's screen of 390 pixels, and neither choices side by side nor links are cut."""
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    assert page.evaluate(CUT) == []

@@ -18,6 +18,7 @@ from gptviz.components.figure_tools import payload
 from gptviz.figures.heatmap import one_head
 from gptviz.figures.labels import labels
 from gptviz.figures.theme import DARK, LIGHT
+from gptviz.figures.waterfall import waterfall
 from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
@@ -36,6 +37,16 @@ DRAW = """async (spec) => {
     const { width, height } = place.querySelector('.main-svg').getBoundingClientRect();
     const texts = [...place.querySelectorAll('.main-svg text')].map((text) => text.textContent).filter((text) => text.trim());
     return { width, height, texts };
+}"""
+
+# The texts of a figure that lie on each other, and those that reach out of it.
+TEXTS_THAT_MEET = """() => {
+    const texts = [...document.querySelectorAll('#figure .main-svg text')].filter((text) => text.textContent.trim());
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const { left, right } = document.querySelector('#figure').getBoundingClientRect();
+    return texts.map((text) => text.textContent).filter((_, i) => boxes[i].left < left || boxes[i].right > right
+        || boxes.some((box, k) => k !== i && meets(boxes[i], box)));
 }"""
 
 
@@ -78,6 +89,15 @@ def test_the_drawing_has_every_word_and_cell_of_the_figure_under_its_heading(
     assert not [fault for fault in faults(view.page, drawn) if "reaches out" in fault]
     assert ("data:image/png" in drawn) == (made is heatmap)
     assert view.page.title() != "pwned"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_numbers_of_a_waterfall_stand_beside_its_names(mounted: Callable[..., Mounted], width: int) -> None:
+    rungs = "a bigram", "+ positions", "+ residual connections", "+ six blocks"
+    levels = LabelledArray(np.array([2.482, 2.483, 2.2, 1.745]), (Axis("rung", rungs),), "loss (nats per token)")
+    view, seen = beside(mounted, waterfall(levels, LIGHT), width=width)
+    assert "−0.737" in seen["texts"]
+    assert view.page.evaluate(TEXTS_THAT_MEET) == []
 
 
 def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mounted]) -> None:

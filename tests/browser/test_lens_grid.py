@@ -20,6 +20,7 @@ from tests.browser.machinery import HOSTILE, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, small, words
 from tests.tiny import scrambled, some_ids, tiny
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -180,6 +181,20 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     page.get_by_role("button", name="Large cells").click()
     expect(page.locator(".marks text", has_text="really next")).to_have_count(1)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_no_name_is_cut_where_a_reader_spaces_letters_wider(mounted: Mount, at_once: bool) -> None:
+    """WCAG 1.4.12: letters 0.12 and words 0.16 of the size of type further apart, before the view is drawn or after it."""
+    page = mounted("lens_grid", packed(seen_of(n_layer=12))).page
+    usual = page.locator(".heat").evaluate("heat => heat.offsetLeft")
+    page.add_style_tag(content="body { letter-spacing: 0.12em; word-spacing: 0.16em }")
+    if at_once:
+        page.get_by_role("button", name="Large cells").click()
+    wait_until(lambda: page.locator(".heat").evaluate("heat => heat.offsetLeft") > usual)
+    cut = """frame => [...frame.querySelectorAll('.marks text')]
+        .filter((one) => one.getBoundingClientRect().left < frame.getBoundingClientRect().left).length"""
+    assert page.locator(".frame").evaluate(cut) == 0
 
 
 @pytest.mark.full

@@ -81,6 +81,14 @@ test("a short text has its tokens in the cells", () => {
   assert.ok(layout.bottom > 0);
 });
 
+test("space that a reader puts between letters widens what names of several letters take, and no cell of one", () => {
+  const labels = { layers: names(5), tokens: names(8, () => "a"), names: names(9, () => "b") };
+  const [usual, spaced] = [0, 2].map((spacing) => layoutOf(labels, 300, 16, false, spacing));
+  assert.equal(spaced.left - usual.left, 2 * ("really next".length + 1));
+  assert.ok(spaced.letters >= 1);
+  assert.equal(spaced.turned, false);
+});
+
 test("large cells have room for nine of ten tokens, however long the text is", () => {
   const labels = {
     layers: names(61),

@@ -45,20 +45,22 @@ export function usualLength(labels) {
  * @param {number} room how wide the grid may be, in pixels
  * @param {number} unit pixels of one rem
  * @param {boolean} isReadable whether cells are made large enough for their names, so that the grid may have to scroll
+ * @param {number} [spacing] pixels that the reader's own settings put between letters
  * @returns {Layout}
  */
-export function layoutOf({ layers, tokens, names }, room, unit, isReadable) {
+export function layoutOf({ layers, tokens, names }, room, unit, isReadable, spacing = 0) {
   const size = TYPE * unit,
-    letter = LETTER * size;
+    alone = LETTER * size,
+    letter = alone + spacing;
   const left = letter * (Math.max(...[...layers, REALLY].map(lettersOf)) + 1);
-  const needed = letter * (Math.max(usualLength(tokens), usualLength(names)) + BESIDE);
+  const needed = letter * Math.max(usualLength(tokens), usualLength(names)) - spacing + BESIDE * alone;
   let width = Math.min((room - left) / tokens.length, WIDEST * unit);
   let height = Math.max(LOWEST, Math.min(ROW * unit, (HIGHEST * unit) / layers.length));
   if (isReadable) {
     width = Math.max(width, needed);
     height = ROW * unit;
   }
-  const letters = height >= 1.15 * size ? Math.floor(width / letter - BESIDE + 0.01) : 0;
+  const letters = height >= 1.15 * size ? Math.floor((width + spacing - BESIDE * alone) / letter + 0.01) : 0;
   const turned = width < needed;
   const longest = Math.min(LONGEST, Math.max(...tokens.map(lettersOf)));
   // A token that is written upwards is as wide as its type is high; where not every one is named, its position stands with it.

@@ -54,6 +54,7 @@ export class Grid {
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.box);
+    this.observer.observe(this.legend); // it grows with the space between letters, which the reader may change
   }
 
   /** Puts the parts of the view in their places. */
@@ -186,7 +187,8 @@ export class Grid {
     const { cells, frame, canvas, marks } = this;
     const { lens, nLayer, nPosition } = cells;
     const labels = { layers: lens.layers.map(({ short }) => short), tokens: lens.tokens, names: lens.names };
-    const layout = (this.layout = layoutOf(labels, this.box.clientWidth - 1, rem(), this.isReadable));
+    const spacing = Number.parseFloat(getComputedStyle(this.root).letterSpacing) || 0; // usually "normal"
+    const layout = (this.layout = layoutOf(labels, this.box.clientWidth - 1, rem(), this.isReadable, spacing));
     const wide = layout.width * nPosition,
       high = layout.height * nLayer;
     this.table = sequential(ROLES.output, this.root);

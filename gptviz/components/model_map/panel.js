@@ -92,7 +92,7 @@ export class Panel {
 
   head() {
     const { box } = this.map.opened;
-    const title = make("h3", "", titleOf(box));
+    const title = make("h2", "", titleOf(box));
     title.append(make("code", "path", box.path));
     const row = make("div", "row");
     row.append(title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" }));

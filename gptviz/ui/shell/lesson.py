@@ -148,7 +148,7 @@ def panel() -> bool:
     title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
-        st.markdown(f"#### {escaped(step.title)}")
+        st.markdown(f"### {escaped(step.title)}")
         about = _key(one.lesson)
         _text(step.text, about)
         if step.page is not None and step.page.look_at:

@@ -292,7 +292,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     present.listen()
     state = shared_state()
     with st.sidebar:
-        st.markdown("### gptviz")
+        st.markdown("## gptviz")
         history_steps(key="history steps")  # before anything else writes the address
         has_lesson, is_presenting = lesson.panel(), present.is_presenting()
         with st.expander("All pages") if has_lesson or is_presenting else st.container():

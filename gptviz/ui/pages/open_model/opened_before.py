@@ -23,7 +23,7 @@ def opened_before() -> None:
     models = kept()
     if not models:
         return
-    st.subheader("Opened before", anchor=False)
+    st.header("Opened before", anchor=False)
     with cards("opened before"):
         for model in models:
             with st.container(border=True, gap="xsmall"):
