@@ -50,7 +50,8 @@ SERIOUS = """async ([part, excused]) => {
     const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true });
     const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
     return violations.flatMap(({ id, nodes }) => nodes
-        .filter(({ impact, element }) => (id === 'heading-order' || ['serious', 'critical'].includes(impact)) && counts(id, element))
+        .filter(({ impact }) => id === 'heading-order' || ['serious', 'critical'].includes(impact))
+        .filter(({ element }) => counts(id, element))
         .map(({ impact, target, html, failureSummary }) =>
             [`${id} (${impact}): ${target.flat(2).join(' ')}`, html.slice(0, 300), failureSummary].join('\\n')));
 }"""
