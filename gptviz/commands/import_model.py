@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -76,7 +77,8 @@ def run(options: argparse.Namespace) -> None:
         compared = imports.examined(options.source, said) if options.map else None
         print_json(row | ({} if compared is None else compared.as_json()))
         return
-    where = f"stay at {options.source}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
+    at = options.source if os.path.lexists(options.source) else "their place in the cache of huggingface_hub"
+    where = f"stay at {at}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
     print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
     for note in made.notes:
         print(note)

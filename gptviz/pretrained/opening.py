@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -94,6 +93,27 @@ def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types:
     return kept(stored, precision).itemsize
 
 
+def require_room(source: Source, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
+    """See that the model with this config fits into the memory that is free; none of its tensors is looked at.
+
+    Files that are too large can fail to open at all, which then looks as if they were damaged: this comes first.
+
+    Raises:
+        ImportRefusedError: it does not, or its files cannot hold so many numbers.
+    """
+    with torch.device("meta"):
+        numbers = sum(parameter.numel() for parameter in lay_out(config).parameters())
+    size = sum(file.stat().st_size for file in source.files())
+    if numbers > MOST_NUMBERS_PER_BYTE * size:
+        raise ImportRefusedError(
+            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
+            f"{MISMATCHED}"
+        )
+    needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
+    if problem := memory_needed.refusal(needs, memory.available(device)):
+        raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
+
+
 def filled(
     source: Source,
     config: Config,
@@ -119,15 +139,7 @@ def filled(
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
-    numbers, size = sum(map(math.prod, expected.values())), sum(file.stat().st_size for file in source.files())
-    if numbers > MOST_NUMBERS_PER_BYTE * size:
-        raise ImportRefusedError(
-            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
-            f"{MISMATCHED}"
-        )
-    needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
-    if problem := memory_needed.refusal(needs, memory.available(device)):
-        raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
+    require_room(source, config, device, precision)
     return place(lay_out(config), _watched(_checked(source, config, expected), len(expected), watch), device, precision)
 
 

@@ -16,7 +16,7 @@ from gptviz.bounded import parse_json, read_regular
 from gptviz.model import memory_needed, parameter_count
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, number_bytes, reference, source_at
+from gptviz.pretrained.opening import filled, number_bytes, reference, require_room, source_at
 from gptviz.pretrained.places import hub
 from gptviz.pretrained.places.hub import Offer as Offer  # also for those who get one
 from gptviz.pretrained.sources import mapping as mapping_file
@@ -80,6 +80,7 @@ def import_model(
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
+        require_room(source, source.outline().config, precision=STORED)
         opened = source.opened()
         filled(source, opened.config, precision=STORED, watch=reading)
     except ImportRefusedError as error:
@@ -197,6 +198,7 @@ def in_place(path: Path, device: torch.device | str = "cpu", precision: str | No
         return None
     try:
         source = source_at(path)
+        require_room(source, source.outline().config, device, precision)
         opened = source.opened()
         return checkpoints.Checkpoint(
             names.possible(path.stem if path.is_file() else path.name),

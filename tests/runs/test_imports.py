@@ -18,6 +18,7 @@ from gptviz import memory
 from gptviz.__main__ import main
 from gptviz.model import memory_needed
 from gptviz.pretrained.places import download, hub
+from gptviz.pretrained.sources import tensors
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
@@ -112,6 +113,10 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     for name in ("Tiny-llama", "shakespeare"):
         with pytest.raises(checkpoints.CheckpointError, match=said if name == "Tiny-llama" else "and 20 kB is free"):
             gptviz.load(name)
+    # Files larger than all memory may not open at all: they are refused for their size, and not as damaged.
+    monkeypatch.setattr(tensors, "safe_open", lambda *_, **__: pytest.fail("a file was opened"))
+    with pytest.raises(checkpoints.CheckpointError, match="and 20 kB is free"):
+        gptviz.load(folder)
     assert main(["import", str(folder), "--name", "second"]) != 0
     error = capsys.readouterr().err
     assert re.search(said, error)
@@ -242,3 +247,5 @@ def test_the_command_says_the_size_before_it_fetches_and_ctrl_c_leaves_nothing_h
     assert main(["import", "someone/tiny", "--json"]) == 0
     assert any(asked is not None for _, path, asked in server.asked if path.endswith("model.safetensors"))
     assert json.loads(capsys.readouterr().out)["name"] == "tiny"
+    assert main(["import", "someone/tiny"]) == 0
+    assert "its weights stay at their place in the cache of huggingface_hub" in capsys.readouterr().out
