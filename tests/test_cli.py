@@ -384,7 +384,8 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Cap
 
 def test_a_name_is_taken_until_the_model_is_to_be_replaced(capsys: Capture) -> None:
     output(capsys, *TASK, "--steps", "1", "--name", "mine")
-    assert "there is a model named mine already" in error(capsys, *TASK, "--steps", "2", "--name", "mine")
+    refused = error(capsys, *TASK, "--steps", "2", "--name", "mine")
+    assert "there is a model named mine already: choose another name, or replace it (--replace)" in refused
     assert gptviz.load("mine").card.steps == 1
     output(capsys, *TASK, "--steps", "2", "--name", "mine", "--replace")
     assert gptviz.load("mine").card.steps == 2

@@ -83,7 +83,10 @@ def run(options: argparse.Namespace) -> None:
             if world.is_main:
                 # Held until training ends: no other process can replace the run between its preparation and its first step.
                 or_next = options.name is None and not options.replace
-                claim = held.enter_context(claimed(name, options.root, replace=options.replace, or_next=or_next))
+                try:
+                    claim = held.enter_context(claimed(name, options.root, replace=options.replace, or_next=or_next))
+                except checkpoints.NameInUseError as error:  # its last words are "or replace it"
+                    raise UsageError(f"{error} (--replace)") from None
                 _prepare(options, claim, on, world)
                 _explain_name(name, claim, options.root)
             name = world.broadcast_text(name if claim is None else claim.name, on)

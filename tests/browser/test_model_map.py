@@ -753,6 +753,15 @@ def test_on_a_phone_the_map_scrolls_within_its_frame(browser: Browser, server: S
     check_on_a_phone(browser, server, "", box="blocks.2.attention.q")
 
 
+def test_nothing_fades_where_the_reader_wants_no_motion(shown: Callable[..., Map]) -> None:
+    page = shown().page
+    fading = """() => [...document.querySelectorAll('*')].flatMap((one) => [...(one.shadowRoot?.querySelectorAll('*') ?? [])])
+        .filter((one) => getComputedStyle(one).transitionDuration !== '0s').length"""
+    assert page.evaluate(fading) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    assert page.evaluate(fading) > 0
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_every_text_can_be_read(shown: Callable[..., Map], dark: bool) -> None:
     for path in ("blocks.2.attention.q", "blocks.2.attention.pattern"):
