@@ -6,18 +6,25 @@ import json
 import struct
 from typing import Any
 
+from gptviz._version import __version__
 from gptviz.components import kit
 
-from .page import Code, Heading, PageContent, Text, View
+from .page import Code, PageContent, Text, View
+
+# A Python that lacks it says at the first cell only that there is no such module.
+NEEDS = (
+    f"The cells need gptviz (this file was written by version {__version__}) in the Python that runs this notebook: "
+    "`pip install .` in the folder of its source brings it there."
+)
 
 
 def as_notebook(page: PageContent) -> str:
-    """The page as an `.ipynb` file (format 4): its title and first sentence, then a cell for each piece of code on it.
+    """The page as an `.ipynb` file (format 4): title, first sentence, what it needs, then a cell for each piece of code on it.
 
     Code stands below figures, and in the data of views made by hand.
     """
     sentence = next((piece.body for piece in page.all(Text) if piece.look == "caption"), "")
-    cells = [_cell("markdown", f"# {page.all(Heading)[0].text if page.all(Heading) else page.name}\n\n{sentence}", 0)]
+    cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
     for number, code in enumerate(codes(page), 1):
         cells.append(_cell("code", code, number))
     content = {

@@ -7,7 +7,6 @@ import json
 import re
 from html import escape, unescape
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -17,7 +16,6 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.components import kit
 from gptviz.interp.trace import run
-from gptviz.takehome.notebook import as_notebook, codes
 from gptviz.takehome.page import Code, Figure, Group, Heading, PageContent, PageError, Plain, Setting, Text, View, read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
@@ -132,21 +130,6 @@ def test_a_page_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         read_page("../app", {})
 
 
-def test_a_notebook_runs_from_start_to_end_and_gives_the_numbers_of_the_page() -> None:
-    page = read_page("lens", {"model": "ladder-8", "prompt": PROMPT})
-    content = json.loads(as_notebook(page))
-    assert content["nbformat"] == 4
-    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
-    assert len(cells) == len(codes(page)) == 2
-    kernel: dict[str, Any] = {}
-    for cell in cells:
-        exec("".join(cell["source"]), kernel)
-    (view,) = page.all(View)
-    _, arrays = kit.unpack(view.data)
-    np.testing.assert_allclose(kernel["seen"].probability[..., :5], arrays["probability"], atol=1e-6)
-    np.testing.assert_allclose(kernel["seen"].entropy, arrays["entropy"], atol=1e-3)
-
-
 def test_a_notebook_shows_a_model_with_its_edits() -> None:
     lm = gptviz.load("ladder-8").edited("blocks.0.attention.head.0")
     shown = gptviz.show(lm, PROMPT, "attention")
@@ -157,22 +140,6 @@ def test_a_notebook_shows_a_model_with_its_edits() -> None:
     (plain,) = gptviz.show("ladder-8", PROMPT).page.all(View)
     edited, before = kit.unpack(view.data)[1], kit.unpack(plain.data)[1]
     assert any(not np.array_equal(edited[name], before[name]) for name in edited)
-
-
-def test_a_trace_is_shown_in_a_notebook_and_its_view_has_the_numbers_of_the_trace() -> None:
-    cells = (
-        f"import gptviz\n\ntrace = gptviz.load('ladder-8').edited('blocks.0.attention.head.0').trace({PROMPT!r})",
-        "shown = gptviz.show(trace, page='lens')",
-    )
-    kernel: dict[str, Any] = {}
-    for cell in cells:
-        exec(cell, kernel)
-    shown, trace = kernel["shown"], kernel["trace"]
-    assert shown._repr_html_().startswith("<iframe sandbox=")
-    (view,) = shown.page.all(View)
-    _, arrays = kit.unpack(view.data)
-    expected = trace["logits"][0].softmax(-1).sort(descending=True).values[:, :5]
-    np.testing.assert_allclose(arrays["probability"][-1], expected, atol=1e-3)
 
 
 def test_what_no_page_can_show_is_refused_by_name() -> None:

@@ -1,0 +1,128 @@
+"""Pages as notebooks, run from start to end by a kernel of Jupyter that starts in another folder."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_notebook
+
+import gptviz
+from gptviz.components import kit
+from gptviz.page_run import page_names
+from gptviz.takehome.notebook import as_notebook, codes
+from gptviz.takehome.page import Figure, PageContent, View, read_page
+
+PROMPT = "O Romeo, Romeo"
+PATIENCE = 300  # seconds a cell may take
+ROOT = Path(gptviz.__file__).resolve().parents[1]
+Run = Callable[..., nbformat.NotebookNode]
+# Pages with code about any model of text; the others have theirs for classifiers and for models that translate, or none.
+PAGES = [name for name in page_names() if name not in ("classify", "lessons", "translate")]
+
+
+def started(folder: Path, path: str) -> KernelManager:
+    """A kernel that keeps its own files in `folder`, works there, and finds modules in `path` beside what is installed."""
+    places = {name: str(folder / name) for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    manager = KernelManager()
+    manager.start_kernel(cwd=str(folder), env=os.environ | places | {"PYTHONPATH": path})
+    return manager
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a notebook: `run(notebook)` gives it with its outputs. What an earlier notebook defined is forgotten."""
+    manager = started(tmp_path_factory.mktemp("elsewhere"), str(ROOT))
+
+    def one(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+        nbformat.validate(notebook)
+        notebook.cells.insert(0, new_code_cell("%reset -f"))
+        return NotebookClient(notebook, km=manager, timeout=PATIENCE).execute()
+
+    yield one
+    manager.shutdown_kernel(now=True)
+
+
+def numbers(run: Run, notebook: nbformat.NotebookNode, expression: str) -> np.ndarray:
+    """What `expression` is after the last cell."""
+    notebook.cells.append(new_code_cell(f"import json, numpy\nprint(json.dumps(numpy.asarray({expression}).tolist()))"))
+    return np.array(json.loads(run(notebook).cells[-1].outputs[0].text))
+
+
+def of_view(name: str) -> Callable[[PageContent], np.ndarray]:
+    """An array that the last view of a page was sent."""
+    return lambda page: kit.unpack(page.all(View)[-1].data)[1][name]
+
+
+def of_map(page: PageContent) -> np.ndarray:
+    """The cells of the first figure."""
+    z = json.loads(page.all(Figure)[0].spec)["data"][0]["z"]
+    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(size) for size in z["shape"].split(",")])
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "shown"),
+    [
+        ("lens", "seen.probability[..., :5]", of_view("probability")),
+        pytest.param("next_token", "logits[0]", of_view("logits"), marks=pytest.mark.full),
+        pytest.param("positions", "positions.similarity(vectors).values", of_map, marks=pytest.mark.full),
+    ],
+    ids=["lens", "next_token", "positions"],
+)
+def test_a_notebook_gives_the_numbers_of_its_page(
+    run: Run, name: str, expression: str, shown: Callable[[PageContent], np.ndarray]
+) -> None:
+    page = read_page(name, {"model": "ladder-8", "prompt": PROMPT})
+    notebook = nbformat.reads(as_notebook(page), as_version=4)
+    assert [cell.source for cell in notebook.cells if cell.cell_type == "code"] == codes(page)
+    np.testing.assert_allclose(numbers(run, notebook, expression), shown(page), atol=1e-5)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", PAGES)
+def test_the_notebook_of_every_page_runs_from_start_to_end(run: Run, name: str) -> None:
+    page = read_page(name, {"model": "ladder-8", "prompt": PROMPT})
+    assert codes(page)
+    run(nbformat.reads(as_notebook(page), as_version=4))  # raises where a cell fails
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "model"), [("classify", "classifier"), ("translate", "seq2seq")])
+def test_the_notebook_of_a_page_for_other_models_runs(run: Run, name: str, model: str) -> None:
+    page = read_page(name, {"model": model})
+    assert codes(page)
+    run(nbformat.reads(as_notebook(page), as_version=4))
+
+
+def test_a_trace_is_shown_below_its_cell_with_the_numbers_of_the_trace(run: Run) -> None:
+    lines = f"import gptviz\n\ntrace = gptviz.load('ladder-8').edited('blocks.0.attention.head.0').trace({PROMPT!r})"
+    notebook = new_notebook(cells=[new_code_cell(lines), new_code_cell("shown = gptviz.show(trace, page='lens')\nshown")])
+    both = (
+        "[trace['logits'][0].softmax(-1).sort(descending=True).values[:, :5].tolist(), "
+        "gptviz.components.kit.unpack(shown.page.all(gptviz.takehome.page.View)[0].data)[1]['probability'][-1].tolist()]"
+    )
+    expected, seen = numbers(run, notebook, both)
+    np.testing.assert_allclose(seen, expected, atol=1e-3)
+    (output,) = [one for one in notebook.cells[2].outputs if one.output_type == "execute_result"]
+    assert output.data["text/html"].startswith("<iframe sandbox=")
+    assert output.data["text/plain"].startswith("<the page lens")
+    assert notebook.cells[2].outputs == [output], "warnings stand beside the page"
+
+
+@pytest.mark.full
+def test_where_gptviz_is_missing_the_notebook_has_said_how_to_install_it(tmp_path: Path) -> None:
+    notebook = nbformat.reads(as_notebook(read_page("lens", {"model": "ladder-0"})), as_version=4)
+    manager = started(tmp_path, "")
+    with pytest.raises(CellExecutionError, match="No module named 'gptviz'"):
+        NotebookClient(notebook, km=manager, timeout=PATIENCE).execute()
+    manager.shutdown_kernel(now=True)
+    assert "pip install" in notebook.cells[0].source
