@@ -158,17 +158,17 @@ def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]
     for name, tensor in _parameters(source, config):
         if expected.get(name) != tuple(tensor.shape):
             raise ImportRefusedError(
-                f"{source.path.name}: {name} has the shape {tuple(tensor.shape)}, "
+                f"{source.origin(config, name)} has the shape {tuple(tensor.shape)}, "
                 f"the config asks for {expected.get(name, 'no such tensor')}: {MISMATCHED}"
             )
         if tensor.is_complex():
             raise ImportRefusedError(
-                f"{source.path.name}: {name} holds complex numbers, and gptviz has models of real ones alone"
+                f"{source.origin(config, name)} holds complex numbers, and gptviz has models of real ones alone"
             )
         # Of numbers with eight bits torch computes little, not even whether they are finite.
         number = tensor.float() if tensor.element_size() == 1 else tensor
         if not are_finite(number):
-            raise ImportRefusedError(f"{source.path.name}: {name} holds values that are not numbers: download it again")
+            raise ImportRefusedError(f"{source.origin(config, name)} holds values that are not numbers: download it again")
         missing.remove(name)
         yield name, number
     if missing:

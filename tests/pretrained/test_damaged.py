@@ -207,7 +207,7 @@ def test_whole_numbers_and_short_ones_are_numbers_and_complex_ones_are_refused_b
     save_file(tensors | {NAME: ODD[kind](tensors[NAME])}, tmp_path / "model.safetensors", metadata={"format": "pt"})
     why = refused(tmp_path)
     assert (why is None) == (kind != "complex")
-    assert why is None or "head.final_norm.weight holds complex numbers" in why
+    assert why is None or "model.safetensors: model.norm.weight holds complex numbers" in why
 
 
 def test_an_unknown_type_or_place_of_numbers_is_refused(tmp_path: Path, sound: dict[str, Path]) -> None:
@@ -232,7 +232,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
     cases: list[tuple[dict[str, Any], str]] = [
         ({"model": less}, "tensor head.final_norm.bias is missing"),
         ({"model": more}, "1 tensor has no place in a nanoGPT model, such as 'transformer.extra'"),
-        ({"model": wider}, r"head.final_norm.bias has the shape (3,)"),
+        ({"model": wider}, "odd.pt: transformer.ln_f.bias has the shape (3,)"),
         ({"model_args": content["model_args"] | {"n_embd": 10**6}}, "more than its files of"),
         ({"model_args": content["model_args"] | {"n_head": "2"}}, "n_head is '2'"),
         ({"model_args": {}}, "is None; a nanoGPT model needs a number"),

@@ -174,6 +174,10 @@ class Family(ABC):
         """Which of their tensors hold the same numbers as which of our parameters."""
         raise NotImplementedError
 
+    def theirs(self, config: Config, parameter: str) -> tuple[str, ...]:
+        """The names of the tensors that a parameter of ours is made of; none where there is no such parameter."""
+        return next((tuple(match.theirs) for match in self.matches(config) if match.ours == parameter), ())
+
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
         """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice.
 

@@ -71,6 +71,10 @@ class Folder(Source):
             files = ", ".join(path.name for path in tensors.files[:3])
             raise without_place(files, left, f"a {family.title} model as gptviz has it")
 
+    def origin(self, config: Config, parameter: str) -> str:
+        theirs = described(self._fields())[0].theirs(config, parameter)
+        return in_folder(self.path).found(theirs[0]) if theirs else super().origin(config, parameter)
+
     def files(self) -> list[Path]:
         return files_in(self.path)
 

@@ -103,6 +103,10 @@ class _OfGPT2(Source):
         if left:
             raise without_place(self.path.name, list(left), f"a {self.title} model")
 
+    def origin(self, config: Config, parameter: str) -> str:
+        theirs = FAMILIES["gpt2"].theirs(config, parameter)
+        return super().origin(config, theirs[0] if theirs else parameter)
+
 
 class NanoGPT(_OfGPT2):
     """A `.pt` file that nanoGPT's `train.py` wrote."""

@@ -116,6 +116,13 @@ class Source(ABC):
             ImportRefusedError: a tensor is missing or damaged, or holds what the model has no place for.
         """
 
+    def origin(self, config: Config, parameter: str) -> str:
+        """What a parameter of our model with this config was made of, for messages: the file, and the name of the tensor there.
+
+        Where they are not known, the name of the source and that of the parameter.
+        """
+        return f"{self.path.name}: {parameter}"
+
     @abstractmethod
     def files(self) -> list[Path]:
         """The files that the weights are read from."""

@@ -208,6 +208,11 @@ class Tensors:
                     return file.tensor(known)
         raise lacking(", ".join(path.name for path in self.files[:3]), name)
 
+    def found(self, name: str) -> str:
+        """The file that has the tensor of this name, and what the tensor is called there, for messages."""
+        known = next((one for one in names_in_files(name) if one in self._where), None)
+        return name if known is None else f"{self._where[known][0].name}: {known}"
+
     def left(self) -> list[str]:
         """The names of tensors that nobody has taken."""
         return sorted(self._where.keys() - self._taken)
