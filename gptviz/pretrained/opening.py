@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -99,16 +100,13 @@ def require_room(source: Source, config: Config, device: torch.device | str = "c
     Files that are too large can fail to open at all, which then looks as if they were damaged: this comes first.
 
     Raises:
-        ImportRefusedError: it does not, or its files cannot hold so many numbers.
+        ImportRefusedError: it does not; a config of more numbers than the files can hold is left to `filled`.
     """
     with torch.device("meta"):
         numbers = sum(parameter.numel() for parameter in lay_out(config).parameters())
     size = sum(file.stat().st_size for file in source.files())
     if numbers > MOST_NUMBERS_PER_BYTE * size:
-        raise ImportRefusedError(
-            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
-            f"{MISMATCHED}"
-        )
+        return  # what is wrong with these files is not that they are too large
     needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
     if problem := memory_needed.refusal(needs, memory.available(device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
@@ -139,6 +137,12 @@ def filled(
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+    numbers, size = sum(map(math.prod, expected.values())), sum(file.stat().st_size for file in source.files())
+    if numbers > MOST_NUMBERS_PER_BYTE * size:
+        raise ImportRefusedError(
+            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
+            f"{MISMATCHED}"
+        )
     require_room(source, config, device, precision)
     return place(lay_out(config), _watched(_checked(source, config, expected), len(expected), watch), device, precision)
 

@@ -124,6 +124,21 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     assert "second" not in checkpoints.folders()
 
 
+def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(
+    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Call:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
+
+    (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
+    torch.save({"weight": Call()}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
+    assert main(["import", str(tmp_path / "Tiny llama!")]) != 0
+    error = capsys.readouterr().err
+    assert "pytorch_model.bin holds more than tensors, and opening it could run code: it is not opened" in error
+    assert not (tmp_path / "it ran").exists()
+
+
 # The hub
 
 
