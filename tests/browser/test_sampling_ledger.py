@@ -75,7 +75,7 @@ def labels_of(case: str) -> list[str]:
 def payload_of(case: str, **changes: Any) -> Payload:
     numbers = np.array([uniform(seed, PLACE).item() for seed in range(100)])
     usual = {"about": case, "title": f"the case {case}", "code": ("a", "b"), "numbers": numbers, "true": 0, "takes": True}
-    return payload(CASES[case], labels_of(case), **usual | changes)
+    return payload(changes.pop("logits", CASES[case]), labels_of(case), **usual | changes)
 
 
 @pytest.fixture
@@ -160,6 +160,28 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
     page = ledger_of(case).page
     for found, setting in zip(columns(page, settings), settings, strict=True):
         check(found, logits, setting)
+
+
+def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn_nor_taken(ledger_of: Mount) -> None:
+    used, size = 60, 65
+    logits = CASES["characters"].copy()
+    logits[used:] += 20  # the likeliest of all
+    view = ledger_of("characters", changes={"used": used, "logits": logits})
+    page = view.page
+    expect(page.locator(".facts")).to_contain_text("Never drawn 5 unused")
+    page.locator(".list").focus()
+    page.keyboard.press("End")
+    row = page.locator(".token-row.current")
+    expect(row).to_have_attribute("aria-label", re.compile("an unused token, never drawn"))
+    page.keyboard.press("Enter")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    assert [value["token"] for _, name, value in view.sent if name == "take"] == [int(logits[:used].argmax())]
+    settings: list[dict[str, Any]] = [{"temperature": 1, "top_k": None, "top_p": 1}, {"temperature": 2, "top_k": 5, "top_p": 0.5}]
+    for found, setting in zip(columns(page, settings), settings, strict=True):
+        stages = ledger(torch.from_numpy(logits), Sampling(**setting), range(used, size))
+        np.testing.assert_allclose(numbers(found["before"]), stages.before, rtol=1e-9)
+        np.testing.assert_allclose(numbers(found["after"]), stages.after, rtol=1e-9)
 
 
 def test_top_k_of_the_whole_vocabulary_keeps_all(ledger_of: Mount) -> None:
