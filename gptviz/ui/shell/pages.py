@@ -293,11 +293,12 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     state = shared_state()
     with st.sidebar:
         st.markdown("## gptviz")
-        history_steps(key="history steps")  # before anything else writes the address
         has_lesson, is_presenting = lesson.panel(), present.is_presenting()
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
-        popover_keys(key="popover keys")
+        with st.container(gap=None):  # nothing of them is seen
+            history_steps(key="history steps")
+            popover_keys(key="popover keys")
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")
