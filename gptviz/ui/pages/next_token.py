@@ -43,7 +43,8 @@ $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}} \qquad p'_i = \frac{e^{z_i / T}}{\sum_{j 
 The logits are divided by the temperature $T$; top-k keeps the $k$ likeliest tokens; of these, top-p keeps the fewest whose
 probabilities together reach $p$; what is kept is scaled up to sum to 1. At $T = 0$ only the likeliest token is left. If two
 tokens are equally likely, the one with the smaller number counts as likelier. Unused tokens stand for no text: they are rows of
-the embedding beyond the tokens of the tokenizer. The model gives them probabilities, but they are never drawn; they come last.
+the embedding beyond the tokens of the tokenizer. The model gives them probabilities, but they are taken out before the
+temperature and never drawn; they come last.
 
 The draw puts the kept tokens side by side, in the vocabulary's order, on the line from 0 to 1, each as wide as its probability,
 and takes the token on which a random number falls. That number is computed from the seed and from how many tokens come before:
