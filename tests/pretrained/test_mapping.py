@@ -479,7 +479,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (None, "does not tell how many heads a block has: add --set n_head="),
+        (None, "does not tell how many heads a block has: put the config.json"),
         ({"n_head": 5}, "its width 24 does not divide into 5 heads"),
         ({"n_head": "two"}, "does not divide into 'two' heads"),
         ({"n_head": 2, "d_model": 3}, "tells d_model itself"),

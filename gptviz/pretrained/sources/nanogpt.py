@@ -175,8 +175,8 @@ class MinGPT(_OfGPT2):
         if heads is not None:
             raise ImportRefusedError(f"{self.path.name}: its width {width:,} does not divide into {heads!r:.40} heads")
         raise ImportRefusedError(
-            f"{self.path.name} does not tell how many heads a block has: add --set n_head=…, "
-            "or put the config.json that minGPT wrote beside it"
+            f"{self.path.name} does not tell how many heads a block has: put the config.json that minGPT wrote "
+            "beside it, or import it on the command line with --set n_head=…"
         )
 
     def _heads_beside(self) -> Any:
