@@ -38,11 +38,10 @@ from .commands import (
     stream,
     train,
 )
-from .commands.common import Parser, UsageError, one_line
+from .commands.common import INTERRUPTED, Parser, UsageError, one_line
 
 # The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
-INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
 COMMANDS = (
     app,
     models,
@@ -128,13 +127,13 @@ def run() -> None:
         sys.stdout = cast(TextIO, terminal.Terminal(sys.stdout))
     try:
         status = main()
-        signal.signal(signal.SIGINT, lambda *_: os._exit(status))  # Python would print where in its own end it was interrupted
         sys.stdout.flush()
     except KeyboardInterrupt:  # while another one ended the command
         status = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    signal.signal(signal.SIGINT, lambda *_: os._exit(status))  # Python would print where in its own end it was interrupted
     sys.exit(status)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
     from gptviz.text import Encoding
 
+INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
+
 
 class UsageError(Exception):
     """An error that the user can correct, shown in one line."""

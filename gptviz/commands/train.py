@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import os
 import shlex
 import signal
 import sys
@@ -19,7 +20,7 @@ from gptviz.hosting import hosting
 from gptviz.known_names import instead
 from gptviz.train.recipe import Recipe
 
-from .common import Command, UsageError, nats, setting
+from .common import INTERRUPTED, Command, UsageError, nats, setting
 
 if TYPE_CHECKING:
     import torch
@@ -196,6 +197,8 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
 
     def interrupted(number: int, frame: object) -> None:
         interrupts.append(number)
+        if len(interrupts) > 2:  # an error raised while another one is handled would be printed with all that led to it
+            os._exit(INTERRUPTED)
         if len(interrupts) > 1:
             raise KeyboardInterrupt
         with contextlib.suppress(RuntimeError):  # the signal may come while another text is being printed
