@@ -338,7 +338,7 @@ def test_a_link_to_a_cell_opens_its_arithmetic_and_a_new_text_keeps_head_and_cel
     view.show()
     expect(page.locator(".cell")).to_be_hidden()
     expect(page.locator(".right .title")).to_have_text("Block 0, head 1")
-    page.wait_for_url(re.compile("view.block=0$"))
+    page.wait_for_url(re.compile("view.block=0&head=1$"))
 
 
 def test_what_a_link_made_up_is_named_and_ignored(shown: Callable[..., Explorer]) -> None:
