@@ -16,6 +16,13 @@ from tests.browser.machinery import Server, Visit, visiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 LESSONS = library(SHIPPED).lessons
+# Of every page the first step that opens it, in a decoder of the project.
+STEPS = {
+    one.page.page: (name, number)
+    for name, lesson in reversed(LESSONS.items())
+    for number, one in reversed(list(enumerate(lesson.steps, 1)))
+    if one.page is not None and one.page.page not in ("lessons", "runs", "train", "open_model")
+}
 
 
 def in_explorer(page: Page, answer: str) -> None:
@@ -68,6 +75,30 @@ def test_choosing_the_right_part_of_the_page_answers_and_a_wrong_one_does_not(
         expect(sheet).to_contain_text(said)
         visit.settle()
     page.wait_for_url(re.compile(rf"lesson_done={number + 1}\.\d+r"))
+
+
+@pytest.mark.parametrize(("name", "number"), STEPS.values(), ids=STEPS)
+def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(
+    browser: Browser, server: Server, name: str, number: int
+) -> None:
+    lesson = LESSONS[name]
+    shown = lesson.steps[number - 1].page
+    assert shown
+    address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number, "present": 1}
+    with visiting(browser, server, width=1280, height=720) as visit:
+        page = visit.open(shown.page, **address)
+        visit.drawn()
+        page.wait_for_function(
+            """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stBidiComponent, [data-testid=stPlotlyChart])')]
+                .map((view) => view.getBoundingClientRect())
+                .some((box) => box.height >= 200 && Math.min(box.bottom, 721) - box.top >= Math.min(box.height, 359))"""
+        )
+        main = page.get_by_test_id("stMain")
+        main.hover()
+        page.mouse.wheel(0, -2_000)
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
+        visit.settle()
+        assert main.evaluate("(page) => page.scrollTop") == 0, "who scrolls is left alone"
 
 
 def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(browser: Browser, server: Server) -> None:

@@ -18,6 +18,7 @@ import streamlit as st
 
 from gptviz.address_values import one_of
 from gptviz.components.address_button import address_button
+from gptviz.components.step_in_sight import step_in_sight
 from gptviz.language_model import LanguageModel
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
@@ -162,6 +163,12 @@ def panel() -> bool:
         where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
         _ways(one)
     return True
+
+
+def bring_into_sight() -> None:
+    """Let what the step that is open talks about be seen."""
+    if (one := opened()) is not None:
+        step_in_sight(f"{one.lesson.name}.{one.step}", key="step in sight")
 
 
 def _number(lesson: Lesson) -> str:

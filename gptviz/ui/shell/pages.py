@@ -299,6 +299,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
         with st.container(gap=None):  # nothing of them is seen
             history_steps(key="history steps")
             popover_keys(key="popover keys")
+            lesson.bring_into_sight()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title if isinstance(title, str) else title[kind], anchor=False, width="content")

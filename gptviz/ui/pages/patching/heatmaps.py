@@ -81,7 +81,7 @@ def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, read
         verdict(prompts)
         st.caption(":material/check: All heatmaps are exact: every patch was computed.")
         return
-    button, says = st.columns([2, 7], vertical_alignment="center")
+    button, says = st.columns([3, 7], vertical_alignment="center")
     exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
     with says.container(gap="xsmall"):
         verdict(prompts)

@@ -1,0 +1,18 @@
+"""What a step of a lesson talks about is in sight when the step opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gptviz.components.kit import pack, register
+
+_mount = register(Path(__file__).parent)
+
+
+def step_in_sight(step: str, *, key: str) -> None:
+    """Scroll the page once, if its first large view lies below the window. A visitor who scrolls or types before is left alone.
+
+    Args:
+        step: what the step is called; with another one the page is scrolled anew.
+    """
+    _mount(key=key, data=pack({"step": step}))
