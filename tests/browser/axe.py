@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from axe_playwright_python.base import AXE_SCRIPT
@@ -46,8 +47,8 @@ EXCUSED = (
 )
 # Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it. Headings that leave out a
 # level are one: whoever listens to a page goes from heading to heading.
-SERIOUS = """async ([part, excused]) => {
-    const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true });
+SERIOUS = """async ([part, excused, only]) => {
+    const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true, ...only });
     const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
     return violations.flatMap(({ id, nodes }) => nodes
         .filter(({ impact }) => id === 'heading-order' || ['serious', 'critical'].includes(impact))
@@ -62,36 +63,45 @@ UNFOLD = """() => {
     return folded.length;
 }"""
 POPOVER = "[data-testid=stPopoverBody]"
+# What can differ between light and dark.
+COLOURS = ("color-contrast",)
 
 
-def findings(page: Page, part: str = ":root") -> list[str]:
-    """The serious and critical findings on what a part of the page shows now."""
+def findings(page: Page, part: str = ":root", only: Sequence[str] = ()) -> list[str]:
+    """The serious and critical findings on what a part of the page shows now: of all rules, or `only` of those named."""
     page.evaluate(AXE_SCRIPT)
-    return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED]])
+    return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED], {"runOnly": list(only)} if only else {}])
 
 
-def everywhere(visit: Visit, popovers: str = "") -> list[str]:
+def darken(visit: Visit) -> None:
+    """Let the reader's system ask for dark pages."""
+    visit.page.emulate_media(color_scheme="dark")
+    visit.page.wait_for_function("getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'")
+    visit.drawn()
+
+
+def everywhere(visit: Visit, popovers: str = "", only: Sequence[str] = ()) -> list[str]:
     """The findings on a page with all its folds open, and on its popovers, which the keyboard opens and shuts.
 
     `popovers` is in the names of those that are opened.
     """
     while visit.page.evaluate(UNFOLD):
         visit.settle()
-    found = findings(visit.settle())
+    found = findings(visit.settle(), only=only)
     buttons = visit.page.get_by_test_id("stPopoverButton").filter(has_text=popovers, visible=True)
     for which in range(buttons.count()):
-        found += _in_popover(visit, buttons.nth(which))
+        found += _in_popover(visit, buttons.nth(which), only)
     return found
 
 
-def _in_popover(visit: Visit, button: Locator) -> list[str]:
+def _in_popover(visit: Visit, button: Locator, only: Sequence[str]) -> list[str]:
     if button.is_disabled():
         return []
     page = visit.page
     button.focus()
     page.keyboard.press("Enter")
     expect(page.locator(POPOVER)).to_be_focused()
-    found = findings(visit.settle(), POPOVER)
+    found = findings(visit.settle(), POPOVER, only)
     page.keyboard.press("Escape")
     expect(page.locator(POPOVER)).to_have_count(0)
     expect(button).to_be_focused()

@@ -14,14 +14,13 @@ from gptviz.ui.pages.compare.views import VIEWS as COMPARED
 from gptviz.ui.pages.heads.choices import VIEWS as OF_HEADS
 from gptviz.ui.pages.stream import VIEWS as OF_THE_STREAM
 from gptviz.ui.pages.translate import view_names as translate
-from tests.browser.axe import everywhere, findings
+from tests.browser.axe import COLOURS, darken, everywhere, findings
 from tests.browser.machinery import PAGES, Server, Visit, quick, visiting
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
 
-LOOKS = pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.full)], ids=["light", "dark"])
-# Of this page, which `make test` opens, one popover is opened in the light, and all in the dark.
+# Of this page, which `make test` opens, one popover is opened; the others are on all pages.
 QUICK = "next_token"
 # What pages show but do not open with: the first of the views of a page is what it opens with.
 OPENED: list[tuple[str, dict[str, Any]]] = [
@@ -38,23 +37,26 @@ OPENED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@LOOKS
 @pytest.mark.parametrize("path", quick(PAGES, QUICK))
-def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: str, dark: bool) -> None:
-    with visiting(browser, server, dark=dark) as visit:
+def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: str) -> None:
+    popovers = "Share" if path == QUICK else ""
+    with visiting(browser, server) as visit:
         visit.open(path)
         visit.drawn()
-        found = everywhere(visit, "Share" if path == QUICK and not dark else "")
+        found = everywhere(visit, popovers)
+        darken(visit)
+        found += everywhere(visit, popovers, COLOURS)
         assert not found, "\n\n".join(found)
 
 
 @pytest.mark.full
-@LOOKS
 @pytest.mark.parametrize(("path", "query"), OPENED)
-def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: str, query: dict[str, Any], dark: bool) -> None:
-    with visiting(browser, server, dark=dark) as visit:
+def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: str, query: dict[str, Any]) -> None:
+    with visiting(browser, server) as visit:
         visit.open(path, **query)
         found = findings(visit.drawn())
+        darken(visit)
+        found += findings(visit.page, only=COLOURS)
         assert not found, "\n\n".join(found)
 
 
