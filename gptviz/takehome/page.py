@@ -202,6 +202,8 @@ def _piece(node: Node) -> Iterator[Piece]:
             yield Table(node.value)
         case "ImageList":
             yield from (Image(image.url, image.alt or image.caption) for image in proto.imgs if image.url.startswith("data:"))
+        case "PageLink":  # what it leads to stays behind
+            yield Text(proto.label)
         case _:
             label = getattr(proto, "label", "")
             value = getattr(node, "value", None)

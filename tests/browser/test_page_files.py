@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
+from tests.browser.contrast import LEAST
 from tests.browser.machinery import PATIENCE
 
 pytestmark = pytest.mark.browser
@@ -40,3 +41,33 @@ def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) 
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert not troubles
     context.close()
+
+
+@pytest.mark.full
+def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(as_html(read_page("patching", {"model": "sentences"})), "utf-8")
+    context = browser.new_context(offline=True, color_scheme="dark")
+    page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
+    page.goto(file.as_uri())
+    label = page.locator(".figure .xtick text").first
+    expect(label).to_be_visible()
+    text = label.evaluate("one => getComputedStyle(one).fill")
+    ground = label.evaluate("one => getComputedStyle(one.closest('.figure')).backgroundColor")
+    painted = page.locator(".figure .main-svg").first.evaluate("one => getComputedStyle(one).backgroundColor")
+    assert painted in (ground, "rgba(0, 0, 0, 0)")
+    assert contrast(text, ground) >= LEAST
+    context.close()
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two opaque colours, written as a browser does (WCAG 2.2)."""
+
+    def light(colour: str) -> float:
+        shares = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    dark, bright = sorted((light(one), light(other)))
+    return (bright + 0.05) / (dark + 0.05)

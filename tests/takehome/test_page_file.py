@@ -37,6 +37,12 @@ def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: Pag
     assert header["n_block"] == gptviz.load("ladder-8").model.config.n_layer
 
 
+def test_a_link_to_another_page_is_no_setting() -> None:
+    page = read_page("patching", {"model": "sentences"})
+    assert not [one for one in page.all(Setting) if one.label == one.value]
+    assert [one for one in page.all(Text) if re.fullmatch(r"Head \d of block \d: .*", one.body)]
+
+
 def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageContent) -> None:
     content = as_html(attention)
     assert "Content-Security-Policy" in content
