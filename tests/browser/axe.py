@@ -69,7 +69,8 @@ COLOURS = ("color-contrast",)
 
 def findings(page: Page, part: str = ":root", only: Sequence[str] = ()) -> list[str]:
     """The serious and critical findings on what a part of the page shows now: of all rules, or `only` of those named."""
-    page.evaluate(AXE_SCRIPT)
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
     return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED], {"runOnly": list(only)} if only else {}])
 
 

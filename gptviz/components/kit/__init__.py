@@ -114,9 +114,18 @@ def _provided(folder: Path, name: str) -> str:
     return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
 
 
-def page_style() -> str:
-    """The style sheet of a page that views stand on: the size of its type, which grows with the window."""
-    return (FOLDER / "page.css").read_text(encoding="utf-8")
+def page_style(*, lesson: bool = False, presenting: bool = False) -> str:
+    """The style sheet of a page that views stand on: the size of its type, which grows with the window.
+
+    What it says of a lesson, and of standing in front of a class, is there on such a page alone. Rules that ask for that
+    (`:root:has(…)`) made a browser look at the whole page again whenever a part of it changed, and pages opened a fifth slower.
+
+    Args:
+        lesson: whether a lesson stands beside the page.
+        presenting: whether the page stands in front of a class.
+    """
+    sheets = ["page.css", *["lesson.css"] * lesson, *["presenting.css"] * presenting]
+    return "\n".join((FOLDER / sheet).read_text(encoding="utf-8") for sheet in sheets)
 
 
 def script(folder: Path) -> str:

@@ -145,7 +145,7 @@ def panel() -> bool:
         return False
     keep(one)
     step = one.lesson.steps[one.step]
-    # Folded, it is one line: on a phone it then leaves the screen to the page (see `page.css`).
+    # Folded, it is one line: on a phone it then leaves the screen to the page (see `kit/lesson.css`).
     title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change

@@ -288,13 +288,13 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     addresses.forget_taken()
     addresses.takes_all(dict.fromkeys(SHARED, ANY))
     say_below_titles()  # until the page has a subject
-    st.html(f"<style>{kit.page_style()}</style>")
+    is_presenting = present.is_presenting()
+    st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
     present.listen()
     state = shared_state()
     with st.sidebar:
         st.markdown("## gptviz")
-        has_lesson, is_presenting = lesson.panel(), present.is_presenting()
-        with st.expander("All pages") if has_lesson or is_presenting else st.container():
+        with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
             _menu()
         with st.container(gap=None):  # nothing of them is seen
             history_steps(key="history steps")

@@ -44,8 +44,7 @@ def listen() -> None:
     """While presenting, listen to the keys of a speaker, and let the address say so."""
     if is_presenting():
         _switch(True)
-        with st.container(key="presenting"):
-            presenter(key="presenter")
+        presenter(key="presenter")
 
 
 def controls() -> None:
