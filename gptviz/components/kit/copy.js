@@ -239,26 +239,47 @@ function writeColour(element, name) {
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */
 function linesOf(node) {
   const range = document.createRange();
-  range.selectNodeContents(node);
-  if (range.getClientRects().length < 2) return [{ words: shownOf(node.data, node), box: range.getBoundingClientRect() }];
-  /** @type {{ from: number, to: number, top: number }[]} */
-  const lines = [];
-  let at = 0;
-  for (const character of node.data) {
-    const to = at + character.length;
-    range.setStart(node, at);
-    range.setEnd(node, to);
-    const box = range.getBoundingClientRect(),
-      last = lines.at(-1);
-    if (last && (!box.width || Math.abs(box.top - last.top) < box.height / 2)) last.to = to;
-    else if (box.width) lines.push({ from: at, to, top: box.top });
-    at = to;
-  }
-  return lines.map(({ from, to }) => {
+  /** @param {number} from @param {number} to */
+  const boxOf = (from, to) => {
     range.setStart(node, from);
     range.setEnd(node, to);
-    return { words: shownOf(node.data.slice(from, to), node), box: range.getBoundingClientRect() };
-  });
+    return range.getBoundingClientRect();
+  };
+  range.selectNodeContents(node);
+  if (range.getClientRects().length < 2) return [{ words: shownOf(node.data, node), box: range.getBoundingClientRect() }];
+  const places = [0];
+  for (const character of node.data) places.push(places[places.length - 1] + character.length);
+  /** @type {{ from: number, to: number }[]} */
+  const lines = [];
+  for (let i = 0; i + 1 < places.length; ) {
+    const from = places[i],
+      { width, height, bottom } = boxOf(from, places[i + 1]);
+    if (width) {
+      // The end of the line by halving: asking character after character takes seconds for a long text.
+      i = lastOf(i + 1, places.length - 1, (j) => boxOf(from, places[j]).bottom < bottom + height / 2);
+      lines.push({ from, to: places[i] });
+    } else {
+      i++; // what has no width belongs to the line before
+      if (lines.length) lines[lines.length - 1].to = places[i];
+    }
+  }
+  return lines.map(({ from, to }) => ({ words: shownOf(node.data.slice(from, to), node), box: boxOf(from, to) }));
+}
+
+/**
+ * The last number from `first` to `last` that something holds for, where it holds for all before it; for `first` it does.
+ *
+ * @param {number} first
+ * @param {number} last
+ * @param {(number: number) => boolean} holds
+ */
+function lastOf(first, last, holds) {
+  while (first < last) {
+    const middle = Math.ceil((first + last) / 2);
+    if (holds(middle)) first = middle;
+    else last = middle - 1;
+  }
+  return first;
 }
 
 /** A text as it is seen: where the page joins white space, joined. @param {string} text @param {Text} node */
