@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from gptviz.components import kit
 from gptviz.ui.shell import on_screen, present
 from tests.app.opening import opened
 
@@ -21,16 +22,25 @@ def menu(at: AppTest) -> list[str]:
     return [one.proto.label for one in at.sidebar.get("expander")] if at.sidebar.get("expander") else []
 
 
+def look(at: AppTest) -> str:
+    """The style sheet of the page."""
+    (sheet,) = [one.value for one in at.get("html") if one.value.startswith("<style>")]
+    return sheet.removeprefix("<style>").removesuffix("</style>")
+
+
 def test_it_is_turned_on_kept_in_links_and_left() -> None:
     at = opened("pages/positions.py", model="ladder-2")
     assert "present" not in at.query_params
+    assert look(at) == kit.page_style()
     button(at, "Larger type, no menu").click().run()
     assert not at.exception
     assert at.query_params["present"] == "1"
+    assert look(at) == kit.page_style(presenting=True)
     assert [one.label for one in at.sidebar.expander] == ["All pages"]
     assert all("present=1" in link.proto.query_string for link in at.sidebar.get("page_link"))
     button(at, "Leave the presentation").click().run()
     assert "present" not in at.query_params
+    assert look(at) == kit.page_style()
     assert not at.sidebar.expander
 
 
@@ -38,6 +48,7 @@ def test_steps_of_a_lesson_stay_in_front_of_the_class() -> None:
     at = opened("pages/next_token.py", lesson="01-tokens", present="1")
     (ways,) = [one.value for one in at.sidebar.get("html") if "lesson-ways" in one.value]
     assert "&amp;present=1" in ways
+    assert look(at) == kit.page_style(lesson=True, presenting=True)
     assert 'rel="next"' in ways
 
 

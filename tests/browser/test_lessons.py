@@ -88,6 +88,8 @@ def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(
     with visiting(browser, server, width=1280, height=720) as visit:
         page = visit.open(shown.page, **address)
         visit.drawn()
+        assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px", "usual type has 16"
+        assert not page.get_by_test_id("stHeader").is_visible()
         page.wait_for_function(
             """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stBidiComponent, [data-testid=stPlotlyChart])')]
                 .map((view) => view.getBoundingClientRect())
