@@ -147,8 +147,9 @@ def chromium() -> Iterator[Browser]:
     assert where is not None, "no browser: run 'make browser'"
     with sync_playwright() as playwright:
         # Letters without hinting have the same width in every browser, so what fits on a screen does so in all of them. One
-        # process draws all pages that a profile shows of a site.
-        flags = ["--no-sandbox", "--disable-background-networking", "--font-render-hinting=none", "--process-per-site"]
+        # process draws all pages that a profile shows of a site, and keeps the scripts that it has compiled.
+        flags = ["--no-sandbox", "--disable-background-networking", "--font-render-hinting=none"]
+        flags += ["--process-per-site", "--js-flags=--no-flush-bytecode"]
         flags += [f"--disable-features={','.join(TURNED_OFF)}", THIS_MACHINE_ALONE]
         browser = playwright.chromium.launch(executable_path=where, args=flags)
         yield browser
