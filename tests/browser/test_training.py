@@ -72,7 +72,10 @@ def test_a_run_is_begun_with_a_click_seen_to_move_reloaded_and_opened_elsewhere(
     points = "document.querySelector('.st-key-live .js-plotly-plot')?.calcdata?.[0].length ?? 0"
     before = page.evaluate(points)
     page.wait_for_function(f"{points} > {before}", timeout=ENOUGH)
-    assert not findings(page)
+    for _ in range(5):  # what the next run of the script is about to replace is faint for a moment
+        if not (found := findings(page)):
+            break
+    assert not found
 
     page.reload()
     expect(page.get_by_role("combobox", name=re.compile("Model watched"))).to_have_value("mirror")
