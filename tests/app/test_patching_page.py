@@ -20,7 +20,7 @@ from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.ui.pages.patching import computed, heatmaps
-from gptviz.ui.pages.patching.prompts import CORRUPTED, suggested
+from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts, suggested
 from gptviz.ui.pages.patching.tries import to_try
 from gptviz.ui.shell.models import model_key
 from gptviz.ui.shell.subject import default_prompt, read_prompt
@@ -111,6 +111,29 @@ def test_what_is_computed_exactly_is_there_after_a_reload_with_its_correlation(l
         np.testing.assert_allclose(drawn(charts(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
         alike = np.corrcoef(exact.answers.ravel(), guess.answers.ravel())[0, 1]
         assert f"correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
+
+
+def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
+    lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = Event()
+
+    def slow(model: Transformer, pair: Pair, what: str, watch: Watch) -> Patched:
+        assert drawing.wait(PATIENCE)
+        return patch(model, pair, what, watch)
+
+    def verdict(both: Prompts) -> None:
+        """Stands between what the page reads of the computation and the place where it follows it."""
+        if (work := computed.exact(model_key("mine", "cpu"), both.pair)) is not None:
+            drawing.set()
+            work.join()
+
+    monkeypatch.setattr(computed, "patch", slow)
+    monkeypatch.setattr(heatmaps, "verdict", verdict)
+    at = page()
+    at.button(key="compute patches").click().run()
+    assert drawing.is_set()
+    assert "All heatmaps are exact" in said(at)
 
 
 def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready(

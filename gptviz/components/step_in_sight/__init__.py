@@ -10,7 +10,7 @@ _mount = register(Path(__file__).parent)
 
 
 def step_in_sight(step: str, *, key: str) -> None:
-    """Scroll the page once, if its first large view lies below the window. A visitor who scrolls or types before is left alone.
+    """Scroll the page if its first large view lies below the window. A visitor who scrolls or types is left alone.
 
     Args:
         step: what the step is called; with another one the page is scrolled anew.

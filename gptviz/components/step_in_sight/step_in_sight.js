@@ -10,8 +10,9 @@ const VIEWS = ".stBidiComponent, [data-testid=stDataFrame], [data-testid=stPlotl
 const LEAST = { height: 10, width: 7 };
 // How much of the window a view may ask for: what stands above it, such as the tokens, is to be seen too.
 const SHARE = 0.5;
-// The page has come when its first view stays at its place for so long; after the longest time nothing is moved any more.
-const [STILL, LOOK, LONGEST] = [600, 100, 30_000]; // milliseconds
+// The page has come when its first view stays at its place for so long. A chart may come later still and be the first view then:
+// only a page that has stayed as it is for the longest time is not looked at any more.
+const [STILL, LOOK, LONGEST] = [600, 100, 10_000]; // milliseconds
 const DEEDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
 /**
@@ -33,7 +34,8 @@ function firstView(main) {
     .find((box) => box.height >= LEAST.height * letter && box.width >= LEAST.width * letter);
 }
 
-class StepInSight {
+/** Watches the page of a step until somebody scrolls, types or points. */
+export class StepInSight {
   /** @param {HTMLElement} root */
   constructor(root) {
     root.replaceChildren(make("span")); // a view that is empty has not come yet
@@ -49,8 +51,8 @@ class StepInSight {
     this.step = step;
     this.stop();
     for (const name of DEEDS) window.addEventListener(name, this.stop, { capture: true, passive: true });
-    this.since = this.begun = performance.now();
-    this.place = NaN;
+    this.since = this.changed = performance.now();
+    this.place = this.shown = NaN;
     this.timer = setInterval(() => this.look(), LOOK);
   }
 
@@ -58,14 +60,16 @@ class StepInSight {
     const main = document.querySelector(MAIN);
     const app = document.querySelector("[data-testid=stApp]");
     const now = performance.now();
-    if (now - this.begun > LONGEST) this.stop();
-    const box = main && firstView(main);
+    const box = main ? firstView(main) : undefined;
     const place = main && box ? box.top + main.scrollTop : NaN;
     const isRunning = app instanceof HTMLElement && app.dataset.testScriptState === "running";
-    if (place !== this.place || isRunning) [this.place, this.since] = [place, now];
-    if (!main || !box || now - this.since < STILL) return;
-    this.stop();
-    main.scrollTop += wayDown(box, main.getBoundingClientRect());
+    if (!Object.is(place, this.place)) [this.place, this.since, this.changed] = [place, now, now];
+    if (isRunning) this.changed = now;
+    if (main && box && !isRunning && now - this.since >= STILL && place !== this.shown) {
+      this.shown = place;
+      main.scrollTop = wayDown({ top: place, bottom: place + box.height }, main.getBoundingClientRect());
+    }
+    if (now - this.changed > LONGEST) this.stop();
   }
 
   close() {

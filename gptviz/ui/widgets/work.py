@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Condition, Event, RLock, Thread
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
@@ -33,6 +33,18 @@ FORGOTTEN = 20.0
 
 class _StoppedError(Exception):
     """Somebody asked the computation to stop."""
+
+
+class Stage(NamedTuple):
+    """What a page shows of a computation: one that shows an earlier stage is out of date.
+
+    Attributes:
+        is_active: whether it waits or goes on.
+        ready: how many results it has.
+    """
+
+    is_active: bool
+    ready: int
 
 
 class Work:
@@ -63,6 +75,11 @@ class Work:
     def is_active(self) -> bool:
         """Whether it waits or goes on."""
         return self.state in ("waiting", "going on")
+
+    @property
+    def stage(self) -> Stage:
+        """Where it is now."""
+        return Stage(self.is_active, len(self.results))
 
     @property
     def is_stopping(self) -> bool:
@@ -178,7 +195,7 @@ def forget(key: Hashable) -> None:
             del _begun[key]
 
 
-def follow(work: Work, key: str) -> None:
+def follow(work: Work, key: str, shown: Stage | None = None) -> None:
     """How far a computation is, and a way to stop it, as long as it goes on; then how it ended, unless all is done.
 
     The page runs again when a result is ready and when the computation ends.
@@ -186,23 +203,31 @@ def follow(work: Work, key: str) -> None:
     Args:
         work: the computation.
         key: tells the computations of one page apart.
+        shown: its stage before the page read from it, if the page has done so: it may have ended since then.
     """
-    if not work.is_active:
+    if shown is None:
+        shown = work.stage
+    _keep_up(work, shown)
+    if not shown.is_active:
         _ended(work)
         return
-    shown = len(work.results)
 
     @st.fragment(run_every=LOOK)
     def look() -> None:
         work.looked_at()
-        if not work.is_active or len(work.results) != shown:
-            st.rerun()
+        _keep_up(work, shown)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(work.done / work.of if work.of else 0.0, escaped(_said(work)))
             if pressed("Stop", key=f"stop {key}", icon=":material/stop:", help="What is ready by then stays."):
                 work.stop()
 
     look()
+
+
+def _keep_up(work: Work, shown: Stage) -> None:
+    """Run the page again if it shows an earlier stage."""
+    if work.stage != shown:
+        st.rerun()
 
 
 def _said(work: Work) -> str:

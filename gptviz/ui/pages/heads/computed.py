@@ -127,6 +127,7 @@ def losses(setting: Setting) -> Callable[[], None] | None:
     if found is None and size * (tokens if setting.held_out else min(tokens, LOSS_TOKENS)) * len(heads) <= AT_ONCE:
         found = work.begin(key, title, compute)
         found.join()
+    stage = None if found is None else found.stage
 
     def show() -> None:
         if found is None or found.state in ("stopped", "failed"):
@@ -138,7 +139,7 @@ def losses(setting: Setting) -> Callable[[], None] | None:
                 help=f"{len(heads):,} forward passes; they go on while you look at other pages.",
             )
         if found is not None:
-            work.follow(found, "head losses")
+            work.follow(found, "head losses", stage)
 
     return show
 

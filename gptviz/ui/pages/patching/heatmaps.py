@@ -23,7 +23,7 @@ from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.picking import pick
-from gptviz.ui.widgets.work import Work
+from gptviz.ui.widgets.work import Stage, Work
 
 from . import computed
 from .prompts import Prompts, signed, verdict
@@ -66,8 +66,9 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     """The preview, and what is computed of the patches themselves; with the button that begins it, and how far it is."""
     guessed = computed.previews(subject.key, prompts.pair)
     begun = computed.exact(subject.key, prompts.pair)
+    stage = None if begun is None else begun.stage
     results: dict[str, Patched] = {} if begun is None else dict(begun.results)
-    _state(subject, prompts, begun, len(guessed), len(results))
+    _state(subject, prompts, begun, stage, len(guessed), len(results))
 
     def named(found: dict[str, Patched]) -> dict[str, Patched]:
         return {name: one.labelled(prompts.tokens) for name, one in found.items()}
@@ -75,9 +76,9 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     return Maps(named(guessed), named(results))
 
 
-def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, ready: int) -> None:
+def _state(subject: Subject, prompts: Prompts, begun: Work | None, stage: Stage | None, of: int, ready: int) -> None:
     """Whether heatmaps are a preview or exact, with the button or the bar."""
-    if begun is not None and begun.state == "done":
+    if ready == of:
         verdict(prompts)
         st.caption(":material/check: All heatmaps are exact: every patch was computed.")
         return
@@ -86,7 +87,7 @@ def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, read
     with says.container(gap="xsmall"):
         verdict(prompts)
         st.caption(f"{exact} a **preview**, guessed from one backward pass (attribution patching).")
-    if begun is None or not begun.is_active:
+    if stage is None or not stage.is_active:
         many = computed.patches(subject.key, prompts.pair)
         about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
         with button:
@@ -94,7 +95,7 @@ def _state(subject: Subject, prompts: Prompts, begun: Work | None, of: int, read
                 computed.begin(subject.key, prompts.pair)
                 st.rerun()
     if begun is not None:
-        work.follow(begun, "patches")
+        work.follow(begun, "patches", stage)
 
 
 def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:

@@ -79,10 +79,12 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
     def begin() -> None:
         work.begin(name, title, compute)
 
+    stage = None if found is None else found.stage
     if found is None or found.state in ("stopped", "failed"):
         if found is None and size * tokens * len(units) <= AT_ONCE:
             found = work.begin(name, title, compute)
             found.join()
+            stage = found.stage
         else:
             st.button(
                 "Compute the loss without each" if found is None else "Go on from the beginning",
@@ -92,7 +94,7 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
                 help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
             )
     if found is not None:
-        work.follow(found, "losses")
+        work.follow(found, "losses", stage)
     return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
 
 
