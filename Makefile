@@ -10,23 +10,20 @@ app: install ## open the app in a browser
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
-# Two workers share the files of tests; what is about time or memory comes after them, alone. (Pytest's 5: there was none.)
+# Workers share the files of tests.
 WORKERS ?= 2
-TESTS = $(RUN) -m pytest --durations=15 $(ARGS)
-SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-OR_NONE = || [ $$? -eq 5 ]
+TESTS = $(RUN) -m pytest --durations=15 -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 # Compiled modules are kept: without them each worker, and each server that a test starts, would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run the tests that a change may break
-	$(TESTS) -m "not full and not alone" $(SHARED) $(OR_NONE)
-	$(TESTS) -m "not full and alone" $(OR_NONE)
+	$(TESTS) -m "not full"
 
 test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
-	$(TESTS) -m "full and not alone" $(SHARED) $(OR_NONE)
-	$(TESTS) -m "full and alone" $(OR_NONE)
+	$(TESTS) -m full
 
-test-all: test test-rest ## every test
+test-all: $(VENV)/installed-dev browser check ## every test
+	$(TESTS)
 
 check: $(VENV)/installed-dev check-js ## lint, format, types: seconds
 	$(RUN) -m ruff check .

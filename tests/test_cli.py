@@ -817,7 +817,6 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
 
 
 @pytest.mark.full
-@pytest.mark.alone
 def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
     # Steps of seconds: the first signal waits for the end of one, the second does not.
     wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")
@@ -868,7 +867,6 @@ def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
 
 
 @pytest.mark.full
-@pytest.mark.alone
 def test_however_often_ctrl_c_is_pressed_there_is_no_traceback(corpus: Path) -> None:
     with training("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000") as process:
         read_until(process, "step 100:")

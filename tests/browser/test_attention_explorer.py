@@ -422,7 +422,6 @@ def memory(page: Page) -> dict[str, float]:
 
 
 @pytest.mark.full
-@pytest.mark.alone
 def test_a_hundred_quick_choices_leave_no_error_and_no_growing_memory(shown: Callable[..., Explorer]) -> None:
     page = shown(prompt=LONG).page
 

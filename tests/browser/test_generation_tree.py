@@ -649,7 +649,6 @@ def memory(page: Page) -> dict[str, float]:
 
 
 @pytest.mark.full
-@pytest.mark.alone
 def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(shown: Callable[..., Shown]) -> None:
     page = shown().page
 
@@ -679,7 +678,6 @@ def test_a_hundred_fast_interactions_leave_no_error_and_no_growing_memory(shown:
 
 
 @pytest.mark.full
-@pytest.mark.alone
 def test_fast_clicks_back_and_forth_leave_no_growing_memory(shown: Callable[..., Shown]) -> None:
     view = shown()
     ends = [view.tree.path()[i].id for i in (4, 9)]

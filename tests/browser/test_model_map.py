@@ -589,7 +589,6 @@ def memory(page: Page) -> dict[str, float]:
     return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
-@pytest.mark.alone
 def test_a_hundred_fast_interactions_leave_neither_errors_nor_memory(shown: Callable[..., Map]) -> None:
     view = shown("blocks.2.attention.q")
     page = view.page
@@ -710,13 +709,14 @@ def test_a_question_that_was_lost_is_asked_again(visit: Visit) -> None:
         browser_side.on_message(lambda message: None if losing else server_side.send(message))
 
     visit.page.route_web_socket(re.compile("_stcore/stream"), pass_on)
+    visit.page.clock.install()
     page = visit.open("", prompt=PROMPT)
     losing = True
     box(page, "blocks.2.attention.q").click()
     expect(panel(page)).to_contain_text("Reading the numbers")
     visit.page.evaluate(FRAMES)
     losing = False
-    page.wait_for_timeout(5_500)  # as long as an answer is waited for
+    page.clock.fast_forward(5_500)  # as long as an answer is waited for
     page.get_by_role("button", name="Close").click()
     box(page, "blocks.2.attention.q").click()
     assert cells(page).shape == (12, 12)

@@ -423,7 +423,6 @@ def memory(page: Page) -> dict[str, float]:
     return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("case", ["characters", "words"])
 def test_a_hundred_fast_moves_send_nothing_and_leave_nothing_behind(ledger_of: Mount, case: str) -> None:
     view = ledger_of(case)
@@ -715,19 +714,22 @@ def test_a_click_appends_exactly_that_token(visit: Visit, model: str) -> None:
     assert "temperature=0.5" in page.url
 
 
-# Clicks the first line, and once more as soon as the next text is shown: the two halves of a double click.
+# Clicks the first line, and once more in the moment when the next text is shown: the two halves of a double click.
 TWICE = """async () => {
     const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
     const click = (detail) => root.querySelector('.token-row').dispatchEvent(new MouseEvent('click', { bubbles: true, detail }));
-    const shown = () => root.querySelector('.interval').dataset.number;
-    const before = shown();
+    const interval = root.querySelector('.interval');
+    const before = interval.dataset.number;
+    const shown = new Promise((done) => {
+        const look = () => interval.dataset.number !== before && done();
+        new MutationObserver(look).observe(interval, { attributeFilter: ['data-number'] });
+    });
     click(1);
-    while (shown() === before) await new Promise(requestAnimationFrame);
+    await shown;
     click(2);
 }"""
 
 
-@pytest.mark.alone
 def test_a_double_click_takes_one_token(visit: Visit) -> None:
     page = visit.open("next_token", prompt="ROMEO:\n")
     expect(page.locator(".token-row").first).to_be_visible()
