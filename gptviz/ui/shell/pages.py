@@ -23,7 +23,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
-from . import edits, glossary, kinds, lesson, present, prompts, scrubber, server_log, tour
+from . import edits, glossary, kinds, lesson, present, prompts, scrubber, sent, server_log, tour
 from .share import share
 
 
@@ -275,6 +275,7 @@ def open_page(page: Page, title: str | Mapping[Kind, str], sentence: str | Mappi
     of the model asked for.
     """
     server_log.protect()
+    sent.whole()
     give_back()  # what the page before needed
     _follow_history()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
