@@ -27,6 +27,7 @@ pytestmark = pytest.mark.full
 SCRIPT = """
 import itertools, json, os, signal, sys, time
 import torch
+import torch._dynamo  # an optimiser imports it, which takes a second, in each process anew
 from gptviz.runs import checkpoints
 from gptviz.runs.training import train
 from gptviz.text import CharTokenizer
