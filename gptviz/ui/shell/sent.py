@@ -1,9 +1,9 @@
-"""What is drawn reaches the browser whole, also where a part of a page runs again before all of it is sent.
+"""What is drawn reaches the browser whole, even where a part of a page runs again before everything is sent.
 
-Streamlit then takes what that part drew before out of the messages that wait to be sent, to send less. But it leaves those
-that stand for a large message which the browser has, and what was sent a moment ago is sent. The browser meets an element whose
-neighbours never came, and shows an error in place of the page. So nothing is taken out: the browser gets what it would have got,
-had it been sent in time.
+In that case Streamlit removes what the part drew before from the messages that wait to be sent. But it does not remove the short
+messages that stand for a large one which the browser already has, and it cannot remove what was sent a moment ago. So the browser
+could get an element without those before it, and it then shows an error in place of the page. Here nothing is removed: the browser
+gets what it would have got if it had been sent in time.
 """
 
 from __future__ import annotations
