@@ -2,7 +2,7 @@
 
 In that case Streamlit removes what the part drew before from the messages that wait to be sent. But it does not remove the short
 messages that stand for a large one which the browser already has, and it cannot remove what was sent a moment ago. So the browser
-could get an element without those before it, and it then shows an error in place of the page. Here nothing is removed: the browser
+could get an element without those before it, and then shows an error in place of the page. Here nothing is removed: the browser
 gets what it would have got if it had been sent in time.
 """
 
