@@ -10,30 +10,38 @@ app: install ## open the app in a browser
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
-# Workers share the files of tests.
-WORKERS ?= 2
+# Workers share the files of tests. There is one more than two cores, since a test of a browser waits for a third of its time.
+WORKERS ?= 3
 TESTS = $(RUN) -m pytest --durations=15 -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 # Compiled modules are kept: without them each worker, and each server that a test starts, would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-test: $(VENV)/installed-dev browser check ## set up everything, a browser too, and run the tests that a change may break
-	$(TESTS) -m "not full"
+# Run the tests that are given, with `check` beside them: both end, and what either finds fails the target.
+define TESTS_AND_CHECK
+	@written=$$(mktemp); $(MAKE) --no-print-directory check > $$written 2>&1 & checking=$$!; \
+	$(TESTS) $(1); tested=$$?; wait $$checking; checked=$$?; cat $$written; rm $$written; exit $$((tested + checked))
+endef
+
+test: $(VENV)/installed-dev browser ## set up everything, a browser too, and run the tests that a change may break
+	$(call TESTS_AND_CHECK,-m "not full")
 
 test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
 	$(TESTS) -m full
 
-test-all: $(VENV)/installed-dev browser check ## every test
-	$(TESTS)
+test-all: $(VENV)/installed-dev browser ## every test
+	$(call TESTS_AND_CHECK)
 
-check: $(VENV)/installed-dev check-js ## lint, format, types: seconds
+check: $(VENV)/installed-dev check-js ## lint, format, types, and how many lines there are: seconds
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(RUN) -m tests.lines
 
 # The scripts of the views need no node to run: where it is missing they go unchecked.
 check-js:
-	@if command -v node npm > /dev/null && $(MAKE) --silent node_modules/installed; then npm run --silent check; \
-	else echo "The views' scripts are not checked: that needs node, npm and the packages of package.json."; fi
+	@if ! command -v node > /dev/null || ! command -v npm > /dev/null; then \
+		echo "The views' scripts are not checked: that needs node and npm."; \
+	else $(MAKE) --silent node_modules/installed && npm run --silent check; fi
 
 node_modules/installed: package.json
 	npm install --silent

@@ -1,4 +1,4 @@
-"""What the build needs beside pyproject.toml: the dependencies stand in requirements.txt alone."""
+"""A part of the build that pyproject.toml cannot state: the dependencies stand in requirements.txt alone."""
 
 from pathlib import Path
 from typing import Any

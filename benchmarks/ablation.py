@@ -20,7 +20,7 @@ from typing import Any
 
 NO_GAINS = dict.fromkeys(("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias"), False)
 BASE: dict[str, Any] = {"n_layer": 4, "n_head": 4, "d_model": 128, "context_length": 128, "dropout": 0.0, **NO_GAINS}
-# What is changed, and to what: fields of the config, and of the recipe.
+# The changes: fields of the config and of the recipe, with their values.
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the base": ({}, {}),
     "AdamW instead of Muon, its best rate of three": ({}, {"optimiser": "adamw", "learning_rate": (1.5e-3, 3e-3, 6e-3)}),

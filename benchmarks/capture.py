@@ -22,7 +22,7 @@ SAME = ("embed", "blocks.*.resid_post", "blocks.*.attention.pattern")  # what tr
 
 
 def main() -> None:
-    """Compare at the lengths that are asked for."""
+    """Compare at the given lengths."""
     parser = argparse.ArgumentParser()
     parser.add_argument("tokens", nargs="*", type=int, default=[64, 256, 1_024])
     parser.add_argument("--rounds", type=int, default=5)

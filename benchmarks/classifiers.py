@@ -18,7 +18,7 @@ import torch
 
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource, padded
-from gptviz.interp.classification import probabilities
+from gptviz.interp.reading.classification import probabilities
 from gptviz.model import build
 from gptviz.runs.experiments import PLANS
 from gptviz.text import LabelledTexts, read_labelled

@@ -25,9 +25,11 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
+import psutil
+
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.library import SHIPPED, library
-from gptviz.location import APP
+from gptviz.machine.location import APP
 from gptviz.runs.status import read_status
 from tests.browser.machinery import started
 
@@ -45,7 +47,7 @@ TRAINING, TRAINED = 2, {"plan": "copy", "run_steps": "60", "run_evaluations": "2
 
 @dataclass
 class Measured:
-    """What a class met.
+    """The results of a class.
 
     Attributes:
         seconds: how long each interaction took, by its kind.
@@ -76,7 +78,7 @@ class Measured:
 
 
 def share(seconds: list[float], percent: int) -> float:
-    """The time within which so many percent of the interactions were answered."""
+    """The seconds within which `percent` percent of the interactions were answered."""
     return statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1] if len(seconds) > 1 else seconds[0]
 
 
@@ -126,7 +128,7 @@ class Pupil:
                 await self._timed("opens Generate again", visitor.open("generate", **FIRST, prompt=self._prompt()))
 
     def _prompt(self) -> str:
-        """A text of its own: hardly two visitors type the same."""
+        """A text that hardly two visitors share."""
         return f"{self.random.choice(('ROMEO', 'JULIET', 'HAMLET'))}:\n{' '.join(self.random.choices(WORDS, k=4))} "
 
     async def _look(self) -> None:
@@ -209,7 +211,7 @@ async def visit(url: str, size: int, seconds: float, runs: Path) -> Measured:
 
 
 def measure(size: int, seconds: float) -> Measured:
-    """The same with a server of its own, whose log and memory are looked at too."""
+    """The results of a class of this size with its own server, whose log and memory are read too."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
         process, url = started(log, APP)
@@ -236,12 +238,9 @@ def peak_memory(process: int) -> int:
 
 
 def computed(process: int) -> float:
-    """How many seconds of a core a process has taken so far; 0 where the system does not say."""
-    try:
-        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+    """How many seconds of a core a process has taken so far."""
+    times = psutil.Process(process).cpu_times()
+    return float(times.user + times.system)
 
 
 def main() -> None:

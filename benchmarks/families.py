@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-# What is trained: the name of a plan, and what of its architecture is changed.
+# The models trained: the name of a plan, and the changes of its architecture.
 RIVALS: dict[str, tuple[str, dict[str, object]]] = {
     "shakespeare": ("shakespeare", {}),
     "llama-tiny": ("llama-tiny", {}),

@@ -74,7 +74,7 @@ class Marks:
         """Nothing more comes."""
 
     def seconds(self) -> list[float]:
-        """What each token took."""
+        """The seconds that each token took."""
         return [after - before for before, after in pairwise(self.times)]
 
 
@@ -130,7 +130,7 @@ def compare(name: str, new: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Compare at the sizes that are asked for."""
+    """Compare at the given sizes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=["shakespeare", "gpt2", "smollm2"])
     parser.add_argument("--threads", type=int, default=1)

@@ -49,7 +49,7 @@ RECIPE = Recipe(steps=2_000, batch_size=12, learning_rate=1e-3, beta2=0.99, snap
 def corpus() -> tuple[torch.Tensor, torch.Tensor]:
     """Tiny Shakespeare as characters, nine tenths and one."""
     text = tiny_shakespeare()
-    tokenizer = CharTokenizer.from_text(text.text)
+    tokenizer = CharTokenizer(text.text)
     training, validation = (torch.from_numpy(tokenizer.encode_ids(part)) for part in text.split())
     return training, validation
 

@@ -18,38 +18,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from itertools import islice, product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+from gptviz.ui.page import Page
+from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.heads import PAGE as HEADS
+from gptviz.ui.pages.lessons import PAGE as LESSONS
+from gptviz.ui.pages.patching import PAGE as PATCHING
+
 ROOT = Path(__file__).resolve().parents[1]
-# Pages, with what is asked in their address, and the button that is pressed.
-OPENED: dict[str, tuple[str, dict[str, str], str]] = {
-    "home": ("app.py", {}, ""),
-    "next token": ("pages/next_token.py", {}, ""),
-    "generate": ("pages/generate.py", {}, ""),
-    "embeddings": ("pages/embeddings.py", {}, ""),
-    "positions": ("pages/positions.py", {}, ""),
-    "gradients": ("pages/gradients.py", {}, ""),
-    "costs": ("pages/costs.py", {}, ""),
-    "attention": ("pages/attention.py", {}, ""),
-    "lens": ("pages/lens.py", {}, ""),
-    "lens, every sublayer": ("pages/lens.py", {"rows": "every sublayer"}, ""),
-    "attribution": ("pages/attribution.py", {}, ""),
-    "stream": ("pages/stream.py", {}, ""),
-    "heads": ("pages/heads.py", {}, ""),
-    "heads, loss without each": ("pages/heads.py", {}, "compute head losses"),
-    "neurons": ("pages/neurons.py", {}, ""),
-    "switch off": ("pages/switch_off.py", {}, ""),
-    "switch off, a head is off": ("pages/switch_off.py", {"edits": "blocks.1.attention.head.3"}, ""),
-    "patching": ("pages/patching.py", {}, ""),
-    "patching, every patch": ("pages/patching.py", {}, "compute patches"),
-    "circuit": ("pages/circuit.py", {}, ""),
-    "context": ("pages/context.py", {}, ""),
-    "compare": ("pages/compare.py", {}, ""),
-    "compare, attention": ("pages/compare.py", {"compared": "Attention"}, ""),
-    "compare, lens": ("pages/compare.py", {"compared": "Logit lens"}, ""),
+# The pages that read a model, and what else they show: a page with what its address says, and the button that is pressed.
+READING = [page for page in PAGES.values() if "decoder" in page.kinds and page.group != "Your models" and page is not LESSONS]
+OPENED: dict[str, tuple[Page, Mapping[str, str], str]] = {
+    ", ".join([page.name.replace("_", " "), *state.values()]): (page, state, "")
+    for page in READING
+    for state in ({}, *page.states)
+} | {
+    "heads, loss without each": (HEADS, {}, "compute head losses"),
+    "patching, every patch": (PATCHING, {}, "compute patches"),
 }
 NAME = "measured"
 HEADING = "| page | tokens | seconds | of the processor | most memory, MiB |\n|---|---|---|---|---|"
@@ -119,7 +109,7 @@ def _make_model(gguf: str | None) -> None:
 
 
 def _text(tokens: int) -> str:
-    """A text of so many tokens: the beginning of README.md, or of the random model's words some at random."""
+    """A text with this many tokens: the beginning of README.md, or random words of the random model."""
     import torch
 
     from gptviz.language_model import load
@@ -139,17 +129,17 @@ def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
     """Seconds and MiB of opening a page, and of what its button begins, for `at_most` seconds."""
     from streamlit.testing.v1 import AppTest
 
+    from gptviz.machine import job
     from gptviz.model import devices
-    from gptviz.ui.shell.models import language_model, model_key
-    from gptviz.ui.widgets import work
+    from gptviz.ui.shell.subject.models import language_model, model_key
 
-    path, query, button = OPENED[name]
+    page, query, button = OPENED[name]
     text = _text(tokens)
     # Not the seconds of importing and of reading the model: it is read as the app reads it, and the page then finds it open.
     language_model(model_key(NAME, devices.devices()[0]))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
-    if path != "app.py":
-        at.switch_page(path)
+    if page.name != "home":
+        at.switch_page(page.path)
     for key, value in {"model": NAME, "prompt": text, **query}.items():
         at.query_params[key] = value
     begun = time.perf_counter(), time.process_time()
@@ -159,12 +149,12 @@ def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
         begun = time.perf_counter(), time.process_time()
         at.run()
     stopped: list[str] = []
-    for one in list(work._begun.values()):  # the page shows how far they are, and goes on when they are ready
-        one.join(at_most)
+    for one in list(job._begun.values()):  # the page shows how far they are, and goes on when they are ready
+        one.wait(at_most)
         if one.is_active:
-            stopped.append(f"{one.title}: {one.done:,} of {one.of:,}")
+            stopped.append(f"{one.title}: {one.progress.words}")
             one.stop()
-            one.join()
+            one.wait()
     at.run()
     wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
     if at.exception:

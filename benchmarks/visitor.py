@@ -29,7 +29,7 @@ class Visitor:
 
     Attributes:
         url: of the server, http://host:port.
-        errors: what the page said went wrong, so far.
+        errors: the errors that the page has shown so far.
         received: bytes that came, so far.
     """
 

@@ -8,63 +8,17 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO, cast
 
 import gptviz
 
-from . import terminal
-from .commands import (
-    app,
-    attribute,
-    circuit,
-    classify,
-    compare,
-    context,
-    costs,
-    describe,
-    evaluate,
-    export,
-    generate,
-    heads,
-    import_model,
-    lens,
-    lessons,
-    models,
-    neurons,
-    patch,
-    report,
-    stream,
-    train,
-)
-from .commands.common import INTERRUPTED, Parser, UsageError, one_line
+from .commands import COMMANDS
+from .commands.common import INTERRUPTED, Command, Parser, UsageError, one_line
+from .machine import terminal
 
 # The help names the command as the user called it.
 PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
-COMMANDS = (
-    app,
-    models,
-    describe,
-    costs,
-    import_model,
-    export,
-    train,
-    report,
-    generate,
-    classify,
-    evaluate,
-    attribute,
-    circuit,
-    compare,
-    context,
-    heads,
-    neurons,
-    lens,
-    lessons,
-    patch,
-    stream,
-)
 
 
 def parser() -> Parser:
@@ -73,19 +27,14 @@ def parser() -> Parser:
     main.add_argument("--version", action="version", version=f"gptviz {gptviz.__version__}")
     commands = main.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(
-        name: str, run: Callable[[argparse.Namespace], None], summary: str, *, as_json: bool = True, on_device: bool = True
-    ) -> Parser:
-        added = commands.add_parser(name, help=summary, description=summary)
-        added.set_defaults(run=run, parser=added)
-        if as_json:
-            added.add_argument("--json", action="store_true", help="print JSON")
-        if on_device:
-            added.add_argument("--device", help="cpu, cuda or mps; default: the fastest there is")
-        return added
-
-    for module in COMMANDS:
-        module.add(command)
+    for command in COMMANDS:
+        this = commands.add_parser(command.name, help=command.summary, description=command.summary)
+        this.set_defaults(command=command, parser=this)
+        if command.as_json:
+            this.add_argument("--json", action="store_true", help="print JSON")
+        if command.on_device:
+            this.add_argument("--device", help="cpu, cuda or mps; default: the fastest there is")
+        command.add_options(this)
     return main
 
 
@@ -94,11 +43,12 @@ def main(arguments: list[str] | None = None) -> int:
     this = parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     options, unknown = this.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
-    if unknown and getattr(options, "run", None) is app.run:
+    command: Command | None = getattr(options, "command", None)
+    if unknown and command is not None and command.passes_on:
         options.options += unknown
     elif unknown:
         getattr(options, "parser", this).error(f"unrecognized arguments: {' '.join(unknown)}")
-    if not hasattr(options, "run"):
+    if command is None:
         this.print_help()
         return 0
     try:
@@ -106,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
             # The commands themselves say which characters a vocabulary lacks, and which model hides another.
             warnings.filterwarnings("ignore", "Not in the vocabulary")
             warnings.filterwarnings("ignore", ".* hides the one of this name")
-            options.run(options)
+            command.run(options)
     except BrokenPipeError:
         raise
     except (UsageError, ValueError, OSError, RuntimeError, MemoryError) as error:

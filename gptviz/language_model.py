@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import fields, replace
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,23 +17,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gptviz.interp import attribution_patching, patching
-from gptviz.interp import context_use as use
-from gptviz.interp import edits as unit_edits
-from gptviz.interp.attribution import Attribution, attribute
-from gptviz.interp.circuit import Circuit, circuit
-from gptviz.interp.circuit_check import Checked, check
-from gptviz.interp.classification import Numbers, judge, probabilities
+from gptviz.interp.changing import attribution_patching, patching
+from gptviz.interp.changing import edits as unit_edits
+from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
-from gptviz.interp.corrupting import likeliest_answers
-from gptviz.interp.costs import Costs, costs
-from gptviz.interp.frozen import means
-from gptviz.interp.head_scores import repeated_tokens, scored, scores_of_model, with_losses
-from gptviz.interp.lens import Lens, lens
-from gptviz.interp.neurons import Activity, observe
-from gptviz.interp.patching import Pair, Patched
-from gptviz.interp.stream import Stream, stream
+from gptviz.interp.explaining import context_use as use
+from gptviz.interp.explaining.attribution import Attribution, attribute
+from gptviz.interp.explaining.circuit import Circuit, circuit
+from gptviz.interp.explaining.circuit_check import Checked, check
+from gptviz.interp.explaining.circuit_reads import means
+from gptviz.interp.reading.classification import judge, probabilities
+from gptviz.interp.reading.costs import Costs, costs
+from gptviz.interp.reading.lens import Lens, lens
+from gptviz.interp.reading.stream import StreamSummary, stream
 from gptviz.interp.trace import Trace, run
+from gptviz.interp.units.head_scores import repeated_tokens, scored, scores_of_model, with_losses
+from gptviz.interp.units.neurons import Activity, observe
+from gptviz.labelled_array import Float64Array
+from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
@@ -43,12 +45,13 @@ from .data.rows import held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
-from .known_names import instead
+from .model.costs.effort import size
 from .model.devices import device as choose_device
 from .model.precision import STORED, said
 from .model.precision import check as check_precision
 from .runs import checkpoints, imports
 from .runs.card import Card
+from .settings.known_names import instead
 
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
@@ -77,10 +80,10 @@ class LanguageModel:
         model: the transformer, in evaluation mode.
         tokenizer: text to ids and back.
         card: how it was made and how good it is.
-        step: the training step of the snapshot; None for the model as it was last saved.
+        step: the training step of the snapshot, or None for the model as it was last saved.
         precision: what was asked for when it was opened, one of `gptviz.model.precision.PRECISIONS`.
         edits: what is switched off or replaced in it, as texts; see `edited`.
-        edit_text: the reference text of these edits; None where they need none.
+        edit_text: the reference text of these edits, or None if they need none.
     """
 
     def __init__(
@@ -137,7 +140,7 @@ class LanguageModel:
         twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
         return twin
 
-    def readings(self, text: str) -> list[unit_edits.Reading]:
+    def readings(self, text: str) -> list[unit_edits.Inputs]:
         """The pieces of a reference text for edits, as the model reads it.
 
         Raises:
@@ -146,17 +149,17 @@ class LanguageModel:
         config = self.model.config
         if config.kind != "decoder":
             ids, source = self.inputs(text)
-            return [unit_edits.Reading(ids[None], None if source is None else source[None])]
+            return [unit_edits.Inputs(ids[None], None if source is None else source[None])]
         pieces = self.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
-        return [unit_edits.Reading(piece[None]) for piece in pieces]
+        return [unit_edits.Inputs(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
-        size = sum(parameter.numel() for parameter in self.model.parameters())
         return (
-            f"<LanguageModel {self.name}{step}: {config.kind}, {size:,} parameters, {self.tokenizer.vocab_size:,} tokens "
-            f"({self.tokenizer.kind}), context {config.context_length:,}, {said(self.model)}, on {self.device}>"
+            f"<LanguageModel {self.name}{step}: {config.kind}, {size(self.model):,} parameters, "
+            f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
+            f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
         )
 
     @property
@@ -236,7 +239,8 @@ class LanguageModel:
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, _sampling(sampling), slide=slide)
         ends = frozenset() if go_on else self.end_tokens
-        tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, min(max_new_tokens, sys.maxsize)), ends)]
+        steps = progress.each(until_drawn(grown, ends), max_new_tokens, "token")
+        tokens = [int(step.tokens[0]) for step in steps]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])
 
     @property
@@ -253,7 +257,7 @@ class LanguageModel:
         return self.tokenizer
 
     def source(self, text: str) -> Tensor:
-        """What an encoder reads of `text`: its ids and the end token, [S].
+        """The tokens that an encoder reads of `text`: its ids and the end token, [S].
 
         Raises:
             ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
@@ -305,7 +309,7 @@ class LanguageModel:
     def classify(self, text: str) -> dict[str, float]:
         """The probability of every label, by name, for the first `context_length` tokens of `text`.
 
-        `gptviz.interp.classification.classify` also gives what each word adds to each label.
+        `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
 
         Raises:
             ValueError: there is no token in the text, or the model is no classifier.
@@ -313,7 +317,7 @@ class LanguageModel:
         result = judge(self.model, self.seen(self.encode(text)))
         return dict(zip(self.labels, result.probabilities.tolist(), strict=True))
 
-    def probabilities(self, texts: Sequence[str]) -> Numbers:
+    def probabilities(self, texts: Sequence[str]) -> Float64Array:
         """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word.
 
         Raises:
@@ -330,7 +334,7 @@ class LanguageModel:
         *,
         edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
     ) -> TextTrace:
-        """What the model computes over the tokens of `prompt` that it sees, by tap name.
+        """The values that the model computes over the tokens of `prompt` that it sees, by tap name.
 
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
         choose the tensors to keep, `edits` replace values during the forward pass: see `gptviz.interp.trace.run`.
@@ -346,8 +350,8 @@ class LanguageModel:
         return TextTrace(found, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
-        """What the model reads of `prompt`: the ids [T], and beside them None. For an encoder–decoder what its decoder reads, and
-        beside it what its encoder reads: see `trace`.
+        """The tokens that the model reads of `prompt`: the ids [T] and None. For an encoder–decoder those that its decoder reads
+        and those that its encoder reads: see `trace`.
 
         Raises:
             ValueError: as in `trace`.
@@ -362,8 +366,8 @@ class LanguageModel:
         ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
         return torch.tensor(ids, device=self.device), source
 
-    def stream(self, prompt: str, target: str | None = None) -> Stream:
-        """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.stream`.
+    def stream(self, prompt: str, target: str | None = None) -> StreamSummary:
+        """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.reading.stream`.
 
         Raises:
             ValueError: as in `trace`; the model is a classifier.
@@ -372,7 +376,7 @@ class LanguageModel:
         return stream(self.model, ids.tolist(), None if source is None else source.tolist())
 
     def lens(self, prompt: str, target: str | None = None, *, top: int = 5, blocks_only: bool = False) -> Lens:
-        """What the model would guess if it stopped after each layer: see `gptviz.interp.lens`.
+        """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
 
         Args:
             prompt: the text that the model reads; for an encoder–decoder its source.
@@ -388,12 +392,14 @@ class LanguageModel:
         ids, source = self.inputs(prompt, target)
         return lens(self.model, ids.tolist(), None if source is None else source.tolist(), top=top, blocks_only=blocks_only)
 
-    def token(self, text: str) -> int:
-        """The token that stands for exactly `text`; of a classifier, the label of this name.
+    def token(self, text: str | int) -> int:
+        """The token that stands for exactly `text`; of a classifier, the label of this name. An id stays as it is.
 
         Raises:
             ValueError: there is none.
         """
+        if isinstance(text, int):
+            return text
         if self.model.config.kind == "classifier":
             if text not in self.labels:
                 raise ValueError(f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[:400])
@@ -401,8 +407,7 @@ class LanguageModel:
         if (found := self.tokenizer.id_of(text)) is not None:
             return found
         read = self.tokenizer.encode(text)
-        around = len(self.tokenizer.before), len(self.tokenizer.after)
-        ids = read.ids[around[0] : len(read.ids) - around[1]]
+        ids = read.ids[self.tokenizer.inside(read.ids)]
         if len(ids) == 1 and not read.unknown:
             return ids[0]
         pieces = " · ".join(self.tokenizer.label(i) for i in ids[:20])
@@ -417,7 +422,7 @@ class LanguageModel:
         target: str | None = None,
         neurons_of: str | None = None,
     ) -> Attribution:
-        """What each part of the model adds to the logit of a token: see `gptviz.interp.attribution`.
+        """How much each part of the model adds to the logit of a token: see `gptviz.interp.explaining.attribution`.
 
         Args:
             prompt: the text that the model reads; for an encoder–decoder its source.
@@ -428,10 +433,10 @@ class LanguageModel:
             neurons_of: an MLP whose neurons are told apart too.
 
         Raises:
-            ValueError: as in `trace`, `token` and `gptviz.interp.attribution.attribute`.
+            ValueError: as in `trace`, `token` and `gptviz.interp.explaining.attribution.attribute`.
         """
         ids, source = self.inputs(prompt, target)
-        chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
+        chosen, other = (None if each is None else self.token(each) for each in (token, against))
         read = None if source is None else source.tolist()
         return attribute(self.model, ids.tolist(), chosen, position, other, read, neurons_of)
 
@@ -445,7 +450,8 @@ class LanguageModel:
         *,
         beyond_mean: bool = True,
     ) -> Circuit:
-        """The parts that the logit of a token owes most to, and what each owes to those before it: see `gptviz.interp.circuit`.
+        """The parts that the logit of a token owes most to, and what each owes to those before it: see
+        `gptviz.interp.explaining.circuit`.
 
         Args:
             prompt: the text that the model reads.
@@ -457,17 +463,18 @@ class LanguageModel:
                 that they add. A text of a single token has no such mean.
 
         Raises:
-            ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.circuit.circuit`.
+            ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.explaining.circuit.circuit`.
         """
         if self.model.config.kind != "decoder":
             raise ValueError(f"a circuit is that of a decoder's guess, and {self.name} is a {self.model.config.kind}")
         ids, _ = self.inputs(prompt)
-        chosen, other = (self.token(each) if isinstance(each, str) else each for each in (token, against))
+        chosen, other = (None if each is None else self.token(each) for each in (token, against))
         usual = means(self.model, ids[None]) if beyond_mean and len(ids) > 1 else None
         return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share, usual=usual)
 
     def check_circuit(self, found: Circuit, text: str | None = None) -> Checked:
-        """What is left of the answer with everything outside a circuit at its mean: see `gptviz.interp.circuit_check`.
+        """The share of the answer that is left with everything outside a circuit at its mean: see
+        `gptviz.interp.explaining.circuit_check`.
 
         Args:
             found: the circuit.
@@ -493,18 +500,20 @@ class LanguageModel:
         return held_out_rows(source, self.model, self.tokenizer, most, self.labels)
 
     def neurons(self, block: int, text: str | None = None, most: int = 16_384) -> Activity:
-        """What the neurons of a block's MLP do over the rows of `text`, or of the data held out: see `gptviz.interp.neurons`.
+        """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
+        `gptviz.interp.units.neurons`.
 
         Raises:
             ValueError: as in `rows`; there are no neurons in this block; or the model is an encoder–decoder.
         """
         if self.model.encoder is not None:
-            raise ValueError(f"{self.name} has two stacks: use gptviz.interp.neurons.observe on one of them")
+            raise ValueError(f"{self.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
         *_, seen = observe(self.model, block, self.rows(text, most))
         return seen.activity()
 
     def context_use(self, prompt: str, how: use.How = "replaced") -> use.ContextUse:
-        """How much of `prompt` the model uses, its likeliest next token being the last guess: see `gptviz.interp.context_use`.
+        """How much of `prompt` the model uses, its likeliest next token being the last guess: see
+        `gptviz.interp.explaining.context_use`.
 
         Args:
             prompt: the text that the model reads.
@@ -514,8 +523,7 @@ class LanguageModel:
             ValueError: the prompt is empty, the model is no decoder, or there is no such way to leave a token out.
         """
         ids = self.seen(self.encode(prompt)).tolist()
-        kept = len(self.tokenizer.before) if tuple(ids[: len(self.tokenizer.before)]) == self.tokenizer.before else 0
-        return use.context_use(self.model, use.with_guess(self.model, ids), how, kept)
+        return use.context_use(self.model, use.with_guess(self.model, ids), how, self.tokenizer.inside(ids).start)
 
     def repeated_tokens(self) -> Tensor:
         """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].
@@ -535,7 +543,8 @@ class LanguageModel:
         return before + (repeated.shape[1] - before - after) // 2
 
     def heads(self, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
-        """The scores of every head, a row each: `gptviz.interp.head_scores.SCORES` defines them. None where one has no meaning.
+        """The scores of every head, a row each: `gptviz.interp.units.head_scores.SCORES` defines them. None if one has no
+        meaning.
 
         They are computed over the tokens of `prompt` that the model sees, at most 1,024 of them, or, without a prompt, over
         repeated random tokens. In a text in which no token comes back, the scores of repeats are over repeated random tokens.
@@ -560,7 +569,7 @@ class LanguageModel:
         rows = scores_of_model(self.model, read, source, repeats)
         return with_losses(self.model, rows, read, source) if losses else rows
 
-    def pair(self, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None) -> Pair:
+    def pair(self, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None) -> PromptPair:
         """Two prompts of one length and their answers, for `patch`.
 
         For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its answers have in common.
@@ -572,7 +581,7 @@ class LanguageModel:
             wrong: the same for the corrupted prompt; if that is `right`, the likeliest other one.
 
         Raises:
-            ValueError: the prompts do not have the same number of tokens, or an answer is not one token.
+            ValueError: the prompts do not have the same number of tokens, or as in `token`.
         """
         texts = (clean, corrupted)
         if self.model.config.kind == "encoder-decoder":
@@ -580,32 +589,18 @@ class LanguageModel:
             common = takewhile(lambda both: both[0] == both[1], zip(*(self.decoded(text)[0] for text in texts), strict=False))
             written = (self.special_tokens.start, *(token for token, _ in common))[: self.model.config.context_length]
             patching.check_lengths(len(sources[0]), len(sources[1]))
-            unanswered = Pair(written, written, 0, 0, sources[0], sources[1])
+            unanswered = PromptPair(written, written, 0, 0, sources[0], sources[1])
         else:
             whole = [self.encode(text) for text in texts]
             patching.check_lengths(len(whole[0]), len(whole[1]))
             seen = [tuple(self.seen(ids).tolist()) for ids in whole]
-            unanswered = Pair(seen[0], seen[1], 0, 0)
+            unanswered = PromptPair(seen[0], seen[1], 0, 0)
         likeliest = likeliest_answers(self.model, unanswered)
         return replace(
             unanswered,
-            right=likeliest[0] if right is None else self._answer(right),
-            wrong=likeliest[1] if wrong is None else self._answer(wrong),
+            right=likeliest[0] if right is None else self.token(right),
+            wrong=likeliest[1] if wrong is None else self.token(wrong),
         )
-
-    def _answer(self, asked: str | int) -> int:
-        """The token, or the label of a classifier, that somebody asks for."""
-        if isinstance(asked, int):
-            return asked
-        if self.model.config.kind == "classifier":
-            if asked not in self.labels:
-                raise ValueError(f"there is no label {asked!r:.80}; there is {', '.join(self.labels)}")
-            return self.labels.index(asked)
-        ids = self.tokenizer.encode(asked).ids
-        ids = ids[len(self.tokenizer.before) : len(ids) - len(self.tokenizer.after)]
-        if len(ids) != 1:
-            raise ValueError(f"the answer {asked!r:.80} is {len(ids)} tokens: an answer is one token")
-        return ids[0]
 
     def patch(
         self,
@@ -618,15 +613,16 @@ class LanguageModel:
         exact: bool = True,
     ) -> Patched:
         """How much of the answer comes back if a piece of what the model computed for the clean prompt is put into the pass over
-        the corrupted one, for each piece: see `gptviz.interp.patching`.
+        the corrupted one, for each piece: see `gptviz.interp.changing.patching`.
 
         Args:
             clean: as in `pair`.
             corrupted: as in `pair`.
             right: as in `pair`.
             wrong: as in `pair`.
-            what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.patchable`.
-            exact: compute every patch; else guess all of them from one backward pass (`gptviz.interp.attribution_patching`).
+            what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.changing.patchable`.
+            exact: compute every patch; else guess all of them from one backward pass
+            (`gptviz.interp.changing.attribution_patching`).
 
         Raises:
             ValueError: as in `pair`; the model has no such pieces.
@@ -652,8 +648,8 @@ class LanguageModel:
         return Side(self.model, ids, tuple(self.tokenizer.labels()), self.name, repeats)
 
     def costs(self, batch: int = 1, context: int | None = None) -> Costs:
-        """What this model costs for `batch` texts of `context` tokens (by default as many as it can read): see
-        `gptviz.interp.costs`.
+        """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see
+        `gptviz.interp.reading.costs`.
 
         Raises:
             ValueError: an impossible batch, or more tokens than the context holds.

@@ -2,33 +2,28 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import circuit
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.pages.circuit import PAGE, show, words
+from gptviz.ui.pages.circuit.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.CIRCUIT,
-    "Which parts make this guess?",
-    "From the tokens at the bottom to the logit (the score of the next token) at the top: each box is a part of the model at a "
-    "token, each line what it adds to what the upper box reads.",
-)
-subject = circuit.with_room(subject_bar())
-chosen = circuit.choose(subject)
+open_page(PAGE)
+subject = show.with_room(subject_bar())
+chosen = show.choose(subject)
 if chosen is None:
     st.stop()
-found = circuit.search(subject, chosen)
+found = show.search(subject, chosen)
 if found is None:
     st.stop()
-circuit.graph(subject, chosen, found)
-st.caption(circuit.about(subject, chosen, found))
-circuit.check(subject, chosen, found)
-circuit.opened(subject, chosen, found)
+show.graph(subject, chosen, found)
+st.caption(show.about(subject, chosen, found))
+show.check(subject, chosen, found)
+show.opened(subject, chosen, found)
 
-try_this(circuit.to_try(subject, chosen, found))
+try_this(tries(subject, chosen, found))
 
-details(how=circuit.HOW, limits=circuit.LIMITS, key="circuit")
+details(how=words.HOW, limits=words.LIMITS, key="circuit")
 next_step()

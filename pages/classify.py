@@ -2,23 +2,18 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.classify import PAGE, VIEWS, WORDS
+from gptviz.ui.pages.classify.decision import check_words, verdict
+from gptviz.ui.pages.classify.show import show
 from gptviz.ui.pages.classify.tries import tries
-from gptviz.ui.pages.classify.view_names import VIEWS, WORDS
-from gptviz.ui.pages.classify.views import show
-from gptviz.ui.pages.classify.words import check_words, verdict
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.CLASSIFY,
-    "Which words decide?",
-    "The model gives the text a label. A bar for each word says what the word does for the decision.",
-)
+open_page(PAGE)
 subject = subject_bar()
 check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

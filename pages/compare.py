@@ -2,28 +2,24 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.compare import words
+from gptviz.ui.pages.compare import PAGE, VIEWS, words
+from gptviz.ui.pages.compare.show import SHOWS
 from gptviz.ui.pages.compare.sides import bar_of_b
-from gptviz.ui.pages.compare.views import VIEWS
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.pages.compare.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.COMPARE,
-    "What is different?",
-    "Two prompts, two steps of training, two models or two sets of edits side by side, A and B, and the difference B − A.",
-)
+open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 sides = bar_of_b(subject)
 view = controls.select(
     "Compared",
-    list(VIEWS),
+    VIEWS,
     key="compared",
     help="What is compared; each has a page of its own that says more about it.",
     label_visibility="collapsed",
@@ -31,9 +27,9 @@ view = controls.select(
     notices=notices,
 )
 st.caption(words.said(sides))
-shown = VIEWS[view](sides, notices)
+shown = SHOWS[view](sides, notices)
 
-try_this(words.to_try(sides))
+try_this(tries(sides))
 
 if shown is not None:
     details(shown.numbers, code=words.code(sides, shown), how=words.HOW, limits=words.LIMITS, key="compare")

@@ -2,21 +2,16 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.costs import counts, planner
-from gptviz.ui.pages.costs.details import HOW, LIMITS
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.pages.costs import PAGE, counts, planner
+from gptviz.ui.pages.costs.tries import tries
+from gptviz.ui.pages.costs.words import HOW, LIMITS, code
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.COSTS,
-    "What does this model take?",
-    "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much memory: "
-    "move batch and context, and see what grows.",
-)
+open_page(PAGE)
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 notices = st.container()
@@ -25,15 +20,15 @@ found = counts.counted(config, chosen.batch, chosen.tokens)
 counts.headline(found, chosen)
 counts.charts(config, found, chosen)
 
-try_this(counts.to_try(config, chosen))
+try_this(tries(config, chosen))
 
 st.header("Where the parameters are", anchor=False)
 counts.parameters(config)
 counts.formulas(found, chosen)
 
 details(
-    counts.numbers(config, chosen),
-    code=counts.code(subject, chosen),
+    lambda: counts.operations(config, chosen.batch, chosen.of),
+    code=code(subject, chosen),
     how=HOW,
     limits=LIMITS,
     key="costs",

@@ -2,22 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.generate import link, method
+from gptviz.ui.pages.generate import PAGE, link, words
 from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, stops_at_end, transport
 from gptviz.ui.pages.generate.tries import tries
-from gptviz.ui.shell import pages, scrubber
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.sampling import sampling_controls
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.GENERATE,
-    "What does the model write?",
-    "Grey: the prompt. The model drew the rest, token by token: a strong colour where it was sure. Click a token to go on there.",
-)
+open_page(PAGE)
 subject = subject_bar()
 view = st.container()
 sampling = sampling_controls(temperature=0.8, seed=True)
@@ -46,8 +42,8 @@ st.download_button(
 )
 
 details(
-    how=f"{method.HOW}\n\n{method.memory(writing)}",
-    limits=method.LIMITS,
+    how=f"{words.HOW}\n\n{words.memory(writing)}",
+    limits=words.LIMITS,
     key="generate",
 )
 next_step()

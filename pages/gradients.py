@@ -2,32 +2,27 @@
 
 import streamlit as st
 
-from gptviz.interp.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui.pages import gradients
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
+from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
+from gptviz.ui.pages.gradients import PAGE, computed, show, words
+from gptviz.ui.pages.gradients.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.GRADIENTS,
-    "Does the gradient reach the first block?",
-    "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to the first: "
-    "here in fresh models that differ only in how a block joins the stream.",
-)
+open_page(PAGE)
 notices = st.container()
-chosen = gradients.setup(notices)
-sizes = gradients.table(chosen)
-span, left_out = gradients.scale_control(sizes, notices)
+chosen = show.setup(notices)
+sizes = computed.table(chosen)
+span, left_out = show.scale_control(sizes, notices)
 
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Gradient of the loss**: read from right to left")
-    gradients.panel("gradient", sizes, GRADIENT, span, height=340)
+    show.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Beside it**", width="content")
@@ -45,10 +40,10 @@ with right:
             segmented=True,
             notices=notices,
         )
-    gradients.panel("beside", sizes, beside, span, height=340)
-st.caption(left_out + gradients.summary(sizes))
+    show.panel("beside", sizes, beside, span, height=340)
+st.caption(left_out + show.summary(sizes))
 
-try_this(gradients.TRIES)
+try_this(tries())
 
-details(lambda: sizes, code=gradients.code(chosen), how=gradients.HOW, limits=gradients.LIMITS, key="gradients")
+details(lambda: sizes, code=words.code(chosen), how=words.HOW, limits=words.LIMITS, key="gradients")
 next_step()

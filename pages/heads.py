@@ -2,26 +2,20 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.heads import does, reads
-from gptviz.ui.pages.heads.choices import DOES, VIEWS, setting
+from gptviz.ui.pages.heads import DOES, PAGE, VIEWS, does, reads
+from gptviz.ui.pages.heads.choices import setting
 from gptviz.ui.pages.heads.computed import composed, scores, with_losses
-from gptviz.ui.pages.heads.tries import to_try
+from gptviz.ui.pages.heads.tries import tries
 from gptviz.ui.pages.heads.words import HOW, HOW_READS, LIMITS, LIMITS_READS, code, code_reads
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.HEADS,
-    "What does each head do?",
-    "Every head gets a score for each of a few things that heads are known to do. Choose a score, then a head, and see its "
-    "pattern.",
-)
+open_page(PAGE)
 subject = subject_bar()
 stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
@@ -35,12 +29,12 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 
 if view == DOES:
     does.show(subject, read_by_heads)
-    try_this(to_try(read_by_heads, subject.prompt))
+    try_this(tries(read_by_heads, subject.prompt))
     found = with_losses(read_by_heads, scores(read_by_heads))
     details(found.table, code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")
 else:
     by = reads.show(read_by_heads)
-    try_this(to_try(read_by_heads, subject.prompt))
+    try_this(tries(read_by_heads, subject.prompt))
     if by is not None:
         values = composed(subject.key, stack, by)
         details(lambda: values, code=code_reads(read_by_heads, by), how=HOW_READS, limits=LIMITS_READS, key="composition")

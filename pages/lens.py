@@ -2,30 +2,25 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import lens
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
-from gptviz.ui.views.decoder_text import read_by
+from gptviz.ui.pages.lens import PAGE, show, words
+from gptviz.ui.pages.lens.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.LENS,
-    "What would the model guess if it stopped here?",
-    "Each row is a layer, from the embedding down to the last; each column a token that was read. In a cell: the next token that "
-    "the model would guess if the stream went straight to its output from there.",
-)
+open_page(PAGE)
 subject = subject_bar()
-read = lens.rows_of(subject, read_by(subject))
-if not lens.grid(subject, read):
+read = show.rows_of(subject, read_by(subject))
+if not show.grid(subject, read):
     st.stop()
-st.caption(lens.about_rows(subject, read))
-cell = lens.opened(subject, read)
-numbers = lens.cell_view(subject, read, cell)
+st.caption(show.about_rows(subject, read))
+cell = show.opened(subject, read)
+numbers = show.cell_view(subject, read, cell)
 
-try_this(lens.to_try(subject, read))
+try_this(tries(subject, read))
 
-details(lambda: numbers, code=lens.code_of_cell(subject, read, cell), how=lens.HOW, limits=lens.LIMITS, key="lens")
+details(lambda: numbers, code=words.code_of_cell(subject, read, cell), how=words.HOW, limits=words.LIMITS, key="lens")
 next_step()

@@ -2,29 +2,26 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.neurons import show
+from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.pages.neurons import PAGE, show
 from gptviz.ui.pages.neurons.choices import chosen, ranking, setting
 from gptviz.ui.pages.neurons.computed import seen
-from gptviz.ui.pages.neurons.tries import to_try
+from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.NEURONS,
-    "What is each neuron for?",
-    "The neurons of a block's MLP, ranked; for one of them the texts that make it active, the tokens it speaks for, and what the "
-    "model guesses if you set it by hand.",
-)
+open_page(PAGE)
 subject = subject_bar()
 config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:
     st.info("The blocks of this model have no MLP, and so no neurons." if config.n_layer else "This model has no blocks.")
-    pages.link(pages.ATTENTION if config.n_layer else pages.EMBEDDINGS)
+    frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
     next_step()
     st.stop()
 looked_at = setting(subject)
@@ -54,7 +51,7 @@ with middle:
 with right:
     value = show.steer(subject, looked_at, observed.activity, neuron)
 
-try_this(to_try(subject, looked_at, observed))
+try_this(tries(subject, looked_at, observed))
 table = observed.activity.table()
 details(lambda: table, code=code(subject, looked_at, neuron, value), how=HOW, limits=LIMITS, key="neurons")
 next_step()

@@ -2,22 +2,17 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import next_token
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.pages.next_token import PAGE, show, words
+from gptviz.ui.pages.next_token.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import text_position
 from gptviz.ui.views.append_token import explain_refusal
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.NEXT_TOKEN,
-    "What comes next, and how sure is the model?",
-    "From left to right: how likely the model finds each token, how temperature, top-k and top-p change that, and the random "
-    "draw.",
-)
+open_page(PAGE)
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":
     st.info(
@@ -30,9 +25,9 @@ with text:
     text_position.strip(subject, position)
 
 explain_refusal()
-next_token.ledger(subject, position)
+show.ledger(subject, position)
 
-try_this(next_token.to_try(subject, position))
+try_this(tries(subject, position))
 
-details(how=next_token.HOW, limits=next_token.LIMITS, key="next_token")
+details(how=words.HOW, limits=words.LIMITS, key="next_token")
 next_step()

@@ -2,40 +2,35 @@
 
 import streamlit as st
 
-from gptviz.hosting import hosting
-from gptviz.runs import importing
-from gptviz.ui.pages.open_model.asked import field, look_at
-from gptviz.ui.pages.open_model.details import CODE, HOW, LIMITS, READ_ONLY, tries
-from gptviz.ui.pages.open_model.here import models_here, on_this_machine, reading, summaries
+from gptviz.machine.hosting import hosting
+from gptviz.runs import import_job
+from gptviz.ui.pages.open_model import PAGE
+from gptviz.ui.pages.open_model.here import free_memory, models_here, on_this_machine, reading, summaries
 from gptviz.ui.pages.open_model.opened_before import opened_before
 from gptviz.ui.pages.open_model.progress import note_the_end, progress
-from gptviz.ui.pages.open_model.search import search_the_hub
+from gptviz.ui.pages.open_model.source import field, look_at, search_the_hub
+from gptviz.ui.pages.open_model.tries import tries
 from gptviz.ui.pages.open_model.upload import zip_box
-from gptviz.ui.pages.open_model.words import free_memory
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
+from gptviz.ui.pages.open_model.words import CODE, HOW, LIMITS, READ_ONLY
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.OPEN_MODEL,
-    "Which model do you want to look into?",
-    "Models that other programs made, on this machine and on the Hugging Face hub. Once opened, every page is about them too.",
-)
-if hosting().read_only:  # whoever types paths here learns which files there are
+open_page(PAGE)
+if hosting().read_only:  # a reader who may type paths here learns which files there are
     st.info(READ_ONLY)
     opened_before()
     next_step()
     st.stop()
-active = importing.goes_on()
+active = import_job.goes_on()
 
 
 @st.fragment(run_every=0.5 if active else None)
 def going_on() -> None:
     """The import that goes on, looked at twice a second."""
     progress()
-    if active and not importing.goes_on():
+    if active and not import_job.goes_on():
         note_the_end()
 
 

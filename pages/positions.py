@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from gptviz.figures import lines, matrix
-from gptviz.interp import positions
-from gptviz.ui.pages import positions as ui
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
-from gptviz.ui.shell.theme import theme
+from gptviz.figures.kit import heat, lines
+from gptviz.interp.reading import positions
+from gptviz.ui.pages.positions import PAGE, computed, show, words
+from gptviz.ui.pages.positions.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
@@ -17,21 +17,16 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.POSITIONS,
-    "How does the model know where a token stands?",
-    "Attention by itself compares tokens wherever they stand. Position encoding tells it where: below, how alike two positions "
-    "look to this model, and to others.",
-)
+open_page(PAGE)
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
 for sentence in edits.about_positions(subject.lm):
     notices.info(escaped(sentence), icon=":material/edit:")
 stack, block = encoder_decoder.DECODER, 0
-if subject.kind == "encoder-decoder" and ui.has_own_stacks(config.positions):
+if subject.kind == "encoder-decoder" and computed.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control(notices)  # each has vectors of its own
-own, fixed = ui.kinds(key, stack)
+own, fixed = computed.kinds(key, stack)
 own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
 if own != "none" and positions.differ_by_block(own_config):
     about = "Blocks have positions of their own."
@@ -39,8 +34,8 @@ if own != "none" and positions.differ_by_block(own_config):
 left, right = st.columns(2)
 with left:
     with st.container(vertical_alignment="center", height=pixels(40), border=False):  # as high as the control beside it
-        st.markdown(f"**In this model**: {ui.name(own)} positions")
-    ui.panel("own", subject, own, block, height=400, stack=stack)
+        st.markdown(f"**In this model**: {show.name(own)} positions")
+    show.panel("own", subject, own, block, height=400, stack=stack)
 with right:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Beside it**", width="content")
@@ -49,14 +44,14 @@ with right:
             [kind for kind in fixed if kind != own] or [own],
             key="beside",
             help="Kinds of positions that need no training, at this model's sizes.",
-            format_func=ui.name,
+            format_func=show.name,
             label_visibility="collapsed",
             segmented=True,
             notices=notices,
         )
-    ui.panel("beside", subject, beside, 0, height=400)
+    show.panel("beside", subject, beside, 0, height=400)
 
-try_this(ui.to_try(subject, own, fixed))
+try_this(tries(subject, own, fixed))
 
 tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
 if tables:
@@ -64,15 +59,15 @@ if tables:
     left, right = st.columns(2)
     with right:
         kind = controls.select(
-            "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=ui.name, segmented=True
+            "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=show.name, segmented=True
         )
-        table = ui.vectors(key, kind, block, stack)
+        table = computed.vectors(key, kind, block, stack)
         size = len(table.axes[1].labels)
         wave = controls.whole(
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
         )
-        limit = ui.limit(key, kind, block, stack)
-        note = ui.wave_note(key, table, kind, wave, block, stack)
+        limit = computed.limit(key, kind, block, stack)
+        note = show.wave_note(key, table, kind, wave, block, stack)
         show_figure(
             lines.wave(positions.column(table, wave), theme(), height=250, limit=limit),
             key="wave line",
@@ -81,16 +76,16 @@ if tables:
         st.caption(note)
     with left:
         show_figure(
-            matrix.signed(table, theme(), height=430, limit=limit, column=wave),
+            heat.signed_matrix(table, theme(), height=430, limit=limit, column=wave),
             key="wave map",
             alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
         )
 
 details(
-    lambda: ui.numbers(key, beside if own == "none" else own, block, stack),
-    code=ui.code(subject.lm, beside if own == "none" else own, block, stack),
-    how=ui.HOW,
-    limits=ui.LIMITS,
+    lambda: computed.numbers(key, beside if own == "none" else own, block, stack),
+    code=words.code(subject.lm, beside if own == "none" else own, block, stack),
+    how=words.HOW,
+    limits=words.LIMITS,
     key="positions",
 )
 next_step()

@@ -2,28 +2,25 @@
 
 import streamlit as st
 
-from gptviz.address_values import ANY
+from gptviz.settings.address_values import ANY
+from gptviz.ui.pages.runs import PAGE
 from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
-from gptviz.ui.pages.runs.details import HOW, LIMITS, code
 from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
 from gptviz.ui.pages.runs.ladder import ladder
 from gptviz.ui.pages.runs.manage import one_model
-from gptviz.ui.pages.runs.selection import by_name, chosen, to_try
+from gptviz.ui.pages.runs.selection import by_name, chosen
 from gptviz.ui.pages.runs.table import BESIDE, CURVES, HEIGHT, STYLE, table
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
+from gptviz.ui.pages.runs.tries import tries
+from gptviz.ui.pages.runs.words import HOW, LIMITS, code
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.RUNS,
-    "Which model learned best, and why?",
-    "Every model, and how its loss fell as it learned: lower is better. Tick some to compare their curves in one chart.",
-)
+open_page(PAGE)
 models = entries()
 if not models:
     st.error("There is no model yet. Train one on the page Train.")
@@ -54,7 +51,7 @@ def compare() -> None:
 
 
 compare()
-try_this(to_try(models))
+try_this(tries(models))
 addresses.takes("below", ANY)
 bought, offered = st.tabs(["What does each part bring?", "The experiments"], key="below", bind="query-params")
 with bought:

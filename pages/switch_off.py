@@ -2,22 +2,18 @@
 
 import streamlit as st
 
-from gptviz.interp.edits import MEAN, edit
-from gptviz.ui.pages.switch_off import choosing, compare, grid, method, texts
+from gptviz.interp.changing.edits import MEAN, edit
+from gptviz.ui.pages.switch_off import PAGE, choosing, compare, grid, texts, words
 from gptviz.ui.pages.switch_off.tries import example, tries
-from gptviz.ui.shell import edits, pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.SWITCH_OFF,
-    "What does the model do without a part of it?",
-    "Click heads and MLPs to switch them off: see the guess, the loss and the text with them and without.",
-)
+open_page(PAGE)
 subject = subject_bar()
 lm = subject.lm
 if not grid.units_of(lm):
@@ -56,8 +52,8 @@ try_this(tries(subject, text, before, without))
 details(
     lambda: numbers,
     code=compare.code(subject, shown),
-    how=method.HOW,
-    limits=method.LIMITS,
+    how=words.HOW,
+    limits=words.LIMITS,
     key="switch_off",
 )
 next_step()

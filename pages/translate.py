@@ -2,8 +2,11 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.translate import attention, beam_search, next_token
-from gptviz.ui.pages.translate.details import (
+from gptviz.ui.pages.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, PAGE, VIEWS, attention, beam_search, next_token
+from gptviz.ui.pages.translate.known import say_languages, warn_of_unknown_words
+from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
+from gptviz.ui.pages.translate.tries import tries
+from gptviz.ui.pages.translate.words import (
     HOW_ATTENTION,
     HOW_BEAMS,
     HOW_NEXT,
@@ -11,23 +14,14 @@ from gptviz.ui.pages.translate.details import (
     LIMITS_BEAMS,
     LIMITS_NEXT,
 )
-from gptviz.ui.pages.translate.known import say_languages, warn_of_unknown_words
-from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
-from gptviz.ui.pages.translate.tries import tries
-from gptviz.ui.pages.translate.view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.next_step import next_step
-from gptviz.ui.shell.pages import open_page
-from gptviz.ui.shell.subject import subject_bar
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(
-    pages.TRANSLATE,
-    "What does the model read while it writes?",
-    "Before it writes a token of its output (query) it looks into the source (keys): the stronger the line, the more it reads.",
-)
+open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 say_languages(subject)

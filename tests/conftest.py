@@ -92,7 +92,7 @@ def tiny_model(home: Path) -> TinyModel:
         card: dict[str, Any] | None = None,
         **changes: Any,
     ) -> Path:
-        tokenizer = CharTokenizer.from_text(text)
+        tokenizer = CharTokenizer(text)
         model = scrambled(tiny(vocab_size=tokenizer.vocab_size, **changes), seed)
         return checkpoints.save(name, model, tokenizer, {} if card is None else card, replace=True)
 

@@ -57,7 +57,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 def text_run(name: str = "run", *, text: str = TEXT, options: dict[str, Any] | None = None, **settings: Any) -> Path:
     """A run on a text, written down; dropout makes every step depend on the random numbers drawn for it."""
     source = TextSource(Corpus("pangrams", text))
-    tokenizer = CharTokenizer.from_text(text)
+    tokenizer = CharTokenizer(text)
     config = tiny(vocab_size=tokenizer.vocab_size, n_layer=1, dropout=0.2)
     return _prepared(options or {}, name=name, config=config, tokenizer=tokenizer, source=source, recipe=recipe(**settings))
 

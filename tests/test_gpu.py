@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gptviz
-from gptviz import memory
+from gptviz.machine import memory
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model

@@ -11,9 +11,9 @@ import torch
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.interp.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
-from gptviz.interp.head_weights import copying
-from gptviz.interp.units import heads
+from gptviz.interp.units.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
+from gptviz.interp.units.head_weights import copying
+from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import TinyModel
 
 
@@ -104,7 +104,8 @@ def test_on_request_there_is_the_loss_without_each_head(capsys: pytest.CaptureFi
     ids = lm.repeated_tokens()
     second = lm.second_half(ids)
     assert torch.equal(ids[:, second:], ids[:, :second])
-    expected = dict(losses_without(lm.model, ids, heads(lm.model.config), counted_from=second))
+    heads = [one for one in heads_and_mlps(lm.model.config) if one.is_head]
+    expected = dict(losses_without(lm.model, ids, heads, counted_from=second))
     assert [row["delta_loss"] for row in rows] == pytest.approx(list(expected.values()))
     worst = max(rows, key=lambda row: row["delta_loss"])
     assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, "one of the heads of the induction circuit"

@@ -50,7 +50,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(environment: Path, folder: Path, *command: str) -> str:
-    """What a command of the environment prints, called from `folder`."""
+    """The output of a command of the environment, called from `folder`."""
     program, *arguments = command
     ended = subprocess.run([environment / program, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
@@ -94,7 +94,7 @@ def test_a_page_is_written_without_a_warning(environment: Path, tmp_path: Path) 
 
 def test_home_runs_from_the_installed_files(environment: Path, tmp_path: Path) -> None:
     code = (
-        "from gptviz.location import APP\n"
+        "from gptviz.machine.location import APP\n"
         "from streamlit.testing.v1 import AppTest\n"
         "at = AppTest.from_file(str(APP), default_timeout=300).run()\n"
         "assert not at.exception, at.exception\n"

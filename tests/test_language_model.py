@@ -14,8 +14,8 @@ import torch
 
 import gptviz
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.attribution_patching import preview
-from gptviz.interp.patching import Pair, patch
+from gptviz.interp.changing.attribution_patching import preview
+from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -359,7 +359,7 @@ def test_a_patch_is_that_of_the_prompts_and_answers_in_words(tiny_model: TinyMod
     lm = gptviz.load("mine")
     found = lm.patch("a cab a", "a cad a", "b", "d", "attention.z")
     ids = lm.encode("a cab a")[-6:].tolist(), lm.encode("a cad a")[-6:].tolist()
-    pair = Pair(tuple(ids[0]), tuple(ids[1]), int(lm.encode("b")), int(lm.encode("d")))
+    pair = PromptPair(tuple(ids[0]), tuple(ids[1]), int(lm.encode("b")), int(lm.encode("d")))
     expected = patch(lm.model, pair, "attention.z")
     assert found.answers == pytest.approx(expected.answers)
     guessed = lm.patch("a cab a", "a cad a", pair.right, pair.wrong, "attention.z", exact=False)
@@ -376,8 +376,10 @@ def test_prompts_and_answers_that_cannot_be_patched_are_named(tiny_model: TinyMo
     # Both are cut to the last six tokens, which do not stand in the same places.
     with pytest.raises(ValueError, match="clean prompt has 8 tokens and the corrupted prompt 9"):
         lm.patch("a cab ab", "a cab aab")
-    with pytest.raises(ValueError, match="the answer 'ab' is 2 tokens"):
+    with pytest.raises(ValueError, match="'ab' is no single token of mine: it is read as a · b"):
         lm.patch("a cab", "a cad", "ab")
+    with pytest.raises(ValueError, match="'€' is no single token of mine"):  # not the token that stands in for it
+        lm.patch("a cab", "a cad", "€")
 
 
 def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: Path) -> None:

@@ -13,7 +13,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
-from gptviz.interp.neurons import observe, promoted
+from gptviz.interp.units.neurons import observe, promoted
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 30
@@ -114,6 +114,6 @@ def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel,
     tiny_model("mine", context_length=32)
     lm = gptviz.load("mine")
     whole = lm.neurons(0, TEXT)
-    monkeypatch.setattr("gptviz.interp.neurons.AT_ONCE", 1)
+    monkeypatch.setattr("gptviz.interp.units.neurons.AT_ONCE", 1)
     assert len(list(observe(lm.model, 0, lm.rows(TEXT)))) == len(lm.rows(TEXT))
     np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)

@@ -15,19 +15,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gptviz.__main__ import main
-from gptviz.fields import field_infos
-from gptviz.interp import gradients, positions
-from gptviz.interp.anatomy import anatomy
-from gptviz.interp.decomposition import HEAD, Stream
+from gptviz.interp.explaining.circuit_reads import Frozen
+from gptviz.interp.explaining.decomposition import HEAD, Stream
+from gptviz.interp.explaining.through_norms import read_through, written_through
+from gptviz.interp.reading import gradients, positions
+from gptviz.interp.reading.anatomy import anatomy
 from gptviz.interp.trace import run
 from gptviz.model import Config, build, describe, parameter_count
-from gptviz.model.activations import ACTIVATIONS, Activation
-from gptviz.model.norms import NORMS, Norm
-from gptviz.model.parts import Settings, distances
-from gptviz.model.positions import POSITIONS, PositionEncoding
-from gptviz.model.residuals import RESIDUALS, NormedResidual
+from gptviz.model.parts.activations import ACTIVATIONS, Activation
+from gptviz.model.parts.norms import NORMS, Norm
+from gptviz.model.parts.part import Settings, distances
+from gptviz.model.parts.positions import POSITIONS, PositionEncoding
+from gptviz.model.parts.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
-from gptviz.ui.pages.gradients import DEFAULTS, Setup, table
+from gptviz.settings.fields import field_infos
+from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 from tests.app.opening import opened
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
@@ -52,9 +54,30 @@ class Centre(Norm):
     title, equation = "Centring", "(x − mean)"
     about = "Subtracts the mean of a vector's numbers."
 
+    def linear(self, x: Tensor) -> Tensor:
+        return x - x.mean(-1, keepdim=True)
+
+    def scale(self, x: Tensor) -> Tensor:
+        return torch.ones_like(x[..., :1])
+
+
+class Steps(Centre):
+    """The difference of neighbouring numbers: turned around, it is another map."""
+
+    title, equation = "Steps", "x − x of the neighbour"
+
+    def linear(self, x: Tensor) -> Tensor:
+        return x - x.roll(1, -1)
+
+
+class Silent(Norm):
+    """3 · tanh(x), which does not say what is linear in it."""
+
+    title, equation = "Silent", "3 · tanh(x)"
+    about = "Bends every number."
+
     def forward(self, x: Tensor) -> Tensor:
-        centred = x - x.mean(-1, keepdim=True)
-        return centred if self.weight is None else centred * self.weight + (0.0 if self.bias is None else self.bias)
+        return 3 * torch.tanh(x)
 
 
 class Halved(NormedResidual):
@@ -107,6 +130,7 @@ def _new_parts(monkeypatch: pytest.MonkeyPatch) -> Any:
     for field, (name, part) in NEW.items():
         monkeypatch.setitem(tables[field], name, part)
     monkeypatch.setitem(POSITIONS, "near", Near)
+    monkeypatch.setitem(NORMS, "silent", Silent)
     yield
     st.cache_data.clear()  # what pages computed with them
 
@@ -187,8 +211,12 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
     stream = Stream(scrambled(tiny(residual="halved", positions="ramp", activation="swish")), ids)
     added = stream.added(stream.pull(HEAD, asked))
     assert sum(float(values[-1]) for values in added.values()) == pytest.approx(float(stream.final.sum()), abs=1e-4)
-    with pytest.raises(ValueError, match="the norm “Centring” does not say how it acts on the parts of a sum"):
-        Stream(scrambled(tiny(norm="centre")), ids)
+    frozen = Frozen(scrambled(tiny(residual="halved", norm="centre")), some_ids()[0])
+    top = frozen.logit(3, 5, 4)
+    for reads in (top, *frozen.reads(frozen.units[-1], 4, frozen.direction(top, frozen.units[-1], 0))):
+        assert float(reads.adds.sum()) + reads.rest == pytest.approx(reads.total, abs=1e-4)
+    with pytest.raises(ValueError, match="the norm “Silent” does not say how it acts on the parts of a sum"):
+        Stream(scrambled(tiny(norm="silent")), ids)
     monkeypatch.setitem(RESIDUALS, "gated", Gated)
     with pytest.raises(ValueError, match="the residual “Gated by the stream” is not linear in the stream"):
         Stream(scrambled(tiny(residual="gated")), ids).pull(HEAD, asked)
@@ -197,11 +225,25 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
 def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_it_cannot_follow(tiny_model: TinyModel) -> None:
     tiny_model(residual="halved", positions="ramp", activation="swish")
     tiny_model("centred", norm="centre")
-    halved, centred = (opened("pages/attribution.py", model=name) for name in ("tiny", "centred"))
-    assert not halved.exception
-    assert any(":green-badge" in markdown.value for markdown in halved.markdown)
-    assert not centred.exception
-    assert "This model cannot be taken apart: the norm “Centring”" in centred.info[-1].value.replace("\\", "")
+    tiny_model("silent", norm="silent")
+    for name in ("tiny", "centred"):
+        page = opened("pages/attribution.py", model=name)
+        assert not page.exception
+        assert any(":green-badge" in markdown.value for markdown in page.markdown)
+    silent = opened("pages/attribution.py", model="silent")
+    assert not silent.exception
+    assert "This model cannot be taken apart: the norm “Silent”" in silent.info[-1].value.replace("\\", "")
+
+
+@pytest.mark.parametrize("kind", [Centre, Steps])
+def test_weights_are_read_and_written_through_a_new_norm(kind: type[Norm]) -> None:
+    """Their scale is 1, so that these norms are nothing but linear."""
+    norm, generator = kind(6, gain=True, bias=False), torch.Generator().manual_seed(0)
+    torch.nn.init.normal_(norm.get_parameter("weight"), generator=generator)
+    rows, columns, x, y = (torch.randn(shape, generator=generator) for shape in ((4, 6), (6, 3), (6,), (3,)))
+    with torch.no_grad():
+        torch.testing.assert_close(read_through(norm, rows) @ x, rows @ norm(x))
+        torch.testing.assert_close(written_through(norm, columns) @ y, norm(columns @ y))
 
 
 def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None:
@@ -236,8 +278,8 @@ def test_the_numbers_of_a_new_kind_are_its_own() -> None:
 
 
 def _form() -> None:
-    from gptviz.fields import field_infos
     from gptviz.model import PRESETS, Config
+    from gptviz.settings.fields import field_infos
     from gptviz.ui.pages.train.fields import field_controls
     from gptviz.ui.pages.train.rules import architecture_values
 

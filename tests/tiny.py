@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gptviz.model import Config, Transformer, build
-from gptviz.model.activations import ACTIVATIONS
-from gptviz.model.mlps import MLPS
-from gptviz.model.norms import NORMS
-from gptviz.model.positions import POSITIONS
-from gptviz.model.qk_norms import QK_NORMS
-from gptviz.model.residuals import RESIDUALS
+from gptviz.model.parts.activations import ACTIVATIONS
+from gptviz.model.parts.mlps import MLPS
+from gptviz.model.parts.norms import NORMS
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.model.parts.qk_norms import QK_NORMS
+from gptviz.model.parts.residuals import RESIDUALS
 
 VOCAB, CONTEXT = 11, 8
 TinyModel = Callable[..., Path]

@@ -8,17 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gptviz.fields import field_infos
-from gptviz.hosting import Hosting, largest_upload, variable
 from gptviz.lessons.library import FOLDER_SETTING
-from gptviz.location import APP
+from gptviz.machine.hosting import Hosting, largest_upload, variable
+from gptviz.machine.location import APP
+from gptviz.settings.fields import field_infos
 
-from .common import Command, UsageError
+from .common import Command, Parser, UsageError
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("app", run, "Open the app in a browser.", as_json=False, on_device=False)
+def _options(this: Parser) -> None:
     this.add_argument("--lessons", type=Path, metavar="DIR", help="the folder with your own lessons")
     this.more_help = _settings_help
     this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
@@ -26,8 +24,8 @@ def add(command: Command) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `app [--lessons DIR] [OPTION …]`."""
-    # Read now: a setting that makes no sense is an error at the start, and not at the first visit. Pages say the limit, and the
-    # server itself holds to it when a file comes that no page asked for.
+    # Read now: a setting that makes no sense is an error at the start, and not at the first visit. Pages name the limit; the
+    # server enforces it for files that come without a page too.
     limit = f"--server.maxUploadSize={largest_upload()}"
     if options.lessons is not None:
         if not options.lessons.is_dir():
@@ -42,6 +40,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _settings_help() -> str:
-    """What a server allows, by the variable that sets it."""
+    """The variables that say what a server allows."""
     lines = [f"  {variable(name):<22} {info.help}" for name, info in field_infos(Hosting).items()]
     return "\n".join(["", "variables of the environment, for a server that others visit:", *lines, ""])
+
+
+COMMAND = Command("app", "Open the app in a browser.", run, _options, place=10, as_json=False, on_device=False, passes_on=True)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, answer, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, answer, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
-    from gptviz.interp.attribution import Attribution
+    from gptviz.interp.explaining.attribution import Attribution
     from gptviz.language_model import LanguageModel
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("attribute", run, "What each head, MLP and bias adds to the logit of a token, or of a label.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what the model reads; of an encoder–decoder the source")
     this.add_argument("--token", metavar="TEXT", help="whose logit; of a classifier a label. Default: the likeliest")
     this.add_argument("--against", metavar="TEXT", help="another token: the parts then add up to the difference of both logits")
     this.add_argument(
@@ -55,3 +51,8 @@ def _print(lm: LanguageModel, found: Attribution) -> None:
         print(f"{part.value:>+10.4f}  {part.name}")
     off = "" if found.adds_up else ": they do NOT add up"
     print(f"all parts together: {found.sum:.4f}, off by {found.error:.1g} of the largest{off}")
+
+
+COMMAND = Command(
+    "attribute", "What each head, MLP and bias adds to the logit of a token, or of a label.", run, _options, place=120
+)

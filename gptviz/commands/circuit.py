@@ -5,20 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
-    from gptviz.interp.circuit import Circuit, Node
-    from gptviz.interp.circuit_check import Checked
+    from gptviz.interp.explaining.circuit import Circuit, Node
+    from gptviz.interp.explaining.circuit_check import Checked
     from gptviz.language_model import LanguageModel
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("circuit", run, "The parts that a guess owes most to, as a graph, and what is left without all others.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what the model reads")
     this.add_argument("--token", metavar="TEXT", help="whose logit; default: the likeliest")
     this.add_argument("--against", metavar="TEXT", help="another token, whose logit is subtracted")
     this.add_argument(
@@ -86,3 +82,12 @@ def _print(lm: LanguageModel, found: Circuit, checked: Checked) -> None:
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; with all parts at their means "
         f"{checked.without:.4f}"
     )
+
+
+COMMAND = Command(
+    "circuit",
+    "The parts that a guess owes most to, as a graph, and what is left without all others.",
+    run,
+    _options,
+    place=130,
+)

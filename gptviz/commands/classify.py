@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("classify", run, "Predict the label of a text.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
+def _options(this: Parser) -> None:
+    add_model(this)
     this.add_argument("--text", required=True, metavar="TEXT")
 
 
@@ -32,3 +29,6 @@ def run(options: argparse.Namespace) -> None:
         return
     for name, probability in sorted(probabilities.items(), key=lambda item: -item[1]):
         print(f"{probability:>7.2%}  {name}")
+
+
+COMMAND = Command("classify", "Predict the label of a text.", run, _options, place=100)

@@ -1,4 +1,4 @@
-"""What the commands share: errors in one line, options, and how they print."""
+"""Shared by all commands: errors in one line, options, and printing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import gptviz
-from gptviz import terminal
-from gptviz.files import in_place_of
+from gptviz.machine import terminal
+from gptviz.machine.files import in_place_of
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
+    from gptviz.model import Config
     from gptviz.text import Encoding
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
@@ -43,6 +45,32 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"gptviz: {one_line(message)} (see {self.prog} --help)\n")
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line.
+
+    Attributes:
+        name: of the command.
+        summary: what it does, in a sentence.
+        run: carries it out, with the options.
+        add_options: adds its own options.
+        place: its place in the help: tens, so that another command fits between.
+        as_json: whether it has the option --json.
+        on_device: whether it has the option --device.
+        passes_on: whether it takes options that it does not know, to pass them on.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[argparse.Namespace], None]
+    add_options: Callable[[Parser], None] = lambda _: None
+    _: KW_ONLY
+    place: int
+    as_json: bool = True
+    on_device: bool = True
+    passes_on: bool = False
+
+
 def one_line(message: object) -> str:
     return terminal.escaped(" ".join(str(message).split()))
 
@@ -52,13 +80,21 @@ def nats(loss: float) -> str:
 
 
 def opened(options: argparse.Namespace) -> LanguageModel:
-    """The model that the options name; where it hides a shipped one, that is said on stderr."""
+    """The model that the options name. If it hides a shipped one, a line on stderr says so."""
     from gptviz.runs import checkpoints
 
     folder = checkpoints.find(options.name)  # a misspelt name is an error here, and not looked for on the hub
     if options.name in checkpoints.hidden():
         print(f"gptviz: {checkpoints.about_hiding(options.name, folder)}", file=sys.stderr)
     return gptviz.load(options.name, options.device, precision=options.precision)
+
+
+def add_model(this: Parser, prompt: str | None = None) -> None:
+    """Add the argument NAME, a model, and the option --precision; and --prompt if there is a help text for it, `prompt`."""
+    this.add_argument("name", metavar="NAME")
+    add_precision(this)
+    if prompt is not None:
+        this.add_argument("--prompt", required=True, metavar="TEXT", help=prompt)
 
 
 def add_precision(this: Parser) -> None:
@@ -68,6 +104,26 @@ def add_precision(this: Parser) -> None:
         default="stored",
         help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
     )
+
+
+def add_architecture(this: Parser) -> None:
+    """Add the argument NAME, a model, and the option --preset, an architecture without one."""
+    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
+    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+
+
+def architecture(options: argparse.Namespace) -> Config:
+    """The configuration of the model or of the preset that the options name.
+
+    Raises:
+        UsageError: they name neither, or both.
+    """
+    from gptviz.model import preset
+    from gptviz.runs import checkpoints
+
+    if (options.name is None) == (options.preset is None):
+        raise UsageError(f"{options.command.name} takes the name of a model or --preset PRESET, one of the two")
+    return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -82,12 +138,12 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def written(lm: LanguageModel, token: int) -> str:
-    """The text of a token; of one that stands for no text, such as the start token, its name, `⟨start⟩`."""
+    """The text of a token, or its name if it stands for no text: `⟨start⟩` for the start token."""
     return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
 
 
 def answer(lm: LanguageModel, number: int) -> str:
-    """What a model answers: the text of a token, or a classifier's label."""
+    """The answer of a model: the text of a token, or a classifier's label."""
     return lm.labels[number] if lm.model.config.kind == "classifier" else written(lm, number)
 
 
@@ -97,7 +153,7 @@ def warn_of_unknown(encoding: Encoding) -> None:
 
 
 def require_place(out: Path) -> None:
-    """Find out, before long work, that a file cannot be written to this path.
+    """Check, before long work, that a file can be written to this path.
 
     Raises:
         UsageError: its folder does not exist, or there is a folder at its place.
@@ -116,22 +172,22 @@ def write_whole(out: Path, text: str) -> int:
     """
     content = text.encode("utf-8", "replace")
     try:
-        with in_place_of(out.absolute()) as beside:
-            beside.write_bytes(content)
+        with in_place_of(out.absolute()) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
     return len(content)
 
 
 def _room() -> int:
-    """How many characters a line has: those of the terminal, or COLUMNS. A file or another program takes lines of any length."""
+    """The characters of a line: of the terminal, or COLUMNS. There is no limit for a file or another program."""
     return shutil.get_terminal_size(fallback=(sys.maxsize, 1)).columns
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows of texts below the names of their columns; the first column names the rows.
 
-    Where they are wider than the terminal, the table goes on below itself with its other columns: no number is cut.
+    A table wider than the terminal goes on below itself with its other columns: no number is cut.
     """
     room = _room()
     widths = [max(len(row[column]) for row in (names, *rows)) for column in range(len(names))]
@@ -148,7 +204,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_folded(text: str, indent: int = 0) -> None:
-    """Print a line of words; where it is longer than the terminal, it goes on below, `indent` characters from the left."""
+    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left."""
     room = max(_room(), indent + 20)
     lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
     print("\n".join(lines))
@@ -165,21 +221,3 @@ def finite(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [finite(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-class Command(Protocol):
-    """Adds a command, with the options that several commands have, and gives its parser."""
-
-    def __call__(
-        self, name: str, run: Callable[[argparse.Namespace], None], summary: str, *, as_json: bool = True, on_device: bool = True
-    ) -> Parser:
-        """Add the command called `name`, which `run` carries out.
-
-        Args:
-            name: of the command.
-            run: gets the options.
-            summary: what the command does, in a sentence.
-            as_json: whether it has the option --json.
-            on_device: whether it has the option --device.
-        """
-        ...

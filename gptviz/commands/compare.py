@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import gptviz
-from gptviz import terminal
+from gptviz.machine import terminal
 
-from .common import Command, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, add_precision, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
@@ -18,9 +18,7 @@ WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads"
 MOST_LINES = 12
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("compare", run, "Compare two prompts, steps of training, models or sets of edits: B minus A.")
+def _options(this: Parser) -> None:
     this.add_argument("name", metavar="A", help="a model")
     this.add_argument("other", metavar="B", nargs="?", help="another model; default: the same one")
     add_precision(this)
@@ -75,7 +73,7 @@ def _cells(cells: list[str], widths: list[int]) -> str:
 
 
 def _title(side: str, name: str, step: int | None, without: list[str], prompt: str) -> str:
-    """What a side is: its model, and what it reads."""
+    """The line about a side: its model, and its prompt."""
     trained = "" if step is None else f" after {step:,} steps"
     edits = f" without {', '.join(without)}" if without else ""
     return f"{side}: {name}{trained}{edits}, reading {prompt!r}"
@@ -105,3 +103,8 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
         case "heads":
             return compare.head_scores(a, b, options.score)
     return compare.next_token(a, b)
+
+
+COMMAND = Command(
+    "compare", "Compare two prompts, steps of training, models or sets of edits: B minus A.", run, _options, place=140
+)

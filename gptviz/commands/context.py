@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown, written
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown, written
 
 if TYPE_CHECKING:
-    from gptviz.interp.context_use import ContextUse
+    from gptviz.interp.explaining.context_use import ContextUse
     from gptviz.language_model import LanguageModel
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("context", run, "How many earlier tokens a model uses to guess the next, and which of them.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what the model reads")
     this.add_argument(
         "--how",
         choices=["replaced", "removed"],
@@ -59,3 +55,8 @@ def _print(lm: LanguageModel, found: ContextUse) -> None:
     print("position  token             rise (nats)")
     for place, rise in zip(found.left_out.places, found.left_out.rise[-1], strict=True):
         print(f"{place:>8}  {lm.tokenizer.label(found.ids[place]):<16}  {rise:+.3f}")
+
+
+COMMAND = Command(
+    "context", "How many earlier tokens a model uses to guess the next, and which of them.", run, _options, place=150
+)

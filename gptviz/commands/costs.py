@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, UsageError, print_json
+from .common import Command, Parser, add_architecture, architecture, print_json
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("costs", run, "Count parameters, operations and memory of a model.", on_device=False)
-    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
-    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+def _options(this: Parser) -> None:
+    add_architecture(this)
     this.add_argument("--batch", type=int, default=1, metavar="N", help="texts that are read side by side; default: 1")
     this.add_argument("--context", type=int, metavar="N", help="tokens of each text; default: as many as the model can read")
 
 
 def run(options: argparse.Namespace) -> None:
     """The command `costs NAME [--batch N] [--context N] [--json]`, `costs --preset PRESET …`."""
-    from gptviz.interp.costs import costs
-    from gptviz.memory import size
-    from gptviz.model import preset
-    from gptviz.runs import checkpoints
+    from gptviz.interp.reading.costs import costs
+    from gptviz.machine.memory import size
 
-    if (options.name is None) == (options.preset is None):
-        raise UsageError("costs takes the name of a model or --preset PRESET, one of the two")
-    config = preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
-    found = costs(config, options.batch, options.context)
+    found = costs(architecture(options), options.batch, options.context)
     if options.json:
         print_json(found.to_dict())
         return
@@ -45,3 +37,6 @@ def run(options: argparse.Namespace) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value:>16}")
+
+
+COMMAND = Command("costs", "Count parameters, operations and memory of a model.", run, _options, place=40, on_device=False)

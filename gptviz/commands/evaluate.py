@@ -7,23 +7,20 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.data.source import Source
-    from gptviz.interp.edits import UnitEdit
+    from gptviz.interp.changing.edits import UnitEdit
     from gptviz.language_model import LanguageModel
     from gptviz.model import Transformer
 
-# Of what a model is evaluated on, the most tokens that a mean is taken over.
+# The most tokens, of the data that a model is evaluated on, that a mean is taken over.
 MOST_REFERENCE = 8_192
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("evaluate", run, "The loss of a model on held-out data.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
+def _options(this: Parser) -> None:
+    add_model(this)
     this.add_argument(
         "--corpus",
         metavar="PATH",
@@ -31,7 +28,7 @@ def add(command: Command) -> None:
         "default: what it was trained on",
     )
     this.add_argument(
-        "--split", choices=["validation", "all"], default="validation", help=("the held-out part of the data, or all of it")
+        "--split", choices=["validation", "all"], default="validation", help="the held-out part of the data, or all of it"
     )
     this.add_argument(
         "--without",
@@ -105,15 +102,15 @@ def _evaluated_source(options: argparse.Namespace, lm: LanguageModel) -> Source:
 
 
 def _edits(options: argparse.Namespace, lm: LanguageModel) -> tuple[UnitEdit, ...]:
-    """What --without and --replace-by ask for.
+    """The edits that --without and --replace-by name.
 
     Raises:
         ValueError: the model has no such piece, or it cannot be replaced so.
     """
-    from gptviz.interp.edits import edits
+    from gptviz.interp.changing.edits import edits
 
-    asked = (text if "=" in text else f"{text}={options.replace_by}" for text in options.without)
-    return edits(asked, lm.model.config)
+    texts = (text if "=" in text else f"{text}={options.replace_by}" for text in options.without)
+    return edits(texts, lm.model.config)
 
 
 def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:
@@ -122,14 +119,14 @@ def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, e
     Raises:
         ValueError: as in `Source.evaluation`.
     """
-    from gptviz.interp.edits import Reading, edited
+    from gptviz.interp.changing.edits import Inputs, edited
 
     reading = []
     if any(one.needs_text for one in edits):
         left = MOST_REFERENCE
         for batch in source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches:
             rows = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
-            reading.append(Reading(*rows.inputs))
+            reading.append(Inputs(*rows.inputs))
             left -= rows.inputs[0].numel()
             if left <= 0:
                 break
@@ -139,3 +136,6 @@ def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, e
 def _check_trained(name: str, loss: float) -> None:
     if not loss < 700:
         raise UsageError(f"{name} has a loss of {loss:.4g} nats: these are not the weights of a trained model")
+
+
+COMMAND = Command("evaluate", "The loss of a model on held-out data.", run, _options, place=110)

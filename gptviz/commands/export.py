@@ -6,21 +6,19 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from . import lessons
-from .common import Command, UsageError, one_line, print_json, require_place, write_whole
+from .common import Command, Parser, UsageError, one_line, print_json, require_place, write_whole
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
-WORTH_SAYING = 50_000_000  # bytes: what is written of a larger model takes a moment
-LESSON = "lesson:"  # what a name begins with that is that of a lesson
+WORTH_SAYING = 50_000_000  # bytes: to write more takes a moment
+LESSON = "lesson:"  # begins the name of a lesson
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    summary = "Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file."
-    this = command("export", run, summary, on_device=False)
+def _options(this: Parser) -> None:
     this.add_argument(
         "name", metavar="NAME", help="a model, as listed by 'models'; with --model, a page such as attention; or lesson:NAME"
     )
@@ -65,19 +63,18 @@ def run(options: argparse.Namespace) -> None:
 
 def _export_model(options: argparse.Namespace) -> None:
     options.format = options.format or "zip"
-    from gptviz import progress
-    from gptviz.memory import size
-    from gptviz.page_run import page_names
+    from gptviz.machine.location import page_names
+    from gptviz.machine.memory import size
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
     from gptviz.runs.imports import bar
 
     try:
         folder = checkpoints.find(options.name)
-    except checkpoints.CheckpointError as error:
+    except checkpoints.CheckpointError:
         if options.name in page_names():
             raise UsageError(f"{options.name} is a page: name the model that it is to show, with --model NAME") from None
-        raise error
+        raise
     to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
     chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
     much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
@@ -85,14 +82,8 @@ def _export_model(options: argparse.Namespace) -> None:
     if is_large:
         print(f"{options.name}: about {size(much)} are written to {to}; Ctrl-C stops", file=sys.stderr)
     try:
-        with bar(options.name) as watch:
-
-            def far(share: float, _doing: str) -> None:
-                if is_large:
-                    watch(round(share * much), much)
-
-            with progress.listening(far):
-                chosen.write(folder, to, snapshots=with_snapshots)
+        with bar(options.name, much) if is_large else nullcontext():
+            chosen.write(folder, to, snapshots=with_snapshots)
     except KeyboardInterrupt:
         print("gptviz: stopped; nothing was written", file=sys.stderr)
         raise
@@ -106,50 +97,60 @@ def _export_model(options: argparse.Namespace) -> None:
 
 
 def _state(given: Sequence[str]) -> dict[str, str]:
-    """What a page's address says, by its keys."""
-    said: dict[str, str] = {}
+    """The values of a page's address, by their keys."""
+    values: dict[str, str] = {}
     for one in given:
         if one == "-":
-            said |= _state_from_input()
+            values |= _state_from_input()
         else:
             key, equals, value = one.partition("=")
             if not equals:
                 raise UsageError(f"--state {one} names no value; write --state KEY=VALUE, as in --state block=1")
-            said[key] = value
-    return said
+            values[key] = value
+    return values
 
 
 def _state_from_input() -> dict[str, str]:
     try:
-        said = json.load(sys.stdin)
+        values = json.load(sys.stdin)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--state -: the standard input is no JSON: {error}") from None
-    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise UsageError('--state -: the standard input must be an object of texts, such as {"block": "1"}')
-    return said
+    return values
 
 
 def _export_page(options: argparse.Namespace) -> None:
-    from gptviz.memory import size
+    from gptviz.machine.memory import size
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html
 
-    asked = _state(options.state)
-    asked |= {key: value for key, value in (("model", options.model), ("prompt", options.prompt)) if value is not None}
+    query = _state(options.state)
+    query |= {key: value for key, value in (("model", options.model), ("prompt", options.prompt)) if value is not None}
     ending = "notebook" if options.out is not None and options.out.suffix == ".ipynb" else "html"
     form = options.format or ending
     if form not in PAGE_FORMATS:
         raise UsageError(f"a page is written as {' or '.join(PAGE_FORMATS)}, not as {form}")
     out = options.out or Path(f"{options.name}.{PAGE_FORMATS[form]}")
     require_place(out)
-    page = read_page(options.name, asked)
-    if page.refused and "-" not in options.state:
-        raise UsageError("; ".join(page.refused))
-    for sentence in page.refused:
+    page = read_page(options.name, query)
+    if page.rejected and "-" not in options.state:
+        raise UsageError("; ".join(page.rejected))
+    for sentence in page.rejected:
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
     written = write_whole(out, (as_html if form == "html" else as_notebook)(page))
     if options.json:
         print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written})
         return
     print(f"The page {options.name} is in {out} ({size(written)})")
+
+
+COMMAND = Command(
+    "export",
+    "Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file.",
+    run,
+    _options,
+    place=60,
+    on_device=False,
+)

@@ -9,7 +9,7 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.generate.sampling import Sampling
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("generate", run, "Continue a prompt; with an encoder–decoder, answer it.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
+def _options(this: Parser) -> None:
+    add_model(this)
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
     this.add_argument("--go-on", action="store_true", help="write on where the model ends its text")
@@ -117,3 +114,6 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
     print("\n".join(lines))
     if not answer["ended"]:
         print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)
+
+
+COMMAND = Command("generate", "Continue a prompt; with an encoder–decoder, answer it.", run, _options, place=90)

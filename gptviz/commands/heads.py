@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, add_precision, opened, print_json, print_table, warn_of_unknown
+from .common import Command, Parser, add_model, opened, print_json, print_table, warn_of_unknown
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("heads", run, "Score every head: previous token, induction, first token, copying and more.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
+def _options(this: Parser) -> None:
+    add_model(this)
     this.add_argument("--prompt", metavar="TEXT", help="the text that the heads read; default: repeated random tokens")
     this.add_argument("--losses", action="store_true", help="also how much the loss rises without each head; a pass for each")
 
@@ -29,3 +26,8 @@ def run(options: argparse.Namespace) -> None:
     names = [name for name in named if any(row[name] is not None for row in rows)]
     values = [["" if row[name] is None else f"{row[name]:.3f}" for name in names] for row in rows]
     print_table(["", *names], [[row["name"], *cells] for row, cells in zip(rows, values, strict=True)])
+
+
+COMMAND = Command(
+    "heads", "Score every head: previous token, induction, first token, copying and more.", run, _options, place=160
+)

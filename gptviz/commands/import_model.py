@@ -10,20 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, print_json, setting
+from .common import Command, Parser, UsageError, print_json, setting
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import Offer
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command(
-        "import",
-        run,
-        "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
-        on_device=False,
-    )
+def _options(this: Parser) -> None:
     this.add_argument(
         "source",
         metavar="SOURCE",
@@ -50,31 +43,31 @@ def add(command: Command) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
-    from gptviz.memory import size
+    from gptviz.machine.memory import size
     from gptviz.runs import checkpoints, imports
 
     def offered(offer: Offer) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
         print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
 
-    said = imports.said_of(options.map, dict(map(setting, options.set)))
+    additions = imports.additions_of(options.map, dict(map(setting, options.set)))
     if options.draft:
-        _write_draft(options, said)
+        _write_draft(options, additions)
         return
     told = [*(["--map", str(options.map)] if options.map else []), *(word for one in options.set for word in ("--set", one))]
     command = shlex.join(["gptviz", "import", options.source, *told])
     try:
-        with imports.bar(options.source) as watch:
-            made = imports.import_model(options.source, options.name, said=said, command=command, offered=offered, watch=watch)
+        with imports.bar(options.source):
+            made = imports.import_model(options.source, options.name, additions=additions, command=command, offered=offered)
     except checkpoints.CheckpointError as error:
-        _print_tensors(options, said, str(error))
+        _print_tensors(options, additions, str(error))
         raise
     except KeyboardInterrupt:
         print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
         raise
     if options.json:
         row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
-        compared = imports.examined(options.source, said) if options.map else None
+        compared = imports.examined(options.source, additions) if options.map else None
         print_json(row | ({} if compared is None else compared.as_json()))
         return
     at = options.source if os.path.lexists(options.source) else "their place in the cache of huggingface_hub"
@@ -84,11 +77,11 @@ def run(options: argparse.Namespace) -> None:
         print(note)
 
 
-def _write_draft(options: argparse.Namespace, said: dict[str, Any]) -> None:
-    """Write the draft of a mapping into a file of its own."""
+def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None:
+    """Write the draft of a mapping into a new file."""
     from gptviz.runs import imports
 
-    examined = imports.examined(options.source, said)
+    examined = imports.examined(options.source, additions)
     if examined is None or examined.draft is None:
         raise UsageError("--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map")
     try:
@@ -101,12 +94,12 @@ def _write_draft(options: argparse.Namespace, said: dict[str, Any]) -> None:
     print(f"The draft is in {options.draft}: check it, then use it with --map {options.draft}")
 
 
-def _print_tensors(options: argparse.Namespace, said: dict[str, Any], error: str) -> None:
-    """Where a file of tensors could not be opened: what it holds and what does not match, or a draft of its mapping."""
+def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error: str) -> None:
+    """For a file of tensors that could not be opened: print its tensors and what does not match, or a draft of its mapping."""
     from gptviz.runs import checkpoints, imports
 
     with contextlib.suppress(checkpoints.CheckpointError):
-        examined = imports.examined(options.source, said)
+        examined = imports.examined(options.source, additions)
         if examined is None:
             return
         if options.json:
@@ -114,3 +107,13 @@ def _print_tensors(options: argparse.Namespace, said: dict[str, Any], error: str
             return
         for line in examined.lines():
             print(line)
+
+
+COMMAND = Command(
+    "import",
+    "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
+    run,
+    _options,
+    place=50,
+    on_device=False,
+)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_folded, print_json, warn_of_unknown, written
+from .common import Command, Parser, UsageError, add_model, opened, print_folded, print_json, warn_of_unknown, written
 
 if TYPE_CHECKING:
-    from gptviz.interp.lens import Lens
+    from gptviz.interp.reading.lens import Lens
     from gptviz.language_model import LanguageModel
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("lens", run, "What a model would guess after each layer: its head applied to the stream there.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what the model reads; of an encoder–decoder the source")
     this.add_argument("--top", type=int, default=5, metavar="K", help="how many of the likeliest tokens; default 5")
     about = "after each block alone, and not within it: quicker with a large model"
     this.add_argument("--blocks-only", action="store_true", help=about)
@@ -57,3 +53,8 @@ def _print(lm: LanguageModel, seen: Lens) -> None:
         likely = "  ".join(f"{lm.tokenizer.label(int(i))} {p:.1%}" for i, p in zip(tokens, probabilities, strict=True))
         print_folded(f"{layer.name:<{widest}}  {likely}", indent=widest + 2)
     print(f"the last row differs from the model's own logits by at most {seen.final_error:.2g}")
+
+
+COMMAND = Command(
+    "lens", "What a model would guess after each layer: its head applied to the stream there.", run, _options, place=180
+)

@@ -9,18 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, print_json, require_place, write_whole
+from .common import Command, Parser, UsageError, print_json, require_place, write_whole
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
-MOST_MODELS = 4  # that stay open
+MOST_MODELS = 4  # open at once
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    summary = "Check lessons: open every page of theirs, and compute every answer. Or write a lesson as one HTML file."
-    this = command("lessons", run, summary, on_device=False)
+def _options(this: Parser) -> None:
     about = "check: open every page and compute every answer; export: write one lesson, with its pages and answers, as one file"
     this.add_argument("action", choices=["check", "export"], help=about)
     this.add_argument(
@@ -56,11 +53,11 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         UsageError: there is no such lesson, or it is in a file that is no lesson.
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
-    from gptviz.known_names import instead
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
     from gptviz.lessons.real_model import about_what_is_open
-    from gptviz.memory import size
+    from gptviz.machine.memory import size
+    from gptviz.settings.known_names import instead
     from gptviz.takehome.lesson_file import lesson_content
     from gptviz.takehome.page_file import as_html
 
@@ -108,3 +105,13 @@ def _check(options: argparse.Namespace) -> None:
         print(f"{len(lessons.lessons)} lessons, {len(steps)} steps, {n_question} questions, {len(failed)} problems")
     if failed:
         sys.exit(1)
+
+
+COMMAND = Command(
+    "lessons",
+    "Check lessons: open every page of theirs, and compute every answer. Or write a lesson as one HTML file.",
+    run,
+    _options,
+    place=190,
+    on_device=False,
+)

@@ -1,4 +1,4 @@
-"""The command `models`: what can be opened."""
+"""The command `models`: the models that can be opened."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from .common import Command, nats, print_json
-
-
-def add(command: Command) -> None:
-    """Add the command."""
-    command("models", run, "List the models that can be opened.", on_device=False)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -36,9 +31,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:
-    """What `models` says about the model in `folder`: its size and its result, or what is wrong with its files. And the result
-    with its unit.
-    """
+    """The row of the model in `folder`, its size and result or what is wrong with its files; and its loss, as it is printed."""
     from gptviz.model import parameter_count
     from gptviz.runs import checkpoints
     from gptviz.runs.divergence import diverged
@@ -55,3 +48,6 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     unit = "text" if config.kind == "classifier" else "token"
     loss = "" if card.validation_loss is None else f"   validation {nats(card.validation_loss)} nats/{unit}"
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {}), loss
+
+
+COMMAND = Command("models", "List the models that can be opened.", run, place=20, on_device=False)

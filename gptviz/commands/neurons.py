@@ -5,25 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, UsageError, add_precision, opened, print_json, print_table, written
+from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, written
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gptviz.interp.neurons import Activity
+    from gptviz.interp.units.neurons import Activity
     from gptviz.language_model import LanguageModel
 
-# How many neurons are listed, and how many tokens a neuron speaks for and against.
+# The neurons listed, and the tokens that a neuron promotes and suppresses.
 LISTED, TOKENS = 20, 10
-# Of a context, so many tokens before the one at which the neuron is active, and behind it.
+# The tokens of a context before and after the one at which the neuron is active.
 BEFORE, BEHIND = 20, 5
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("neurons", run, "Rank the neurons of a block, or look at one: where it is active, and what it promotes.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
+def _options(this: Parser) -> None:
+    add_model(this)
     this.add_argument("--block", type=int, metavar="N", help="the block, counted from 0; default: the one in the middle")
     this.add_argument("--neuron", type=int, metavar="N", help="the neuron to look at, counted from 0; default: all are ranked")
     this.add_argument("--corpus", metavar="PATH", help="a text file to read; default: the data held out of training")
@@ -59,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _observed(lm: LanguageModel, block: int, rows: list[Tensor]) -> Activity:
-    from gptviz.interp.neurons import observe
+    from gptviz.interp.units.neurons import observe
 
     *_, seen = observe(lm.model, block, rows)
     return seen.activity()
@@ -76,7 +73,7 @@ def _print_ranking(seen: Activity, by: str, *, as_json: bool) -> None:
 
 
 def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: int, *, as_json: bool) -> None:
-    from gptviz.interp.neurons import promoted
+    from gptviz.interp.units.neurons import promoted
 
     contexts = [
         {"activation": float(value), "before": before, "token": token, "behind": behind}
@@ -86,7 +83,7 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
     if lm.model.config.kind == "decoder":
         values = promoted(lm.model, seen.block, neuron)
         order = values.argsort().tolist()
-        # Of a small vocabulary less than so many tokens are raised, or lowered.
+        # A small vocabulary may have fewer tokens that are raised, or lowered.
         for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):
             speaks[name] = [{"token": written(lm, i), "value": float(values[i])} for i in ids[:TOKENS] if sign * values[i] > 0]
     about: dict[str, float] = {"block": seen.block, "neuron": neuron, "tokens": seen.n_tokens}
@@ -114,3 +111,12 @@ def _texts(lm: LanguageModel, rows: list[Tensor], places: list[tuple[int, int]])
         before, token, behind = ("".join(map(lm.tokenizer.piece, piece)) for piece in pieces)
         found.append((before, token, behind))
     return found
+
+
+COMMAND = Command(
+    "neurons",
+    "Rank the neurons of a block, or look at one: where it is active, and what it promotes.",
+    run,
+    _options,
+    place=170,
+)

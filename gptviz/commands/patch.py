@@ -1,30 +1,21 @@
-"""The command `patch`: what of a model's computation brings the answer to a corrupted prompt back."""
+"""The command `patch`: which parts of a model's computation bring the answer back for a corrupted prompt."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, add_precision, answer, opened, print_json, warn_of_unknown
+from .common import Command, Parser, add_model, answer, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
-    from gptviz.interp.patching import Pair, Patched
+    from gptviz.interp.changing.patching import Patched, PromptPair
     from gptviz.language_model import LanguageModel
 
 MOST_LINES = 10
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command(
-        "patch",
-        run,
-        "Put pieces of what a model computed for a clean prompt into its pass over a corrupted one: how much of the answer comes "
-        "back?",
-    )
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="the clean prompt")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="the clean prompt")
     this.add_argument("--corrupted", required=True, metavar="TEXT", help="the corrupted prompt, with as many tokens")
     this.add_argument("--right", metavar="TOKEN", help="the right answer; default: the likeliest after the clean prompt")
     this.add_argument("--wrong", metavar="TOKEN", help="the wrong answer; default: the likeliest after the corrupted prompt")
@@ -40,7 +31,7 @@ def add(command: Command) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `patch NAME --prompt TEXT --corrupted TEXT [--right TOKEN] [--wrong TOKEN] [--what PIECES] [--preview]`."""
-    from gptviz.interp import attribution_patching, patching
+    from gptviz.interp.changing import attribution_patching, patching
 
     lm = opened(options)
     for text in (options.prompt, options.corrupted):
@@ -59,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
         _print(lm, pair, found)
 
 
-def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> dict[str, Any]:
+def _content(lm: LanguageModel, pair: PromptPair, found: Patched, *, exact: bool) -> dict[str, Any]:
     return {
         "what": found.quantity.name,
         "exact": exact,
@@ -74,7 +65,7 @@ def _content(lm: LanguageModel, pair: Pair, found: Patched, *, exact: bool) -> d
     }
 
 
-def _print(lm: LanguageModel, pair: Pair, found: Patched) -> None:
+def _print(lm: LanguageModel, pair: PromptPair, found: Patched) -> None:
     """The patches that restore most, a line for each."""
     right, wrong = (repr(answer(lm, each)) for each in (pair.right, pair.wrong))
     print(f"logit of {right} minus logit of {wrong}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} corrupted")
@@ -93,3 +84,13 @@ def _print(lm: LanguageModel, pair: Pair, found: Patched) -> None:
 
 def _largest_first(cell: tuple[float, int, int]) -> tuple[float, int, int]:
     return -cell[0], cell[1], cell[2]
+
+
+COMMAND = Command(
+    "patch",
+    "Put pieces of what a model computed for a clean prompt into its pass over a corrupted one: how much of the answer comes "
+    "back?",
+    run,
+    _options,
+    place=200,
+)

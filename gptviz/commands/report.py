@@ -1,24 +1,21 @@
-"""The command `report`: what there is to know of a training run, as one HTML file."""
+"""The command `report`: the report of a training run as one HTML file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from .common import Command, print_json, require_place, write_whole
+from .common import Command, Parser, print_json, require_place, write_whole
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    summary = "Write the report of a training run (curves, settings, samples, card) as one HTML file that needs no server."
-    this = command("report", run, summary, on_device=False)
+def _options(this: Parser) -> None:
     this.add_argument("name", metavar="NAME", help="a model, as listed by 'models'")
     this.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the model's name")
 
 
 def run(options: argparse.Namespace) -> None:
     """The command `report NAME [--out FILE] [--json]`."""
-    from gptviz.memory import size
+    from gptviz.machine.memory import size
     from gptviz.runs import checkpoints
     from gptviz.takehome.page_file import as_html
     from gptviz.takehome.report import report
@@ -30,3 +27,13 @@ def run(options: argparse.Namespace) -> None:
         print_json({"name": options.name, "path": str(out.absolute()), "bytes": written})
         return
     print(f"The report of {options.name} is in {out} ({size(written)})")
+
+
+COMMAND = Command(
+    "report",
+    "Write the report of a training run (curves, settings, samples, card) as one HTML file that needs no server.",
+    run,
+    _options,
+    place=80,
+    on_device=False,
+)

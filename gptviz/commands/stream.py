@@ -6,18 +6,14 @@ import argparse
 from statistics import median
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
-    from gptviz.interp.stream import Stream
+    from gptviz.interp.reading.stream import StreamSummary
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("stream", run, "The residual stream by layer: lengths, directions, and what each sublayer writes into it.")
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what the model reads; of an encoder–decoder the source")
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what the model reads; of an encoder–decoder the source")
     about = "of the token at this position alone; default: the median, and of cosines the mean, over all positions"
     this.add_argument("--position", type=int, metavar="N", help=about)
 
@@ -39,8 +35,8 @@ def run(options: argparse.Namespace) -> None:
         _print(seen, pieces, index)
 
 
-def _print_json(seen: Stream, tokens: list[str], index: int | None) -> None:
-    from gptviz.interp.stream import cosines, lengths, shares
+def _print_json(seen: StreamSummary, tokens: list[str], index: int | None) -> None:
+    from gptviz.interp.reading.stream import cosines, lengths, shares
 
     size, along = shares(seen, tokens).values.tolist()
     print_json(
@@ -56,9 +52,9 @@ def _print_json(seen: Stream, tokens: list[str], index: int | None) -> None:
     )
 
 
-def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
+def _print(seen: StreamSummary, tokens: list[str], index: int | None) -> None:
     """A line for each layer, and one for each sublayer."""
-    from gptviz.interp.stream import cosines, lengths, shares
+    from gptviz.interp.reading.stream import cosines, lengths, shares
 
     def middle(row: list[float]) -> float:
         return median(row) if index is None else row[index]
@@ -74,3 +70,12 @@ def _print(seen: Stream, tokens: list[str], index: int | None) -> None:
     print(f"\n{'sublayer':<{widest}}  {'writes':>10}  along the stream (both as shares of its length)")
     for name, size, along in zip(seen.writers, *shares(seen, tokens).values.tolist(), strict=True):
         print(f"{name:<{widest}}  {middle(size):>10.3f}  {middle(along):+.3f}")
+
+
+COMMAND = Command(
+    "stream",
+    "The residual stream by layer: lengths, directions, and what each sublayer writes into it.",
+    run,
+    _options,
+    place=210,
+)

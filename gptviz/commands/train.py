@@ -15,12 +15,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptviz.fields import field_infos
-from gptviz.hosting import hosting
-from gptviz.known_names import instead
+from gptviz.machine.hosting import hosting
+from gptviz.settings.fields import field_infos
+from gptviz.settings.known_names import instead
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Command, UsageError, nats, setting
+from .common import INTERRUPTED, Command, Parser, UsageError, nats, setting
 
 if TYPE_CHECKING:
     import torch
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from gptviz.train.distributed import World
 
 
-def add(command: Command) -> None:
-    """Add the command and its options."""
-    this = command("train", run, "Train a model; Ctrl-C stops and keeps it.", as_json=False)
+def _options(this: Parser) -> None:
     this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
     this.add_argument(
         "--corpus",
@@ -249,3 +247,6 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     if status.message:
         show(status.message)
     show(f"{status.state}: kept as {folder}")
+
+
+COMMAND = Command("train", "Train a model; Ctrl-C stops and keeps it.", run, _options, place=70, as_json=False)

@@ -1,4 +1,4 @@
-"""The baseline of a classifier: words counted and weighed, and a linear model on the counts."""
+"""The baseline of a classifier: a linear model on weighted counts of words."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Baseline:
 
 
 def baseline(training: LabelledTexts, held_out: LabelledTexts) -> Baseline:
-    """Logistic regression on TF-IDF (both with scikit-learn's settings), which knows every word but not their order.
+    """Logistic regression on TF-IDF, both with scikit-learn's settings, over all words that a `WordTokenizer` finds.
 
-    It reads the words that a `WordTokenizer` reads, all of them.
+    It knows every word but not their order.
 
     Raises:
         ValueError: no text to train on has a word, or all have one label.

@@ -1,4 +1,4 @@
-"""What a run learns from: batches to train on, drawn by a seed, and the fixed ones to validate with."""
+"""The batches that a run learns from: those to train on, drawn by a seed, and fixed ones to validate with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Data(Protocol):
-    """What the trainer asks of data."""
+    """The methods of data that the trainer calls."""
 
     def training(self, size: int, seed: int) -> Batch:
         """`size` rows to train on; the same seed draws the same rows."""
@@ -45,9 +45,9 @@ class Data(Protocol):
         """All rows that are held out, always the same ones."""
 
     def trained_on(self) -> Iterable[Batch]:
-        """As many of the rows trained on as are held out, always the same; none where no row comes twice.
+        """As many of the rows trained on as are held out, always the same; empty if no row comes twice.
 
-        A text gives none either: its windows lie at any place, and nobody counts how many of its tokens are right.
+        It is empty for a text too: its windows lie at any place, and nobody counts how many of its tokens are right.
         """
 
 
@@ -105,7 +105,7 @@ class Generated:
         return _in_pieces(_batch(self.task.held_out()))
 
     def validation_by_part(self) -> dict[str, list[Batch]]:
-        """The same sequences for each of the task's `parts`; empty where it has none."""
+        """The same sequences for each of the task's `parts`; empty if it has none."""
         held_out = self.task.held_out()
         if held_out.part is None:
             return {}
@@ -121,7 +121,7 @@ class Generated:
 def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
     """Some of `batches`, evenly spread over all of them: about `rows` rows, or as many as hold `EVALUATION_TOKENS` tokens.
 
-    The larger of the two counts; all batches where they have no more. The same batches always give the same choice.
+    The larger of the two counts, or all batches if there are no more. The same batches always give the same choice.
     """
     every = list(batches)
     total = sum(len(batch.targets) for batch in every)
@@ -133,7 +133,7 @@ def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
 
 
 def spaced(count: int, of: int) -> list[int]:
-    """`count` of the numbers below `of`, evenly spread; all of them where there are no more."""
+    """`count` of the numbers below `of`, evenly spread; all of them if there are no more."""
     return [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
 
 

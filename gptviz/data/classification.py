@@ -40,7 +40,7 @@ SAMPLE_CHARACTERS = 120  # of each text
 
 @dataclass(frozen=True)
 class LabelledSource(SplitSource[LabelledTexts]):
-    """Texts with labels: of each label, `fraction` of the texts, drawn by `seed`, to train on, the others held out.
+    """Texts with labels: for each label, `fraction` of the texts, drawn by `seed`, is to train on; the others are held out.
 
     Texts that are equal are either all trained on or all held out.
     """
@@ -90,7 +90,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
 
     @property
     def example(self) -> str | None:
-        """The first text held out that has a word in it, None where none has."""
+        """The first text held out that has a word in it, or None if none has."""
         return next((text for text in self.split()[1].texts if words_of(text)), None)
 
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
@@ -158,7 +158,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return ids[ids != data.padding], "the texts to train on"
 
     def tokens(self, config: Config) -> int:
-        """The context: what is longer is cut."""
+        """The context: longer texts are cut."""
         return config.context_length
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
@@ -225,8 +225,8 @@ class LabelledSource(SplitSource[LabelledTexts]):
 def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """The rows to train on and those held out.
 
-    Of each label the `fraction` is trained on, but at least one text is in each part if the label has two. If texts are equal,
-    only the first of them is drawn, by its label; the others go into the same part.
+    For each label, `fraction` of the texts is trained on, but at least one text is in each part if the label has two. If texts
+    are equal, only the first of them is drawn, by its label; the others go into the same part.
     """
     firsts: dict[str, int] = {}
     first = np.array([firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)])
@@ -247,10 +247,8 @@ def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: in
     A text without any word is read as one unknown word, because a model has to read something.
 
     Args:
-        tokenizer: reads the texts.
-        texts: the texts.
         context: the most tokens of a text.
-        padding: the token to fill up with, where the model knows it; by default the tokenizer's.
+        padding: the model's token to fill up with; default: the tokenizer's.
 
     Raises:
         ValueError: neither has a padding token.
@@ -285,7 +283,7 @@ class _TextData:
         self.token_dropout = config.token_dropout
 
     def training(self, size: int, seed: int) -> Batch:
-        """Texts drawn at random, each without a share of its words where the config says so."""
+        """Texts drawn at random, each without a share of its words if the config has `token_dropout`."""
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randint(len(self.rows.targets), (size,), generator=generator)
         ids = self.rows.inputs[0][rows]

@@ -1,4 +1,4 @@
-"""Which class a kind of data has: sources by name, from files, and from what a card says."""
+"""The classes of sources: a source by its name, from a file, or from a card."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES: dict[str, type[Source]] = {
 FROM_FILES: dict[Kind, type[TextSource] | type[LabelledSource] | type[PairSource]] = {
     source.model_kind: source for source in (TextSource, LabelledSource, PairSource)
 }
-"""The sources that files are read as, by the kind of model that learns from them."""
+"""The sources that can be read from files, by the kind of model that learns from them."""
 
 
 def source_named(name: str, fraction: float = 0.9) -> Source:
@@ -30,7 +30,7 @@ def source_named(name: str, fraction: float = 0.9) -> Source:
 
     Raises:
         ValueError: there are no such data; the message names those that exist.
-        CorpusUnavailableError: it cannot be had now.
+        CorpusUnavailableError: it cannot be opened now.
     """
     if name in TASKS:
         return TaskSource(task(name))
@@ -49,7 +49,7 @@ def source_named(name: str, fraction: float = 0.9) -> Source:
 
 
 def source_of_path(path: str | PathLike[str], model_kind: Kind, fraction: float = 0.9) -> Source:
-    """A file, or a folder, as data for models of this kind; where there is none at `path`, the source of that name.
+    """A file or a folder as data for models of this kind; if there is none at `path`, the source of that name.
 
     Raises:
         OSError: it cannot be read.
@@ -61,7 +61,7 @@ def source_of_path(path: str | PathLike[str], model_kind: Kind, fraction: float 
 
 
 def kind_of(content: dict[str, Any]) -> Any:
-    """The kind of source that a card describes, a key of `SOURCES`; something else where somebody else wrote the card.
+    """The kind of source that a card describes: a key of `SOURCES`, or something else if another program wrote the card.
 
     Older cards do not name the kind: then it follows from their keys.
     """

@@ -12,12 +12,11 @@ from gptviz.text import Tokenizer
 
 from .source import Source
 
-# A row has at most so many tokens, however long the context is.
-LONGEST_ROW = 256
+LONGEST_ROW = 256  # tokens, however long the context is
 
 
 def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> list[Tensor]:
-    """The rows [T] of a text, of at most `most` tokens together: of a decoder consecutive pieces of the text; of a classifier,
+    """The rows [T] of a text, at most `most` tokens together: for a decoder consecutive pieces of the text; for a classifier,
     whose texts are short, the beginning of each line.
 
     Raises:
@@ -39,7 +38,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
 def held_out_rows(
     source: Source, model: Transformer, tokenizer: Tokenizer, most: int, labels: Sequence[str] = ()
 ) -> list[Tensor]:
-    """The rows [T] of what is held out, of at most `most` tokens together, without padding and up to their end.
+    """The rows [T] that are held out, at most `most` tokens together, without padding and up to their end.
 
     Raises:
         ValueError: source, tokenizer and model do not go together.
@@ -59,13 +58,13 @@ def held_out_rows(
 
 
 def _bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
-    """The first of the `rows`, of at most `most` tokens together; of a first row that is longer, its beginning."""
-    kept: list[Tensor] = []
+    """The first of the `rows`, at most `most` tokens together; the last of them is cut if it is too long."""
+    first: list[Tensor] = []
     left = most
     for row in rows:
         if left <= 0:
             break
         if len(row):
-            kept.append(row[:left])
+            first.append(row[:left])
         left -= len(row)
-    return kept
+    return first

@@ -1,4 +1,4 @@
-"""Pairs as a source: an encoder reads the source, a decoder the answer so far, which is the right one (teacher forcing)."""
+"""Pairs as a source: an encoder reads the source, a decoder the right answer up to each token (teacher forcing)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gptviz.text import (
     remember,
 )
 from gptviz.text.datasets.base import HELD_OUT
-from gptviz.text.datasets.pairs import Pair
+from gptviz.text.datasets.pairs import SourceAndAnswer
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
 from .source import EvaluationData, Share, Source, SplitSource
@@ -41,7 +41,7 @@ MOST_CONTEXT = 512  # the most tokens to which the context is enlarged by itself
 SAMPLE_PAIRS = 4
 
 
-def batch_of(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Batch:
+def batch_of(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> Batch:
     """Pairs as a batch: inputs (start + answer [B, T], source + end [B, S]), targets answer + end [B, T], with padding.
 
     So the decoder predicts every token of the answer, and then the end, from the source and the right tokens before it.
@@ -53,7 +53,7 @@ def batch_of(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Batch:
     return Batch((decoder_ids, encoder_ids), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED))
 
 
-def batches(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
+def batches(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
     """All these pairs, about `EVALUATION_TOKENS` tokens at a time, sorted by length so that there is little padding."""
     in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
     rows = max(EVALUATION_TOKENS // max(_longest(in_order, tokenizer), 1), 1)
@@ -67,15 +67,15 @@ class PairData:
     Args:
         draw: `size` pairs for a seed.
         held_out: those to validate with.
-        known: all those trained on; empty where every pair is fresh.
+        known: all those trained on; empty if every pair is new.
     """
 
     def __init__(
         self,
         tokenizer: SpecialTokensTokenizer,
-        draw: Callable[[int, np.random.Generator], list[Pair]],
-        held_out: list[Pair],
-        known: Sequence[Pair] = (),
+        draw: Callable[[int, np.random.Generator], list[SourceAndAnswer]],
+        held_out: list[SourceAndAnswer],
+        known: Sequence[SourceAndAnswer] = (),
     ) -> None:
         self.tokenizer, self.draw, self.held_out, self.known = tokenizer, draw, held_out, known
 
@@ -88,7 +88,7 @@ class PairData:
         return iter(self._validation)
 
     def trained_on(self) -> Iterator[Batch]:
-        """As many pairs as are held out, evenly spread over those trained on; none where every pair is fresh."""
+        """As many pairs as are held out, evenly spread over those trained on; empty if every pair is new."""
         return iter(self._trained_on)
 
     @cached_property
@@ -118,8 +118,8 @@ def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequ
     return [by_index[i] for i in range(len(sources))]
 
 
-def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[Pair]) -> float:
-    """The share of sources whose greedy answer is the right one to the character, and comes to an end.
+def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[SourceAndAnswer]) -> float:
+    """The share of sources whose greedy answer ends, and equals the right one in every character.
 
     Raises:
         ValueError: there are no pairs, or a source is longer than the model's context.
@@ -131,7 +131,7 @@ def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Se
 
 
 class _Seq2SeqSource(Source):
-    """What tasks and files of pairs have in common."""
+    """The common base of tasks and files of pairs."""
 
     model_kind: ClassVar[Kind] = "encoder-decoder"
 
@@ -181,7 +181,7 @@ class _Seq2SeqSource(Source):
         return (Share("exact_match", "exact match", self.measured(model, tokenizer, data)["exact_match"]),)
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it answers to the first sources held out, and what is right where it is wrong."""
+        """Its answers to the first sources held out, with the right answer wherever it is wrong."""
         assert isinstance(tokenizer, SpecialTokensTokenizer)
         assert isinstance(data, PairData)
         some = data.held_out[:SAMPLE_PAIRS]
@@ -210,7 +210,7 @@ class PairTaskSource(_Seq2SeqSource):
     task: PairTask
 
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
-        """Fresh pairs to train on, and those the task holds out.
+        """New pairs to train on, and those the task holds out.
 
         Raises:
             ValueError: the model is not an encoder–decoder with the task's tokens, or its context is too short.
@@ -280,8 +280,8 @@ class PairTaskSource(_Seq2SeqSource):
 
 
 @dataclass(frozen=True)
-class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
-    """The user's pairs: of the sources `fraction`, drawn by `seed`, to train on, the others held out."""
+class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
+    """The user's pairs: a `fraction` of the sources, drawn by `seed`, is to train on; the others are held out."""
 
     kind: ClassVar = "pairs"
     tokenizer_kinds: ClassVar = ("characters", "bpe")
@@ -309,7 +309,7 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
         """
         return cls(pairs_of(data, name), fraction)
 
-    def new_split(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    def new_split(self) -> tuple[tuple[SourceAndAnswer, ...], tuple[SourceAndAnswer, ...]]:
         """See `split`; at most `MOST_HELD_OUT_PAIRS` pairs are held out."""
         training, held_out = self.pairs.split(self.fraction, self.seed)
         if len(held_out) > MOST_HELD_OUT_PAIRS:
@@ -331,7 +331,7 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
                 f"end: shorten it, or set context_length={needed}"
             )
 
-        def draw(size: int, rng: np.random.Generator) -> list[Pair]:
+        def draw(size: int, rng: np.random.Generator) -> list[SourceAndAnswer]:
             return [training[i] for i in rng.integers(len(training), size=size).tolist()]
 
         return PairData(checked, draw, list(held_out), training)
@@ -394,13 +394,13 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
 
     @property
     def example(self) -> str | None:
-        """The first source held out that is not blank, None where all are."""
+        """The first source held out that is not blank, or None if all are."""
         return next((source for source, _ in self.split()[1] if source.strip()), None)
 
     def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
         """The characters of all pairs, or byte pairs learned on them, with the special tokens. Sources and answers share them."""
         text = "".join(source + answer for source, answer in self.pairs.pairs)
-        return SpecialTokensTokenizer(BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer.from_text(text))
+        return SpecialTokensTokenizer(BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer(text))
 
     def tokens(self, config: Config) -> int:
         """The context: the length of the pairs is known only with their tokens."""
@@ -435,6 +435,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[Pair, ...]]):
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
 
 
-def _longest(pairs: Sequence[Pair], tokenizer: SpecialTokensTokenizer) -> int:
+def _longest(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> int:
     """Tokens of the longest source or answer, with its end."""
     return max((len(tokenizer.source_ids(text)) for pair in pairs for text in pair), default=0)

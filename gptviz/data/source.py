@@ -1,4 +1,4 @@
-"""What a run asks of the data it learns from, whatever that data is."""
+"""The interface between a run and the data it learns from."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gptviz.text import Tokenizer
 from .batches import Batch, Data
 
 Part = TypeVar("Part", bound=Sized)
-DRAWN = 1_000  # how many rows are used for counting tokens where the data never end
+DRAWN = 1_000  # rows in which tokens are counted if the data never end
 
 
 class Share(NamedTuple):
-    """A result of an evaluation beside loss and accuracy.
+    """A result of an evaluation other than loss and accuracy.
 
     Attributes:
         name: its key in JSON.
-        words: what it is, for people.
+        words: its name for people.
         value: between 0 and 1.
     """
 
@@ -37,11 +37,11 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """What a model is evaluated on.
+    """The data that a model is evaluated on.
 
     Attributes:
         batches: the rows, each once.
-        characters: every character of the data once, where the reader should know which ones the vocabulary lacks; else empty.
+        characters: every character of the data once, if the reader should know which ones the vocabulary lacks; else empty.
         shares: results on the same rows, of this model or of a simpler one.
         groups: by their key in JSON, shares that belong together, such as one for each part of a task.
     """
@@ -61,8 +61,8 @@ class Source(ABC):
     Attributes:
         kind: its name on a card.
         model_kind: the kind of model that learns from it.
-        tokenizer_kinds: the kinds of tokens that can be learned on it; empty where it brings its own tokenizer.
-        unit: what a loss is the mean over: a "token" or a "text".
+        tokenizer_kinds: the kinds of tokens that can be learned on it; empty if it brings its own tokenizer.
+        unit: the unit over which a loss is the mean: a "token" or a "text".
         has_right_answers: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many
             ways.)
         is_long: whether it may take long to read, so that a form does not read it before the run begins.
@@ -78,11 +78,11 @@ class Source(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def floor(self) -> float | None:
-        """The loss that no model can beat, in nats per prediction; None where nobody knows it."""
+        """The loss that no model can beat, in nats per prediction, or None if nobody knows it."""
         return None
 
     @property
@@ -92,17 +92,17 @@ class Source(ABC):
 
     @property
     def end(self) -> int | None:
-        """The token that follows the last one of a row and fills the rest of it; None where rows are not filled so."""
+        """The token that follows the last one of a row and fills the rest of it, or None if rows have no such token."""
         return None
 
     @property
     def example(self) -> str | None:
-        """A text to try a model on that has learned from this source; None where the source has none."""
+        """A text on which to try a model that has learned from this source, or None."""
         return None
 
     @abstractmethod
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """The tokenizer it brings, or one of this `kind` learned on it, of `vocab_size` tokens where that can be chosen."""
+        """The tokenizer it brings, or one of this `kind` learned on it, with `vocab_size` tokens if that can be chosen."""
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the sizes that the data and its tokens decide.
@@ -121,16 +121,16 @@ class Source(ABC):
         """
 
     def facts(self) -> dict[str, int]:
-        """The amounts of data, for a reader, such as the number of texts; empty where the data never end."""
+        """The amounts of data, for a reader, such as the number of texts; empty if the data never end."""
         return {}
 
     @property
     def label_names(self) -> Sequence[str]:
-        """The labels that its texts have; none where they have none."""
+        """The labels that its texts have; empty if they have none."""
         return ()
 
     def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
-        """Token ids [N] in which the tokens can be counted, padding left out, and what these are."""
+        """Token ids [N] in which the tokens can be counted, without padding, and a name for them."""
         ids = torch.cat([tensor.flatten() for tensor in data.training(DRAWN, 0).inputs])
         return ids[ids != tokenizer.padding] if tokenizer.padding is not None else ids, f"{DRAWN:,} rows drawn to train on"
 
@@ -145,10 +145,10 @@ class Source(ABC):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """What a model, in evaluation mode, is evaluated on after its training.
+        """The data that a model, in evaluation mode, is evaluated on after its training.
 
         Args:
-            everything: all the data instead of what is held out. A task, whose data never ends, has no such thing.
+            everything: all the data instead of those held out. It changes nothing for a task, whose data never end.
             labels: the labels that a classifier tells apart, in its order; by default those of the source.
 
         Raises:
@@ -158,25 +158,25 @@ class Source(ABC):
 
     @abstractmethod
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What the model, in evaluation mode, now makes of something held out, as text."""
+        """The output of the model, in evaluation mode, for something held out, as text."""
 
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """What a card says of the model, in evaluation mode, beside its loss and accuracy: JSON values.
+        """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON values.
 
         Those that are numbers, or objects of numbers, are also noted at every evaluation.
 
         Args:
-            rows: about how many of the rows held out it is measured on, evenly spread; default: all of them.
+            rows: about the number of held-out rows to measure on, evenly spread; default: all of them.
         """
         return {}
 
     @abstractmethod
     def origin(self) -> dict[str, Any]:
-        """What a card says about the data: JSON values."""
+        """The entries of the card about the data: JSON values."""
 
     @abstractmethod
     def keep(self) -> None:
-        """Keep a copy of whatever `from_dict` will need.
+        """Save a copy of all that `from_dict` will need.
 
         Raises:
             OSError: it cannot be written.
@@ -216,14 +216,14 @@ class SplitSource(Source, Generic[Part]):
 
     @abstractmethod
     def new_split(self) -> tuple[Part, Part]:
-        """What `split` gives, drawn again in every call."""
+        """The result of `split`, drawn again in every call."""
 
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
         """Those of the rows held out, if each were as long as the longest may be."""
         return len(self.split()[1]) * self.tokens(config)
 
 
-# Equal sources share it: a page makes one from the card whenever it runs.
+# Equal sources share one split: a page makes a source from the card whenever it runs.
 @lru_cache(maxsize=4)
 def _split(source: SplitSource[Any]) -> tuple[Any, Any]:
     return source.new_split()

@@ -1,4 +1,4 @@
-"""What a run's data are like: how much there is, how often each token comes, and a batch as the model gets it."""
+"""Statistics of the data of a run: how much there is, how often each token occurs, and a batch as the model gets it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PADDING, NO_TARGET = "", "·"
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of data and their tokens.
+    """The statistics of data and their tokens.
 
     Attributes:
-        facts: how much there is of what, in the order to be shown.
-        tokens: the labels of the tokens that come at all, the most frequent first.
-        shares: how often each comes, as a share of all [token].
-        counted: what the tokens were counted in.
+        facts: the amounts of data by name, in the order to be shown.
+        tokens: the labels of the tokens that occur at all, the most frequent first.
+        shares: how often each occurs, as a share of all [token].
+        counted: the name of the data in which the tokens were counted.
     """
 
     facts: dict[str, int]
@@ -56,7 +56,7 @@ class ShownRow:
     """A row of a batch in words.
 
     Attributes:
-        lines: what each line is → the label of its token at each place; `PADDING` and `NO_TARGET` where there is none.
+        lines: for the name of each line, the label of its token at each place; `PADDING` and `NO_TARGET` stand for no token.
         label: the right label of a text; empty for a model that guesses tokens.
     """
 
@@ -65,7 +65,7 @@ class ShownRow:
 
 
 def shown_rows(batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple[str, ...] = ()) -> list[ShownRow]:
-    """The rows of a batch as labels of tokens: what the model reads, and below each place what it is to guess there."""
+    """The rows of a batch as labels of tokens: those that the model reads, and below each the one that it has to guess there."""
     rows = []
     for row in range(len(batch.targets)):
         reads = [_labels(ids[row], tokenizer, config.padding) for ids in batch.inputs]

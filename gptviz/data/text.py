@@ -21,14 +21,14 @@ from gptviz.text.datasets.base import HELD_OUT
 from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
 from .source import EvaluationData, Share, Source
 
-# Every evaluation reads all the held-out tokens: of a long text, this many are enough.
+# Every evaluation reads all the held-out tokens: for a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
 SAMPLE_TOKENS = 200
 BPE_CHARACTERS = 3  # of an English text in a byte-pair token, about
 
 
 def check_decoder(source: Source, config: Config) -> None:
-    """Check that a model of this config can go on with texts.
+    """Check that a model of this config continues texts.
 
     Raises:
         ValueError: it is a classifier or an encoder–decoder.
@@ -124,7 +124,7 @@ class TextSource(Source):
         """Learned on the whole text."""
         if kind == BPETokenizer.kind:
             return BPETokenizer.learn(self.corpus.text, vocab_size)
-        return CharTokenizer.from_text(self.corpus.text)
+        return CharTokenizer(self.corpus.text)
 
     def facts(self) -> dict[str, int]:
         """Its characters, its lines, and how many characters are different."""
@@ -146,7 +146,7 @@ class TextSource(Source):
         return min(characters // (BPE_CHARACTERS if tokenizer_kind == BPETokenizer.kind else 1), MOST_HELD_OUT_TOKENS)
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it writes after the first token of the text held out."""
+        """The text that it writes after the first token of the text held out."""
         row = next(iter(data.validation())).inputs[0][0]
         return continued(model, tokenizer, row[:1], SAMPLE_TOKENS, Sampling())
 
@@ -237,7 +237,7 @@ class TaskSource(Source):
         return HELD_OUT * min(self.tokens(config), config.context_length)
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """What it makes of the given part of the first sequence held out, with the likeliest token each time."""
+        """Its continuation of the given part of the first sequence held out, with the likeliest token each time."""
         batch, end = next(iter(data.validation())), self.end
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
         given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
@@ -257,7 +257,7 @@ class TaskSource(Source):
         return EvaluationData(data.validation(), groups={"accuracy_by_task": shares} if shares else {})
 
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """Of a task with parts, `accuracy_by_task`: how often the likeliest token is the right one, by the name of the part."""
+        """For a task with parts, `accuracy_by_task`: how often the likeliest token is the right one, by the name of the part."""
         assert isinstance(data, Generated)
         by_part = data.validation_by_part()
         some = {name: batches if rows is None else spread(batches, rows // len(by_part)) for name, batches in by_part.items()}

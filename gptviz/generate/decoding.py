@@ -1,4 +1,4 @@
-"""Decoding: the answer an encoder–decoder gives to a source, greedily, drawn, or by beam search with every candidate kept."""
+"""Decoding: the answer of an encoder–decoder to a source, greedily, drawn, or by beam search with every candidate recorded."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Decoder:
     The keys and values of the output stay in a cache; those of the source are computed once. A model that looks ahead (a full
     mask) cannot use a cache: it reads its whole output at every step.
 
-    Where the start token is the one that fills up short texts, as in Marian, it is never written: no output in training had it,
-    and its row of the embedding is empty, so that its logit says nothing.
+    If the start token is the one that fills up short texts, as in Marian, it is never written: no output in training had it,
+    and its row of the embedding is empty, so that its logit has no meaning.
 
     Args:
-        source: [B, S] ids to read; B is `rows`, or 1 where all rows read the same source.
+        source: [B, S] ids to read; B is `rows`, or 1 if all rows read the same source.
         start: the token that every output begins with.
         rows: how many outputs grow.
         never: other tokens that are never written, such as those that stand for nothing.
 
     Attributes:
         ids: [rows, T], the outputs with their start tokens.
-        memory: [B, S, d_model], what the encoder made of the source.
+        memory: [B, S, d_model], the output of the encoder for the source.
 
     Raises:
         ValueError: the model has no encoder, or the source is longer than its context.
@@ -88,8 +88,8 @@ def decode(
     `longest` tokens. `until_end` tells the two apart.
 
     Args:
-        sampling: how tokens are drawn, by the sampler of `generation`; the start token counts as the one before the first.
-            None takes the likeliest each time.
+        sampling: how tokens are drawn, as in `generation`; the start token counts as the one before the first. None takes the
+            likeliest each time.
         longest: the most tokens of an answer, its end token included; by default, and at most, the context.
         never: as in `Decoder`.
 
@@ -122,7 +122,7 @@ class BeamNode:
     """A candidate of a beam search: one token after those of its parent.
 
     Attributes:
-        parent: the index of the node before it, None for the start token, the root of the tree.
+        parent: the index of the node before it, or None for the start token, the root of the tree.
         token: its id.
         log_probability: of this token after those before it, in nats; 0 for the root.
         total: the sum of these log-probabilities from the root to here.
@@ -148,8 +148,8 @@ class Hypothesis:
         node: the index of its last node.
         ids: its tokens, without start and end token.
         total: its log-probability in nats, the end token's included.
-        score: the total ÷ length^length_penalty, by which answers are compared; the length counts the end token.
-        ended: whether it ends; else it was cut at the greatest length that was allowed.
+        score: total ÷ length^length_penalty, by which answers are compared; the length counts the end token.
+        ended: whether it ends; else it was cut at the greatest allowed length.
     """
 
     node: int
@@ -161,7 +161,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Beams:
-    """What a beam search went through and found.
+    """The course of a beam search, and its results.
 
     Attributes:
         nodes: the tree: the root first, every node after its parent.
@@ -224,7 +224,7 @@ def beam_search(
         beam = sorted((i for i in kept if not nodes[i].finished), key=lambda i: -nodes[i].total)
         if not beam or depth == longest:
             break
-        # The decoder always has `width` rows: those that a narrower beam leaves free repeat its first.
+        # The decoder always has `width` rows: rows that a narrower beam does not need repeat its first one.
         continued = [nodes[index] for index in (beam + beam[:1] * width)[:width]]
         device = decoder.ids.device
         parents = torch.tensor([rows[node.parent] for node in continued if node.parent is not None], device=device)
@@ -234,7 +234,7 @@ def beam_search(
 
 
 def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
-    """The `n_kept` likeliest continuations of each node of the beam; of all of them, the `n_kept` best are `kept`.
+    """The `n_kept` likeliest continuations of each node of the beam; the `n_kept` best of all are marked as `kept`.
 
     Args:
         steps: [beam, vocab_size], the log-probabilities of the next tokens.

@@ -20,13 +20,13 @@ def window_start(length: int, context_length: int, slide: int = 1) -> int:
 
 
 @dataclass(frozen=True)
-class Step:
+class GenerationStep:
     """One generated token of each sample.
 
     Attributes:
         position: how many tokens came before it.
         tokens: [B], the token each sample took.
-        logits: [B, vocab_size], what the model computed there.
+        logits: [B, vocab_size], the model's output there.
     """
 
     position: int
@@ -36,13 +36,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Held:
-    """What a generation holds at one time, in tensors that nothing changes any more.
+    """The state of a generation at one time, in tensors that nothing changes later.
 
     Attributes:
         ids: [B, T], the tokens.
-        cache: the keys and values that are kept; None where none are.
+        cache: the saved keys and values, or None if it has no cache.
         cached_from: the position of the first of them.
-        logits: [B, vocab_size], of the next token; None where they have not been computed.
+        logits: [B, vocab_size], of the next token, or None if they have not been computed.
     """
 
     ids: Tensor
@@ -56,7 +56,7 @@ class Held:
         return 0 if self.cache is None else sum(self.cache.bytes_by_block)
 
 
-def until_drawn(steps: Iterable[Step], ends: Container[int]) -> Iterator[Step]:
+def until_drawn(steps: Iterable[GenerationStep], ends: Container[int]) -> Iterator[GenerationStep]:
     """The steps up to the first in which the first sample takes one of the tokens `ends`; that step is the last."""
     for step in steps:
         yield step
@@ -70,30 +70,30 @@ def without_end(tokens: list[int], ends: Container[int]) -> tuple[list[int], boo
     return tokens[:-1] if ended else tokens, ended
 
 
-class Generation(Iterator[Step]):
+class Generation(Iterator[GenerationStep]):
     """An iterator over steps that never ends by itself (use `itertools.islice`); each step makes `ids` longer.
 
     Past `context_length` tokens the window slides: the model sees only the last tokens, with positions counted from 0
     again. Every key depends on the tokens that left the window, so after a slide the whole window is computed again: the cache
     saves nothing there, unless the window slides by more than one token at a time (`slide`), and then the model sees fewer
     tokens. The logits are those of a full forward pass over the window, with the cache and without it. The same tokens give
-    the same bits, however they were reached: undoing and going on again changes nothing.
+    the same bits, whatever steps led to them: undoing steps and repeating them changes nothing.
 
     Args:
         model: in evaluation mode, else its dropout is on.
         ids: [T] token ids to start from, at least one.
-        samples: how many sequences grow side by side, each with draws of its own.
+        samples: how many sequences grow side by side, each with its own draws.
         use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
             (a full mask) cannot use them.
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
-        tap: receives the intermediates of the pass that computes the logits, for all its tokens, the last of which is the
-            step's; not those of passes that only fill the cache again.
+        tap: receives the intermediates of the pass that computes the logits, for all its tokens; the last one is that of the
+            step. Passes that only fill the cache again are not tapped.
         never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a tokenizer).
 
     Attributes:
         ids: [samples, T], the tokens so far, on the model's device.
         prompt_length: how many of them are the prompt.
-        cache: the keys and values that are kept; None where none are.
+        cache: the saved keys and values, or None if it has no cache.
 
     Raises:
         ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
@@ -126,8 +126,8 @@ class Generation(Iterator[Step]):
         self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
         self.prompt_length = self.ids.shape[1]
         cached = use_cache and model.config.mask == "causal"
-        # Room for the whole prompt at once: what is taken block by block, while a pass holds other values for a moment, leaves
-        # gaps in memory that nothing else fits into.
+        # Memory for the whole prompt is taken at once: if it were taken block by block, while a pass holds other values for a
+        # moment, gaps would remain that nothing else fits into.
         self.cache = model.new_cache(samples, self.prompt_length + 1) if cached else None
         self._cached_from = 0
         self._logits: Tensor | None = None
@@ -169,23 +169,23 @@ class Generation(Iterator[Step]):
     def _first_pass(self, start: int) -> slice:
         """The tokens that fill the cache at once when the window begins at `start`; the others follow one by one.
 
-        They depend on nothing else, so that after an undo the same passes are made again: other passes would round differently.
+        They depend on nothing else, so that after an undo the same passes are repeated: other passes would round differently.
         """
         slid = start + self.model.config.context_length - self.slide + 1 if start else 0
         return slice(start, max(slid, self.prompt_length))
 
-    def __next__(self) -> Step:
+    def __next__(self) -> GenerationStep:
         return self.take(choose(self.logits, self.sampling, self.ids.shape[1], self.never))
 
-    def take(self, tokens: Tensor) -> Step:
+    def take(self, tokens: Tensor) -> GenerationStep:
         """Append `tokens` [B], drawn or chosen by hand."""
-        step = Step(self.ids.shape[1], tokens, self.logits)
+        step = GenerationStep(self.ids.shape[1], tokens, self.logits)
         self.ids = torch.cat((self.ids, tokens.to(self.device)[:, None]), dim=1)
         self._logits = None
         return step
 
     def undo(self, steps: int = 1) -> None:
-        """Remove the last `steps` tokens, but none of the prompt; ids and logits are then what they were before them."""
+        """Remove the last `steps` tokens, but none of the prompt; ids and logits are then the same as before them."""
         length = max(self.ids.shape[1] - steps, self.prompt_length)
         if length < self.ids.shape[1]:
             self.replace(length, self.ids[:, :0])
@@ -193,7 +193,7 @@ class Generation(Iterator[Step]):
     def replace(self, start: int, tokens: Tensor) -> None:
         """Put `tokens` [B, n] in place of all tokens from index `start` on: another branch with the same beginning.
 
-        What was computed for the beginning is kept; the rest is computed when the logits are needed.
+        The results for the beginning are kept; the rest is computed when the logits are needed.
 
         Raises:
             ValueError: the prompt would be changed, or there are fewer than `start` tokens.
@@ -207,10 +207,10 @@ class Generation(Iterator[Step]):
             self.cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))
 
     def held(self) -> Held:
-        """What it holds now."""
+        """Its state now."""
         return Held(self.ids, self.cache and self.cache.copy(), self._cached_from, self._logits)
 
     def hold(self, held: Held) -> None:
-        """Go on from what a generation of the same model and prompt held: nothing of it is computed again."""
+        """Go on from the state of a generation of the same model and prompt: nothing of it is computed again."""
         self.ids, self._cached_from, self._logits = held.ids, held.cached_from, held.logits
         self.cache = held.cache and held.cache.copy()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# The end of a text counts as a loop if it comes at least this often and has at least this many tokens in all: less may be chance.
+# The end of a text is a loop if it is repeated at least this often and has at least this many tokens in all: less may be chance.
 ROUNDS, LEAST_TOKENS = 3, 12
 
 
 class Loop(NamedTuple):
-    """The end of a text, where it repeats itself.
+    """The end of a text that repeats itself.
 
     Attributes:
         start: the index of its first token.
-        length: how many tokens are repeated again and again.
+        length: the number of tokens that are repeated.
     """
 
     start: int
@@ -22,7 +22,7 @@ class Loop(NamedTuple):
 
 
 def loop_at_end(ids: Sequence[int]) -> Loop | None:
-    """The shortest loop that the text ends in; None where it ends in none."""
+    """The shortest loop that the text ends in, or None if it ends in none."""
     for length in range(1, len(ids) // ROUNDS + 1):
         start = len(ids) - length
         while start > 0 and ids[start - 1] == ids[start - 1 + length]:

@@ -1,9 +1,9 @@
-"""The route to a text: what was drawn with which settings, and which tokens were chosen by hand. It leads to the text again.
+"""The route to a text: the settings with which each token was drawn, or the token if it was chosen by hand.
 
-As a line, it is letters with a number each: `n40f17n80` draws 40 tokens, takes token 17, and draws 80 more. A setting holds from
-where it stands: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed; before that, the
-defaults of `Sampling` hold. After `_` stands a checksum of the tokens: where it does not fit, the model or its numbers have
-changed.
+As a line, a route is letters, each with a number: `n40f17n80` draws 40 tokens, takes token 17, and draws 80 more. A setting is
+valid from its place on: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed; before
+that, the defaults of `Sampling` are valid. A checksum of the tokens follows after `_`: if it does not fit, the model or its
+numbers have changed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Route:
         """The route that a line stands for.
 
         Args:
-            vocab_size: of the model; a larger token id is none.
+            vocab_size: that of the model; a larger token id does not exist.
             most: the most tokens it may lead to.
 
         Raises:
@@ -91,7 +91,7 @@ class Route:
 
 
 def checksum(tokens: Iterable[int]) -> str:
-    """Six hexadecimal digits that other tokens nearly always have others of."""
+    """Six hexadecimal digits, nearly always different for different tokens."""
     return blake2b(" ".join(map(str, tokens)).encode(), digest_size=3).hexdigest()
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# A sum that is smaller than top-p by rounding alone has reached it: so the order of the additions does not matter.
+# A sum that is smaller than top-p only because of rounding has reached it, so that the order of the additions does not matter.
 ROUNDING = 1e-12
 
 
@@ -20,7 +20,7 @@ class Sampling:
     """How the next token is chosen.
 
     Attributes:
-        temperature: what logits are divided by; 0 is greedy: always the likeliest token.
+        temperature: logits are divided by it; 0 is greedy: always the likeliest token.
         top_k: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all.
         top_p: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all.
         seed: decides the draw at every position: the same seed gives the same text.
@@ -48,9 +48,9 @@ class Ledger:
     """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on the CPU, float64 or bool.
 
     Attributes:
-        logits: what the model computed.
+        logits: the model's output.
         before: softmax(logits).
-        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for what is never drawn.
+        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for tokens never drawn.
         in_top_k: whether top-k keeps the token.
         in_top_p: whether top-p keeps it too.
         after: probabilities after temperature, normalised again over the tokens that are kept.
@@ -68,10 +68,8 @@ def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Led
     """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first.
 
     Args:
-        logits: what the model computed.
-        sampling: the settings.
-        never: tokens that are never drawn, since they stand for nothing. The model gives them a probability (`before`) all the
-            same; they are taken out before the temperature, and top-k and top-p do not count them.
+        never: tokens that are never drawn, since they stand for nothing. The model nevertheless gives them a probability
+            (`before`); they are removed before the temperature, and top-k and top-p do not count them.
     """
     exact = _exact(logits)
     possible = _without(exact, never)
@@ -113,10 +111,10 @@ def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
     """The random numbers in [0, 1) that decide the token at `position` [samples]; the same on every machine.
 
     Each is a hash of the seed, the position and the index of the sample, and depends on nothing else: a step that is undone
-    and made again draws the same token, and a sample draws the same tokens beside others as alone.
+    and made again draws the same token, and a sample draws the same tokens whether it is alone or not.
     """
     hashes = (blake2b(f"{seed} {position} {sample}".encode(), digest_size=8).digest() for sample in range(samples))
-    # 53 bits: what a float64 holds.
+    # A float64 holds 53 bits.
     return torch.tensor([(int.from_bytes(number, "big") >> 11) / 2**53 for number in hashes], dtype=torch.float64)
 
 

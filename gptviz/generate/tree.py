@@ -1,7 +1,7 @@
 """Everything that was generated from one prompt, as a tree: undoing is a step up, another token is another branch.
 
-Going back to a branch gives the same ids and the same bits of every logit: what was dropped from memory is computed again, by
-the same passes (see `Generation`).
+Returning to a branch gives the same ids and the same bits of every logit: values that were dropped from memory are computed
+again, by the same passes (see `Generation`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gptviz.byte_cache import ByteCache
+from gptviz.machine.byte_cache import ByteCache
 from gptviz.model import Tap
 
 from .generation import Generation, Held
 from .sampling import Sampling, choose, ledger
 
 ROOT = 0
-# About what a node takes in memory.
-NODE_BYTES = 1_500
+NODE_BYTES = 1_500  # about the memory of a node
 
-# How a token was chosen: drawn with these settings, or, where it is a token's id, taken by hand.
+# How a token was chosen: drawn with these settings, or taken by hand if it is a token's id.
 Choice = Sampling | int
 
 
@@ -33,8 +32,8 @@ class Candidate(NamedTuple):
 
     Attributes:
         token: its id.
-        probability: what the model gives it.
-        drawn_with: its probability after temperature, top-k and top-p; 0 where these exclude it.
+        probability: its probability according to the model.
+        drawn_with: its probability after temperature, top-k and top-p; 0 if these exclude it.
     """
 
     token: int
@@ -51,12 +50,12 @@ class TreeNode:
         parent: the id of the node before it; None for the root.
         position: how many tokens came before it.
         token: its id in the vocabulary.
-        drawn: the settings it was drawn with; None if it was chosen by hand, or brought from another text.
-        origin: of a token that was brought from another text, what that was, in words; else empty.
+        drawn: the settings it was drawn with, or None if it was chosen by hand, or brought from another text.
+        origin: a description of the other text that the token was brought from; else empty.
         logprob: ln of its probability under the model, in nats.
-        draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf where these exclude it.
+        draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf if these exclude it.
         total: the sum of `logprob` from the prompt to here.
-        candidates: the likeliest tokens at its position, the likeliest first; none that is never drawn.
+        candidates: the likeliest tokens at its position that may be drawn, the likeliest first.
         children: by token, the ids of the nodes after it.
     """
 
@@ -75,11 +74,11 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class Computed:
-    """What the model computed at the end of a path, on the CPU.
+    """The values that the model computed at the end of a path, on the CPU.
 
     Attributes:
         logits: [vocab_size], of the next token.
-        attention: [n_layer, n_head, keys], what the last token of the path attends to: the last rows of the patterns.
+        attention: [n_layer, n_head, keys], the attention of the last token of the path: the last rows of the patterns.
         start: the position of the first key; the tokens before it have left the window.
     """
 
@@ -95,12 +94,12 @@ class Computed:
 
 @dataclass(frozen=True)
 class AtHand:
-    """What the model computed of a tree, so that a copy of the tree need not compute it again. Nobody changes it.
+    """The values that the model computed for a tree, so that a copy of the tree need not compute them again.
 
     Attributes:
         computed: by node.
-        held: what the tree's generation held.
-        at: the node whose path that is.
+        held: the state of the tree's generation.
+        at: the node whose path the generation holds.
     """
 
     computed: Mapping[int, Computed]
@@ -116,7 +115,7 @@ class Snapshot:
         nodes: the root first, every node after its parent.
         current: the id of the node that the next step would go on from.
         dropped: as in `Tree`.
-        at_hand: what the model computed of it; None in a snapshot that is to be small.
+        at_hand: the values that the model computed for it; None in a snapshot that is to be small.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -134,9 +133,9 @@ class Snapshot:
 
 
 class Attended(Tap):
-    """Collects what the last token of a pass attends to: one tensor [n_head, keys] per block.
+    """Collects the attention of the last token of a pass: one tensor [n_head, keys] per block.
 
-    It gives itself to every part of the model, so that names come without their path: this is cheap enough to be always on.
+    It passes itself to every part of the model, so that names have no path: this is cheap enough to be always on.
     """
 
     def __init__(self) -> None:
@@ -157,15 +156,15 @@ class Attended(Tap):
 class Tree:
     """A `Generation` that keeps every branch.
 
-    Its next step goes on from the node `current`. What the model computed is kept for the nodes that were used last, up to
-    `most_bytes`, and computed again for others. There are at most `most_nodes` nodes: of the leaves that are not the current
-    node, the oldest are dropped first.
+    Its next step goes on from the node `current`. The model's values are cached for the nodes that were used last, up to
+    `most_bytes`, and computed again for others. There are at most `most_nodes` nodes: the oldest leaves, except the current
+    node, are dropped first.
 
     Args:
         generation: of a single sample, with nothing generated yet; from now on it belongs to the tree, which also taps it.
-        most_nodes: how many generated tokens are kept.
-        most_bytes: how much memory logits and attention may take, in bytes.
-        n_candidates: how many of the likeliest tokens each node keeps.
+        most_nodes: the most generated tokens in the tree.
+        most_bytes: the most memory that logits and attention may take, in bytes.
+        n_candidates: how many of the likeliest tokens each node has.
 
     Attributes:
         nodes: by id.
@@ -199,7 +198,7 @@ class Tree:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """A short summary: at two times it is equal if, and only if, the tree is."""
+        """A short summary: it is equal at two times if, and only if, the tree is equal."""
         return self.current, self._next, self.dropped
 
     def path(self, node: int | None = None) -> list[TreeNode]:
@@ -220,7 +219,7 @@ class Tree:
         return [[one.token for one in self.path(end)] for end in [*ends, self.current]]
 
     def go(self, node: int) -> TreeNode:
-        """Make `node` the current one, wherever in the tree it is.
+        """Make `node` the current one.
 
         Raises:
             KeyError: there is no node with this id, or it was dropped.
@@ -241,7 +240,7 @@ class Tree:
         """Draw a token and go to its node; one that is already in the tree is used.
 
         Args:
-            sampling: how it is drawn; by default as `generation.sampling` says.
+            sampling: how it is drawn; default: `generation.sampling`.
         """
         sampling = sampling or self.generation.sampling
         here = self.nodes[self.current]
@@ -269,7 +268,7 @@ class Tree:
 
         Args:
             tokens: those after the prompt.
-            origin: what the text is, in words.
+            origin: a description of the text.
 
         Raises:
             ValueError: the vocabulary has no such token.
@@ -281,7 +280,7 @@ class Tree:
             self.current = here
 
     def follow(self, choice: Choice) -> TreeNode:
-        """Go on from the current node as a token was chosen before: draw it, or take it.
+        """Go on from the current node with a token that was chosen before: draw it, or take it.
 
         Raises:
             ValueError: the vocabulary has no such token.
@@ -297,7 +296,7 @@ class Tree:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Write another branch, then be where the tree is now: the way back is not computed again."""
+        """Write another branch, then return to the current node without computing its path again."""
         self.after()
         if self._at != self.current:
             self._bring_generation_to(self.current)
@@ -309,14 +308,14 @@ class Tree:
             self.generation.hold(held)
 
     def snapshot(self, *, at_hand: bool = False) -> Snapshot:
-        """The tree as it is now; with what the model computed if that is to be `at_hand`."""
+        """The tree as it is now; with the values that the model computed if they are to be `at_hand`."""
         computed = {node: one for node in self._computed if (one := self._computed.peek(node)) is not None} if at_hand else {}
-        kept = AtHand(computed, self.generation.held(), self._at) if at_hand else None
-        return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, kept)
+        values = AtHand(computed, self.generation.held(), self._at) if at_hand else None
+        return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot, which had the same model and prompt. What the model computed is computed again, if the
-        snapshot does not have it at hand.
+        """Become the tree of a snapshot, which had the same model and prompt. Values that it does not have at hand are computed
+        again when they are needed.
 
         Raises:
             ValueError: the snapshot is that of another prompt.
@@ -341,7 +340,7 @@ class Tree:
                 self._computed.put(node_id, computed)
 
     def after(self, node: int | None = None) -> Computed:
-        """What the model computes at the end of the path to `node` (default: the current one)."""
+        """The values that the model computes at the end of the path to `node` (default: the current one)."""
         at = self.current if node is None else node
         if (computed := self._computed.get(at)) is not None:
             return computed
@@ -355,12 +354,12 @@ class Tree:
         self._computed.put(at, computed)
         return computed
 
-    def kept(self, node: int) -> Computed | None:
-        """What `after` gives, if it is still in memory; else None. Nothing is computed."""
+    def cached(self, node: int) -> Computed | None:
+        """The result of `after` if it is still in memory, else None. Nothing is computed."""
         return self._computed.peek(node)
 
     def chosen_from(self, node: int) -> Computed:
-        """What the model computed in the step that made `node`.
+        """The values that the model computed in the step that made `node`.
 
         Raises:
             ValueError: `node` is the root, which was not chosen.

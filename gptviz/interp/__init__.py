@@ -1,1 +1,1 @@
-"""What can be computed from a trace and from weights."""
+"""Analyses that are computed from a trace and from weights."""

@@ -15,28 +15,27 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz import progress
-from gptviz.known_names import instead
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import progress
 from gptviz.model import Transformer
+from gptviz.settings.known_names import instead
 
-from . import attention as attending
-from .attention import Patterns
-from .attribution import attribute
-from .corrupting import guesses_kept
-from .embeddings import Axes, Vectors, principal_axes, vectors
-from .head_scores import SCORES
-from .head_scores import head_scores as scores_of
-from .head_weights import copying
-from .lens import lens
-from .next_token import logits_after
+from .changing.corrupting import guesses_kept
+from .explaining.attribution import attribute
+from .reading import attention as attending
+from .reading.attention import Patterns
+from .reading.embeddings import Axes, Vectors, principal_axes, vectors
+from .reading.lens import lens
+from .reading.next_token import logits_after, probabilities
+from .units.head_scores import SCORES
+from .units.head_scores import head_scores as scores_of
+from .units.head_weights import copying
 
-Numbers = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 A, B, DIFFERENCE = "A", "B", "B − A"
 PROBABILITY = "probability"
-# So many numbers of the patterns of a side are held at a time, 32 MB, or those of one block.
+# This many numbers of the patterns of a side are held at a time, 32 MB, or those of one block.
 MOST_HELD = 2**23
 
 
@@ -71,7 +70,7 @@ class Compared:
     Attributes:
         a: of A.
         b: of B.
-        difference: B − A, cell by cell; None where the two do not have the same cells.
+        difference: B − A, cell by cell, or None if the two do not have the same cells.
         why: why there is no difference; empty where there is one.
     """
 
@@ -137,14 +136,14 @@ def _count(axis: Axis, name: str) -> str:
 
 
 def _of_both(compute: Callable[[Side], T], a: Side, b: Side) -> tuple[T, T]:
-    """What `compute` gives of A and of B, of which each is half of the work."""
+    """The results of `compute` for A and for B, of which each is half of the work."""
     with progress.part(0, 2):
         first = compute(a)
     with progress.part(1, 2):
         return first, compute(b)
 
 
-def next_token(a: Side, b: Side, known: tuple[Numbers, Numbers] | None = None) -> Compared:
+def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None = None) -> Compared:
     """The probability of every token [token] to come next.
 
     Where the vocabularies differ, tokens are matched by their visible form; those that one side lacks are NaN there and in the
@@ -165,15 +164,15 @@ def next_token(a: Side, b: Side, known: tuple[Numbers, Numbers] | None = None) -
     return compared(*(LabelledArray(one, (Axis("token", forms),), PROBABILITY) for one in values))
 
 
-def distribution(side: Side) -> Numbers:
+def distribution(side: Side) -> Float64Array:
     """The probability of every token [vocab_size] to come after the text."""
     # As many positions as in `read_once`: products of another size are rounded otherwise, and a text is to have the same numbers
     # on both sides.
     logits = logits_after(side.model, side.ids, slice(len(side.ids) - guesses_kept(side.ids), len(side.ids)))[-1]
-    return torch.from_numpy(logits).double().softmax(-1).numpy()
+    return probabilities(logits)
 
 
-def _by_form(vocabulary: Sequence[str], values: Numbers) -> dict[str, float]:
+def _by_form(vocabulary: Sequence[str], values: Float64Array) -> dict[str, float]:
     sums: dict[str, float] = {}
     for form, value in zip(vocabulary, values.tolist(), strict=True):
         sums[form] = sums.get(form, 0.0) + value
@@ -213,7 +212,7 @@ def attention(a: Side, b: Side, block: int, head: int | None, last: int | None =
         a: the first side.
         b: the second side.
         block: the block of the head.
-        head: its number; None for the mean.
+        head: its number, or None for the mean.
         last: how many queries at the end of the text; all unless given.
 
     Raises:
@@ -245,7 +244,7 @@ def _patterns(
         side: the model and its text.
         blocks: which blocks; the pass ends with the last of them.
         last: how many queries at the end of the text; all unless given.
-        resume: where an earlier pass ended; None for the beginning.
+        resume: where an earlier pass ended, or None for the beginning.
     """
     held: list[npt.NDArray[np.float32]] = []
     after: list[tuple[int, Tensor]] = []
@@ -268,7 +267,7 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     """How much the pattern of each head differs, [block, head]: of a query's attention, the share that lies on other tokens.
 
     0 where two patterns are equal, 1 where no query reads a token that it reads in the other. Blocks and heads that both models
-    have. None where the two read different numbers of tokens.
+    have. None if the two read different numbers of tokens.
 
     Args:
         a: the first side.
@@ -321,7 +320,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     Args:
         a: the first side.
         b: the second side.
-        space: "embedding" or "unembedding": see `gptviz.interp.embeddings.vectors`.
+        space: "embedding" or "unembedding": see `gptviz.interp.reading.embeddings.vectors`.
 
     Raises:
         ValueError: the two vocabularies have fewer than three tokens in common.
@@ -384,7 +383,7 @@ LENS = {
 
 
 def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None = None) -> Compared:
-    """What the head reads from the stream after every layer [layer, token]: see `gptviz.interp.lens`.
+    """The guesses that the head reads from the stream after every layer [layer, token]: see `gptviz.interp.reading.lens`.
 
     Args:
         a: the first side.
@@ -403,7 +402,7 @@ def _lens(side: Side, quantity: str, last: int | None) -> LabelledArray:
 
 
 def attribution(a: Side, b: Side, token: str) -> Compared:
-    """What each part adds to the logit of the token of this visible form, at the end of the text [part].
+    """The amount that each part adds to the logit of the token of this visible form, at the end of the text [part].
 
     A part that one model does not have is NaN there and in the difference.
 
@@ -425,7 +424,7 @@ HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
 
 
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.head_scores`.
+    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.units.head_scores`.
 
     Raises:
         ValueError: there is no such score.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import torch
 from torch import Tensor
 
-from gptviz.known_names import instead
 from gptviz.model import Edit, Record, Transformer
+from gptviz.settings.known_names import instead
 
 
 class Trace(Mapping[str, Tensor]):
@@ -16,7 +16,7 @@ class Trace(Mapping[str, Tensor]):
 
     Attributes:
         ids: [B, T], the ids they were computed from.
-        source: [B, S], the ids that the encoder read; None where there is no encoder.
+        source: [B, S], the ids that the encoder read, or None if there is no encoder.
     """
 
     def __init__(self, ids: Tensor, values: Mapping[str, Tensor], source: Tensor | None = None) -> None:

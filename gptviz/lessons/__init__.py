@@ -1,1 +1,1 @@
-"""Lessons: a text in steps beside live pages, with questions whose answers the model gives."""
+"""Lessons: a text in steps next to live pages, with questions whose answers the model gives."""

@@ -1,4 +1,4 @@
-"""Answers: what the model says to a question, whether the reader's answer is right, and texts with values put in."""
+"""Answers: the model's answer to a question, whether the reader's answer is right, and texts with computed values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Answer:
     """The right answer to a question, as the model gives it.
 
     Attributes:
-        value: an option, a number, the text of a token, or what a page's address then says.
-        question: what it answers.
+        value: an option, a number, the text of a token, or the values in a page's address.
+        question: the question that it answers.
     """
 
     value: str | float
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def in_words(self) -> str:
-        """As a reader sees it: a number with its unit, a token with signs for what cannot be seen, an option as it is written."""
+        """The answer as a reader sees it: a number with its unit, a token in visible form, an option as it is written."""
         question, value = self.question, self.value
         if not isinstance(value, str):
             return f"{value:,.0f} {question.unit}".strip() if abs(value) >= 10_000 else f"{value:.4g} {question.unit}".strip()

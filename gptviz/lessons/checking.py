@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gptviz.known_names import instead
+from gptviz.machine.location import page_names
 from gptviz.runs import checkpoints
+from gptviz.settings.known_names import instead
 
 from .answering import answer_to
 from .expression import ExpressionError, computed
-from .lesson import Lesson, PageState, Question, Step
+from .lesson import Lesson, LessonStep, PageState, Question
 from .library import Library
 
 PATIENCE = 120  # seconds, for a page to open
@@ -26,9 +27,9 @@ class Problem:
 
     Attributes:
         lesson: its name, or that of a file that is no lesson.
-        step: counted from 1; None where it is about the whole file.
-        problem: what does not work, in a sentence.
-        line: of the file, from 1; None where the problem names it.
+        step: counted from 1, or None if it is about the whole file.
+        problem: the fault, in a sentence.
+        line: the line of the file, from 1, or None if the problem names it.
     """
 
     lesson: str
@@ -50,12 +51,11 @@ Found = Iterator[tuple[int, str]]
 def problems(
     library: Library, functions: Callable[[Lesson], Mapping[str, Callable[..., Any]]], opened: Opened | None = None
 ) -> Iterator[Problem]:
-    """What does not work in the lessons of a library.
+    """The things that do not work in the lessons of a library.
 
     Args:
-        library: the lessons.
         functions: those of a lesson's expressions.
-        opened: opens a page and gives what is wrong with it; default: `open_page`.
+        opened: opens a page and returns its faults; default: `open_page`.
     """
     for file, why in library.refused.items():
         yield Problem(file, None, why)
@@ -71,7 +71,7 @@ def problems(
                 yield Problem(lesson.name, number, problem, line)
 
 
-def _of_step(lesson: Lesson, step: Step, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Found:
+def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Found:
     if step.page is not None:
         for problem in opened(with_model(step.page, lesson)):
             yield _line_of(step.page, problem), problem
@@ -86,13 +86,13 @@ def _of_step(lesson: Lesson, step: Step, functions: Mapping[str, Callable[..., A
 
 
 def _line_of(page: PageState, problem: str) -> int:
-    """The line of the setting that a problem names; where it names none, that which opens the page."""
+    """The line of the setting that a problem names; if it names none, the line that opens the page."""
     named = (line for name, line in page.lines.items() if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem))
     return next(named, page.lines.get("open", 1))
 
 
 def _of_question(
-    lesson: Lesson, step: Step, question: Question, functions: Mapping[str, Callable[..., Any]], opened: Opened
+    lesson: Lesson, step: LessonStep, question: Question, functions: Mapping[str, Callable[..., Any]], opened: Opened
 ) -> Iterator[str]:
     try:
         answer = answer_to(question, functions)
@@ -104,25 +104,25 @@ def _of_question(
             yield f"{question.ask!r:.60}: a step whose question is answered on the page needs a block 'page'"
             return
         page = with_model(step.page, lesson)
-        if question.said_by(page.query) == answer.value:
+        if question.answer_in(page.query) == answer.value:
             yield f"{question.ask!r:.60}: the step opens its page with the answer chosen already"
         yield from opened(PageState(page.page, {**page.query, **question.in_address(str(answer.value))}))
 
 
 def with_model(page: PageState, lesson: Lesson) -> PageState:
-    """The page with the lesson's model, where the step names no other."""
+    """The page with the lesson's model, unless the step names another one."""
     return PageState(page.page, {"model": lesson.model, **page.query}, page.look_at)
 
 
 def open_page(page: PageState) -> list[str]:
-    """What is wrong with a page in this state: there is no such page, it fails, or it cannot show what its address asks for."""
-    from gptviz.page_run import in_vain, page_names, run_page
+    """The faults of a page in this state: there is no such page, it fails, or it rejects a part of its address."""
+    from gptviz.streamlit_internals import run_page
 
     if page.page not in page_names():
         return [f"there is no page {page.page!r:.40}{instead(page.page, page_names())}"]
     try:
-        at = run_page(page.page, page.query, PATIENCE)
+        ran = run_page(page.page, page.query, PATIENCE)
     except RuntimeError as error:
         return [f"the page {page.page} does not open: {error}"]
-    failed = [f"the page {page.page} fails: {error.message}" for error in at.exception]
-    return failed + in_vain(at, page.page, page.query) + [f"the page {page.page} says: {said.value}" for said in at.error]
+    failed = [f"the page {page.page} fails: {message}" for message in ran.failed]
+    return [*failed, *ran.rejected, *(f"the page {page.page} says: {error}" for error in ran.errors)]

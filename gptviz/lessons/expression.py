@@ -1,8 +1,8 @@
 """Expressions: the small language in which a lesson asks a model for a number, a token or a list.
 
 An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and comparisons, as in
-`100 * probability("ROMEO:", " ")`. It is read with Python's own parser and never run by it, so that a lesson from a stranger can
-do nothing but ask for what the functions give.
+`100 * probability("ROMEO:", " ")`. It is read with Python's own parser but never run by it, so that a lesson from a stranger can
+only call these functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gptviz.known_names import instead
+from gptviz.settings.known_names import instead
 
 LONGEST = 1_000  # characters
 _LARGEST = 1e15
@@ -59,11 +59,10 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     """The value of an expression: a number, a text, true or false, or a list of them.
 
     Args:
-        text: the expression.
-        functions: what it may call, by name. They are given texts, numbers, booleans and lists.
+        functions: those that it may call, by name. Their arguments are texts, numbers, booleans and lists.
 
     Raises:
-        ExpressionError: it cannot be read, calls something else, or a function refuses what it is given.
+        ExpressionError: it cannot be read, calls something else, or a function refuses its arguments.
     """
     return _value(parsed(text), functions)
 

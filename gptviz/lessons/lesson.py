@@ -2,9 +2,9 @@ r"""A lesson: a Markdown file with front matter, cut into steps, each with a sta
 
 The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `based_on` (a list of
 sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder of pieces of words
-that the reader opened last; where there is none, `model` stands in for it). Every heading of the second level begins a step. In a
-step stand paragraphs, in which `{{ expression }}` is replaced by what the model gives (see `quantities.py`), and fenced blocks of
-two kinds, whose content is YAML:
+that the reader opened last; if there is none, about `model`). Every heading of the second level begins a step. A step has
+paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and fenced blocks of two kinds, whose
+content is YAML:
 
     ```page
     open: next_token
@@ -35,8 +35,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gptviz.bounded import read_regular
-from gptviz.known_names import instead
+from gptviz.machine.bounded import read_regular
+from gptviz.settings.known_names import instead
 
 from .expression import ExpressionError, parsed
 
@@ -60,7 +60,7 @@ class PageState:
 
     Attributes:
         page: the name of its script, such as "next_token"; "home" for the first page.
-        query: what its address says.
+        query: the keys and values of its address.
         look_at: a sentence that says where to look; may be empty.
         lines: the line of the file in which each of its settings stands.
     """
@@ -78,14 +78,14 @@ class Question:
     Attributes:
         ask: the question, as Markdown; may have expressions.
         kind: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which
-            the reader brings about by a click.
+            the reader reaches by a click.
         answer: an expression whose value is right; it is computed by the model, never written down.
-        options: of a choice.
-        within: of a number, how far an answer may be off.
-        unit: of a number.
-        state: of a state, the names in the page's address that the click sets. The answer is their values, with a point between
-            two of them: "1.3" for the names block and head.
-        reveal: what is said once the reader has answered, as Markdown; may have expressions.
+        options: those of a choice.
+        within: how far the answer to a "number" may be off.
+        unit: that of a number.
+        state: for a "state", the names in the page's address that the click sets. The answer is their values, with a
+            point between two of them: "1.3" for the names block and head.
+        reveal: the text that is shown once the reader has answered, as Markdown; may have expressions.
         lines: the line of the file in which each of its settings stands.
     """
 
@@ -99,28 +99,28 @@ class Question:
     reveal: str = ""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
-    def said_by(self, query: Mapping[str, str]) -> str | None:
-        """Of a state: the answer that stands in an address; None where one of its names has no value there."""
+    def answer_in(self, query: Mapping[str, str]) -> str | None:
+        """The answer to a "state" that is in an address, or None if one of its names has no value there."""
         values = [query[name] for name in self.state if name in query]
         return ".".join(values) if len(values) == len(self.state) else None
 
     def in_address(self, answer: str) -> dict[str, str]:
-        """Of a state: what an address with this answer says."""
+        """The part of an address that has this answer to a "state"."""
         values = [answer] if len(self.state) == 1 else answer.split(".")
         return dict(zip(self.state, values, strict=False))
 
 
 @dataclass(frozen=True)
-class Step:
+class LessonStep:
     """A step of a lesson.
 
     Attributes:
         title: its heading.
         text: Markdown, in which `{{ expression }}` stands for a value.
-        page: what is open beside the text; None leaves the page as it is.
-        questions: what it asks.
-        line: that of its heading in the file, from 1.
-        text_line: that in which its text begins.
+        page: the page that is open next to the text; None leaves the page as it is.
+        questions: its questions.
+        line: the line of its heading in the file, from 1.
+        text_line: the line in which its text begins.
     """
 
     title: str
@@ -148,21 +148,21 @@ class Lesson:
     """A lesson.
 
     Attributes:
-        name: of its file, without the ending; it stands in addresses.
+        name: that of its file, without the ending; it is used in addresses.
         title: its heading.
-        about: what there is to see in it, in a sentence.
+        about: its content, in a sentence.
         steps: at least one.
         minutes: how long it takes.
-        based_on: what it is based on.
+        based_on: its sources.
         model: the model that it is about.
-        any_decoder: whether it is about a decoder of pieces of words that the reader opened, and `model` stands in for one.
+        any_decoder: whether it is about a decoder of pieces of words that the reader opened, and about `model` only without one.
         lines: the line of the file in which each of its settings stands.
     """
 
     name: str
     title: str
     about: str
-    steps: tuple[Step, ...]
+    steps: tuple[LessonStep, ...]
     minutes: int = 5
     based_on: tuple[str, ...] = ()
     model: str = "shakespeare"
@@ -175,7 +175,7 @@ class Lesson:
         return [(number, *found) for number, step in enumerate(self.steps) for found in _expressions(step)]
 
 
-def _expressions(step: Step) -> Iterator[tuple[int, str]]:
+def _expressions(step: LessonStep) -> Iterator[tuple[int, str]]:
     yield from step.values
     yield from ((question.lines.get("answer", step.line), question.answer) for question in step.questions)
 
@@ -200,11 +200,11 @@ def read_lesson(path: Path) -> Lesson:
 
 
 def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
-    """The lesson that a text is.
+    """The lesson with this content.
 
     Args:
         content: the text of the file.
-        name: what the lesson is called in addresses.
+        name: the name of the lesson in addresses.
         file: the name of the file, for messages.
 
     Raises:
@@ -268,7 +268,7 @@ def _front_matter(content: str, file: str) -> tuple[str, str, int]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where something stands in a file: the line, from 1, and in words what it belongs to, such as ", step 1, page"."""
+    """A place in a file: the line, from 1, and in words the part of the lesson, such as ", step 1, page"."""
 
     file: str
     line: int
@@ -308,13 +308,13 @@ def _fields(text: str, place: _Place) -> _Fields:
 
 
 def _why(error: yaml.MarkedYAMLError) -> str:
-    """What YAML says of a mistake, and what to write instead."""
-    said = " ".join(str(error.problem or error).split())[:160]
-    if "'\\t'" in said:
+    """The message of YAML about a mistake, and a way to correct it."""
+    message = " ".join(str(error.problem or error).split())[:160]
+    if "'\\t'" in message:
         return "a tab cannot stand here; write spaces instead"
-    if "mapping values" in said:
+    if "mapping values" in message:
         return 'a value with a colon and a space in it must stand in quotes, as in name: "a: b"'
-    return f"{said}; a value that has or begins with one of the signs : # [ {{ & * ! % @ ` must stand in quotes"
+    return f"{message}; a value that has or begins with one of the signs : # [ {{ & * ! % @ ` must stand in quotes"
 
 
 _YAML = "tag:yaml.org,2002:"
@@ -322,7 +322,7 @@ _YAML = "tag:yaml.org,2002:"
 
 @dataclass
 class _Fields:
-    """The fields of a block, each read once; what is left over is an error. A text is what is written: `yes` is "yes"."""
+    """The fields of a block; fields that nobody has read are an error. A text stays as it is written: `yes` is "yes"."""
 
     content: dict[str, yaml.Node]
     place: _Place
@@ -330,11 +330,11 @@ class _Fields:
     read: set[str] = field(default_factory=set)
 
     def error(self, problem: str, name: str = "") -> LessonError:
-        """An error at the line of a field; where it has none, at the first line."""
+        """An error at the line of a field, or at the first line if the field is missing."""
         return LessonError(f"{replace(self.place, line=self.lines.get(name, self.place.line))}: {problem}")
 
     def _get(self, name: str, default: Any) -> Any:
-        """The node of a field, None where it is not there and has a default."""
+        """The node of a field, or None if it is not there and has a default."""
         self.read.add(name)
         node = self.content.get(name)
         is_empty = node is None or node.tag == f"{_YAML}null"
@@ -395,7 +395,7 @@ class _Fields:
             raise self.error(f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}", unknown[0])
 
 
-def _steps(text: str, file: str, first: int) -> Iterator[Step]:
+def _steps(text: str, file: str, first: int) -> Iterator[LessonStep]:
     """The steps of a text that begins in the line `first` of its file."""
     lines = text.split("\n")
     tokens = MarkdownIt("commonmark").parse(text)
@@ -415,7 +415,7 @@ def _steps(text: str, file: str, first: int) -> Iterator[Step]:
 
 
 def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
-    """Refuse what was meant as a block of a lesson and would be shown as text instead."""
+    """Refuse a misspelt or misplaced block of a lesson, which would be shown as text."""
     kind, (start, end) = fence.info.strip(), fence.map or (0, 0)
     here = _Place(file, first + start)
     meant = get_close_matches(kind.lower(), BLOCKS, 1, 0.7)
@@ -430,7 +430,7 @@ def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
         raise LessonError(f"{here}: the block {kind!r} that begins here has no end: write a line ``` below it")
 
 
-def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> Step:
+def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> LessonStep:
     page: PageState | None = None
     questions: list[Question] = []
     blocks: set[int] = set()
@@ -450,11 +450,11 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
             page = _page(fields)
     if len(questions) > MOST_QUESTIONS:
         raise LessonError(f"{place}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most")
-    # A block leaves an empty line for each of its own, so that what follows keeps its place.
+    # Each line of a block becomes an empty line, so that the lines below keep their numbers.
     text = "\n".join("" if number in blocks else lines[number] for number in range(*of))
     above = len(text) - len(text.lstrip())
     text_line = place.line + 1 + text.count("\n", 0, above)
-    return Step(title, text.strip(), page, tuple(questions), place.line, text_line)
+    return LessonStep(title, text.strip(), page, tuple(questions), place.line, text_line)
 
 
 def _page(fields: _Fields) -> PageState:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from gptviz.files import home
+from gptviz.machine.files import home
 
 from .lesson import Lesson, LessonError, read_lesson
 
@@ -18,11 +18,11 @@ MOST_LESSONS = 200
 
 @dataclass(frozen=True)
 class Library:
-    """Lessons in their order, and what could not be read.
+    """Lessons in their order, and files that could not be read.
 
     Attributes:
         lessons: by name.
-        refused: for each file that is no lesson, why.
+        refused: for each file that is no lesson, the reason.
     """
 
     lessons: dict[str, Lesson]
@@ -37,8 +37,8 @@ def own_folder() -> Path:
 def library(*folders: Path) -> Library:
     """The lessons in these folders or files, by default the shipped ones and the user's own.
 
-    Of two with one name the later one counts. In a folder they stand in the order of their files' names; a name such as
-    `03-attention.md` begins with its number.
+    If two have the same name, the later one counts. The lessons of a folder are in the order of their files' names; a name such
+    as `03-attention.md` begins with its number.
     """
     lessons: dict[str, Lesson] = {}
     refused: dict[str, str] = {}
@@ -53,7 +53,7 @@ def library(*folders: Path) -> Library:
 
 
 def _written(path: Path) -> tuple[int, int] | None:
-    """When a file was written and how many bytes it has; None where that cannot be told."""
+    """The time when a file was written and its number of bytes, or None if it cannot be read."""
     try:
         about = path.stat()
     except OSError:
@@ -61,10 +61,10 @@ def _written(path: Path) -> tuple[int, int] | None:
     return about.st_mtime_ns, about.st_size
 
 
-# To read YAML takes longer than to show a page. `written` is another value for another content of the file.
+# Reading YAML takes longer than showing a page. `written` differs if the content of the file has changed.
 @lru_cache(maxsize=2 * MOST_LESSONS)
 def _read(path: Path, written: tuple[int, int] | None) -> Lesson | str:
-    """The lesson in a file, or why it is none."""
+    """The lesson in a file, or the reason why it is none."""
     try:
         return read_lesson(path)
     except LessonError as error:

@@ -1,4 +1,4 @@
-"""Quantities: what the expressions of a lesson may ask of a model. Every function computes; none has an answer written down."""
+"""Quantities: the functions that the expressions of a lesson may call. Each computes its answer; none is written down."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
-from gptviz.interp import attention, cross_attention, embeddings, gradients, positions, stream
-from gptviz.interp.next_token import logits_after
+from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
+from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
@@ -22,7 +22,7 @@ from gptviz.text import GENERATED, cleaned, visible
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
-# Of the fresh models whose gradients are compared: the most blocks, and the tokens of the text that they read.
+# For the untrained models whose gradients are compared: the most blocks, and the tokens of the text that they read.
 _DEEPEST, _TOKENS = 32, 64
 _FRESH = Config(vocab_size=_TOKENS, context_length=_TOKENS, d_model=64, n_layer=1, n_head=4)
 
@@ -37,8 +37,8 @@ class Quantities:
     saved last. It also takes `without`, a part that is switched off, as in `without="blocks.1.attention.head.3"`, or a list.
 
     Args:
-        opened: gives the model of a name and a step.
-        model: the name of the model that is meant where none is given.
+        opened: returns the model of a name and a step.
+        model: the name of the model to use if none is given.
     """
 
     def __init__(self, opened: Callable[[str, int | None], LanguageModel], model: str) -> None:
@@ -47,11 +47,10 @@ class Quantities:
     @property
     def functions(self) -> dict[str, Function]:
         """By name."""
-        asked = {name: self._with_model(function) for name, function in ASKED.items()}
-        return asked | PLAIN
+        return {name: self._with_model(function) for name, function in OF_MODELS.items()} | PLAIN
 
     def _with_model(self, function: Function) -> Function:
-        def asked(*arguments: Any, model: str | None = None, step: int | None = None, **named: Any) -> Any:
+        def called(*arguments: Any, model: str | None = None, step: int | None = None, **named: Any) -> Any:
             for value in (*arguments, *named.values()):
                 if isinstance(value, str) and len(value) > LONGEST_TEXT:
                     raise ValueError(f"a text has {len(value):,} characters, and {LONGEST_TEXT:,} are the most")
@@ -62,11 +61,11 @@ class Quantities:
             _check(function, lm, *arguments, **named)
             return function(lm, *arguments, **named)
 
-        return asked
+        return called
 
 
 def _check(function: Function, *arguments: Any, **named: Any) -> None:
-    """Refuse what a function does not take: too few or too many arguments, or a number where a text belongs."""
+    """Refuse too few or too many arguments, or a number instead of a text."""
     signature = inspect.signature(function)
     try:
         given = signature.bind(*arguments, **named).arguments
@@ -95,7 +94,7 @@ def _token(lm: LanguageModel, token: str) -> int:
 
 
 def _text(lm: LanguageModel, token: int) -> str:
-    """The text of a token; of a whole word without the space before it, as pages and lessons write it."""
+    """The text of a token; a whole word is without the space before it, as pages and lessons write it."""
     label = lm.tokenizer.label(token)
     return label if lm.tokenizer.id_of(label) == token else lm.tokenizer.piece(token)
 
@@ -188,12 +187,12 @@ def loss(lm: LanguageModel, text: str) -> float:
 
 
 def continuation(lm: LanguageModel, prompt: str, count: int = 20) -> str:
-    """What the model writes after a prompt if it always takes the likeliest token."""
+    """The text that the model writes after a prompt if it always takes the likeliest token."""
     return lm.generate(prompt, min(count, 200), temperature=0.0)
 
 
 def answer(lm: LanguageModel, text: str) -> str:
-    """What an encoder–decoder answers."""
+    """The answer of an encoder–decoder."""
     return lm.answer(text)
 
 
@@ -229,7 +228,7 @@ def attends(lm: LanguageModel, prompt: str, block: int, head: int, query: int, k
 
 
 def attention_sum(lm: LanguageModel, prompt: str, block: int, head: int, query: int) -> float:
-    """What the shares of a query add up to."""
+    """The sum of the shares of a query."""
     return float(_pattern(lm, prompt, block, head)[query].sum())
 
 
@@ -273,7 +272,9 @@ def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, 
 
 
 def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None) -> float:
-    """What a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from another's."""
+    """The amount that a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from
+    another's.
+    """
     found = {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts}
     if part not in found:
         raise ValueError(f"{lm.name} has no part {part!r:.60}")
@@ -342,7 +343,7 @@ def validation_loss_at(lm: LanguageModel, of_step: int) -> float:
 
 
 def training_loss_at(lm: LanguageModel, of_step: int) -> float:
-    """The loss on what is trained on that the card has for the evaluation nearest to a step of training, in nats."""
+    """The training loss that the card has for the evaluation nearest to a step of training, in nats."""
     return _nearest_loss(lm, of_step, {entry.step: entry.training for entry in lm.card.losses})
 
 
@@ -354,7 +355,7 @@ def _nearest_loss(lm: LanguageModel, of_step: int, losses: Mapping[int, float | 
 
 
 def accuracy(lm: LanguageModel, of: str = "model") -> float:
-    """The share of held-out predictions that were right, as the model's card has it: of the "model", or of the "baseline"."""
+    """The share of held-out predictions that were right, according to the model's card: by the "model", or the "baseline"."""
     shares = {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy}
     if of not in shares:
         raise ValueError(f"there is no accuracy of {of!r:.40}; there are {', '.join(shares)}")
@@ -364,7 +365,7 @@ def accuracy(lm: LanguageModel, of: str = "model") -> float:
 
 
 def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
-    """How many bytes the keys and values of so many tokens take while the model writes, in float32."""
+    """How many bytes the keys and values of this number of tokens take while the model writes, in float32."""
     found = lm.costs(1, tokens).cache
     if found is None:
         raise ValueError(f"{lm.name} keeps no keys and values")
@@ -413,7 +414,7 @@ def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | Non
 
 
 def wave(lm: LanguageModel, dimension: int) -> float:
-    """After how many positions a dimension of sinusoidal positions, as wide as this model, repeats."""
+    """The number of positions after which a dimension of sinusoidal positions, as wide as this model, repeats."""
     size = lm.model.config.d_model
     if not 0 <= dimension < size:
         raise ValueError(f"dimension is {dimension}; it must be from 0 to {size - 1}")
@@ -421,8 +422,8 @@ def wave(lm: LanguageModel, dimension: int) -> float:
 
 
 def gradient_reaching(residual: str, depth: int = 12) -> float:
-    """Of a fresh model with these residual connections, such as "pre-norm" or "none": the size of the loss's gradient as it
-    enters block 0, as a share of its size behind the last block. See the page Gradients.
+    """The size of the loss's gradient as it enters block 0, as a share of its size behind the last block, for an untrained model
+    with these residual connections, such as "pre-norm" or "none". See the page Gradients.
     """
     if not 2 <= depth <= _DEEPEST:
         raise ValueError(f"depth is {depth}; it must be from 2 to {_DEEPEST}")
@@ -434,7 +435,7 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
 
 @lru_cache(maxsize=64)
 def _reaching(residual: str, depth: int) -> float:
-    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text does: the models know nothing
+    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text will do: the models know nothing
     final_norm = gradients.has_final_norm(gradients.compared()[residual])
     config = replace(_FRESH, n_layer=depth, residual=residual, final_norm=final_norm)
     table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
@@ -444,9 +445,7 @@ def _reaching(residual: str, depth: int) -> float:
 
 @lru_cache(maxsize=8)
 def chance(data: str) -> float:
-    """Of generated texts with labels, such as "stars": the share of the most frequent label, which a model that always says
-    this label would have right.
-    """
+    """The share of the most frequent label of generated texts, such as "stars": the accuracy of always guessing this label."""
     if data not in GENERATED:
         raise ValueError(f"there are no texts {data!r:.40}; there are {', '.join(GENERATED)}")
     labels = GENERATED[data]().labels
@@ -459,13 +458,13 @@ def occurrences(text: str, piece: str) -> int:
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """A share as a percentage; what is more than nothing, but too little for these digits, as less than the smallest of them."""
+    """A share as a percentage; one above 0 that is too small for these digits is "less than" the smallest of them."""
     least = 10.0 ** -_digits(digits)
     return f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
 
 
 def rounded(value: float, digits: int = 2) -> str:
-    """A number in words, with so many digits after the point."""
+    """A number in words, with this number of digits after the point."""
     return f"{value:,.{_digits(digits)}f}"
 
 
@@ -485,7 +484,7 @@ def count(of: Sequence[Any]) -> int:
     return len(of)
 
 
-ASKED: dict[str, Function] = {
+OF_MODELS: dict[str, Function] = {
     function.__name__: function
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
@@ -495,7 +494,7 @@ ASKED: dict[str, Function] = {
         *(accuracy, cache_size, least_expected, training_loss_at, wave),
     )
 }
-"""What runs or reads a model: the first argument is the model."""
+"""The functions that run or read a model, their first argument."""
 
 PLAIN: dict[str, Function] = {
     "percent": percent,
@@ -512,4 +511,4 @@ PLAIN: dict[str, Function] = {
     "max": max,
     "min": min,
 }
-"""What needs no model."""
+"""The functions that need no model."""

@@ -1,4 +1,4 @@
-"""A lesson about whatever decoder the reader has opened: which of the models on this machine that is."""
+"""The model of a lesson about any decoder that the reader has opened."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FEWEST_TOKENS = 1_000
 
 
 def opened_last() -> str | None:
-    """The name of the decoder of pieces of words of another program that was opened last; None where there is none."""
+    """The name of the decoder of another program, with tokens of pieces of words, that was opened last, or None."""
     found = [(_when(folder), name) for name, folder in checkpoints.folders().items() if _is_meant(folder)]
     return max(found)[1] if found else None
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
-    """The lesson with the model that it is about here: of a lesson about any decoder the one opened last, else its own."""
+    """The lesson with the model that it is about here: a lesson about any decoder has the one opened last, others their own."""
     model = opened_last() if lesson.any_decoder else None
     return lesson if model is None else replace(lesson, model=model)
 

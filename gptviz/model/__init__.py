@@ -1,12 +1,12 @@
 """The transformer, built from parts, with taps."""
 
-from .attention import KVCache, Memory
-from .build import Layer, build, describe, parameter_count
+from .build import WeightedPart, build, describe, parameter_count
 from .config import Config
 from .long_texts import passes, read_in_passes
-from .positions import sinusoid
+from .parts.attention import KVCache, Memory
+from .parts.positions import sinusoid
 from .presets import PRESETS, RUNGS, changed, preset
-from .tap import GLOSSARY, IDENTITY, Edit, Record, Tap, Watch
+from .tap import GLOSSARY, IDENTITY, Edit, EnoughError, Record, Tap, Watch
 from .transformer import Transformer
 
 __all__ = [
@@ -16,13 +16,14 @@ __all__ = [
     "RUNGS",
     "Config",
     "Edit",
+    "EnoughError",
     "KVCache",
-    "Layer",
     "Memory",
     "Record",
     "Tap",
     "Transformer",
     "Watch",
+    "WeightedPart",
     "build",
     "changed",
     "describe",

@@ -9,16 +9,17 @@ from typing import NamedTuple, cast
 import torch
 from torch import nn
 
-from .attention import Attention, CrossAttention
-from .blocks import Block, ParallelBlock
 from .config import Config
-from .heads import HEADS, EncoderHead, Head, Unembed
-from .masks import MASKS, WindowMask
-from .mlps import MLPS
-from .norms import new_norm
-from .parts import Embedding, ScaledEmbedding
-from .positions import POSITIONS, NoPositions, PositionEncoding, Relative
-from .residuals import RESIDUALS, Parallel
+from .fast import make_fast
+from .parts.attention import Attention, CrossAttention
+from .parts.blocks import Block, ParallelBlock
+from .parts.heads import HEADS, EncoderHead, Head, Unembed
+from .parts.masks import MASKS, WindowMask
+from .parts.mlps import MLPS
+from .parts.norms import new_norm
+from .parts.part import Embedding, ScaledEmbedding
+from .parts.positions import POSITIONS, NoPositions, PositionEncoding, Relative
+from .parts.residuals import RESIDUALS, Parallel
 from .transformer import Transformer
 
 
@@ -27,6 +28,7 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
     model = lay_out(config)
     generator = None if seed is None else torch.Generator().manual_seed(seed)
     initialise(model, generator)
+    make_fast(model)
     return model.to(device)
 
 
@@ -64,7 +66,7 @@ def _stack(config: Config, embed: Embedding, head: type[Head], encoder: Transfor
 
 
 class _Kind(NamedTuple):
-    """What blocks of one stack differ in: whether they see a window only, and with it the base of their rotary positions."""
+    """The differences between blocks of one stack: whether they see only a window, and the base of their rotary positions."""
 
     windowed: bool
     config: Config
@@ -115,7 +117,7 @@ def parameter_shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class Layer:
+class WeightedPart:
     """A part that holds weights.
 
     Attributes:
@@ -133,7 +135,7 @@ class Layer:
     tied: frozenset[str] = frozenset()
 
 
-def describe(config: Config) -> list[Layer]:
+def describe(config: Config) -> list[WeightedPart]:
     """Every part with weights, in the order in which a forward pass reads them; the counts sum to the model's total.
 
     Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
@@ -152,7 +154,7 @@ def describe(config: Config) -> list[Layer]:
             seen.update(map(id, own.values()))
             kind = f"{type(part).__name__}, tied" if tied else type(part).__name__
             parameters = sum(p.numel() for key, p in own.items() if key not in tied)
-            layers.append(Layer(name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied))
+            layers.append(WeightedPart(name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied))
     return layers
 
 

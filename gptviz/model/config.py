@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from gptviz.fields import FieldInfo, check_choices, check_numbers, field_info, setting
-from gptviz.known_names import instead
+from gptviz.settings.fields import FieldInfo, check_choices, check_numbers, field_info, setting
+from gptviz.settings.known_names import instead
 
-from .activations import ACTIVATIONS
-from .heads import HEADS
 from .kinds import Kind
-from .masks import MASKS
-from .mlps import MLPS
-from .norms import NORMS
-from .positions import POSITIONS, ROTARY_SCALINGS
-from .qk_norms import QK_NORMS
-from .residuals import RESIDUALS
+from .parts.activations import ACTIVATIONS
+from .parts.heads import HEADS
+from .parts.masks import MASKS
+from .parts.mlps import MLPS
+from .parts.norms import NORMS
+from .parts.positions import POSITIONS, ROTARY_SCALINGS
+from .parts.qk_norms import QK_NORMS
+from .parts.residuals import RESIDUALS
 
 MOST_BLOCKS = 256
 
@@ -476,7 +476,7 @@ class Config:
 
     @property
     def scale(self) -> float:
-        """What the product of a query and a key is multiplied by, `score_scale` with its default filled in."""
+        """The number that the product of a query and a key is multiplied by, `score_scale` with its default filled in."""
         return float(self.head_size**-0.5 if self.score_scale is None else self.score_scale)
 
     def windowed(self, block: int) -> bool:
@@ -496,7 +496,7 @@ class Config:
 
     @property
     def kind(self) -> Kind:
-        """What it makes of a text: its next token, a label, or another text."""
+        """The kind of its result for a text: its next token, a label, or another text."""
         if HEADS[self.head].classifies:
             return "classifier"
         return "encoder-decoder" if self.n_encoder_layer else "decoder"
@@ -523,7 +523,7 @@ class Config:
 
 
 def describe_field(name: str) -> FieldInfo:
-    """What there is to say about the field `name` of a config: its label, help, limits and choices.
+    """The description of the field `name` of a config: its label, help, limits and choices.
 
     Raises:
         ValueError: a config has no such field.

@@ -11,10 +11,10 @@ from typing import cast
 
 from torch import Tensor
 
-from .attention import Attention, KVCache, Memory
-from .blocks import Block
-from .parts import sharing
-from .positions import PositionEncoding
+from .parts.attention import Attention, KVCache, Memory
+from .parts.blocks import Block
+from .parts.part import sharing
+from .parts.positions import PositionEncoding
 from .tap import IDENTITY, Edit, Tap
 from .transformer import Transformer
 
@@ -23,7 +23,7 @@ ENCODER = "encoder."
 
 @dataclass(frozen=True)
 class Pass:
-    """What an edit may know of the forward pass that it acts in.
+    """The facts that an edit may know about the forward pass that it acts in.
 
     Attributes:
         model: the stack of blocks that runs.
@@ -48,7 +48,7 @@ class Pass:
         return self.at if crosses else slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
 
     def hidden(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
-        """True where a query of this block must not look at a key, to be broadcast to [B, H, query, key]; None where all may.
+        """True where a query of this block must not look at a key, to be broadcast to [B, H, query, key], or None if all may.
 
         Args:
             block: the block.

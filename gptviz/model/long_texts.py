@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gptviz import progress
+from gptviz.machine import progress
 
 from .config import Config
 from .tap import IDENTITY, Tap

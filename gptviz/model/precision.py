@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .arena import LINE, Arena
 from .devices import may_bfloat16
-from .parts import Embedding, Linear
+from .fast import LINE, Arena, make_fast
+from .parts.part import Embedding, Linear
 from .transformer import Transformer
 
 STORED = "stored"
@@ -77,7 +77,7 @@ def place(
         model: its parameters take no memory yet, since nothing was written to them.
         weights: every parameter by name, in the type that it is stored in.
         device: where the weights are to be.
-        precision: one of `PRECISIONS`; None for a model that is to be trained: in float32, and nothing is turned.
+        precision: one of `PRECISIONS`, or None for a model that is to be trained: in float32, and nothing is turned.
     """
     device = torch.device(device)
     parameters = dict(model.named_parameters())
@@ -96,6 +96,7 @@ def place(
         else:
             fresh = torch.empty(shape, dtype=dtype, device=device)
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
+    make_fast(model)
     for part in parts:
         if part.weight.dtype != torch.float32:
             _multiply_short(part, computed(part.weight.dtype, precision or STORED, device))

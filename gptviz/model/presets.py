@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gptviz.known_names import instead
+from gptviz.settings.known_names import instead
 
 from .config import Config
 

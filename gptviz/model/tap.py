@@ -110,6 +110,10 @@ class Watch(Tap):
         return any(fnmatchcase(name, wanted) for wanted in self.names)
 
 
+class EnoughError(Exception):
+    """Raised by a tap that has seen all that it needs: it ends the pass, and the caller of the pass suppresses it."""
+
+
 class Record(Watch):
     """Keeps the values whose full name matches one of `names`, as in `Watch`.
 

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gptviz import progress
-from gptviz.memory import LEAST_WITHIN_A_PASS, give_back
+from gptviz.machine import progress
+from gptviz.machine.memory import LEAST_WITHIN_A_PASS, release_memory
 
-from .attention import KVCache, Memory
-from .blocks import Block, ParallelBlock
 from .config import Config
-from .heads import Head
-from .masks import Mask
-from .norms import Norm
-from .parts import Embedding
-from .positions import PositionEncoding
-from .residuals import Dropout
+from .parts.attention import KVCache, Memory
+from .parts.blocks import Block, ParallelBlock
+from .parts.heads import Head
+from .parts.masks import Mask
+from .parts.norms import Norm
+from .parts.part import Embedding
+from .parts.positions import PositionEncoding
+from .parts.residuals import Dropout
 from .tap import IDENTITY, Tap
 
 # Over a text of so many tokens the large arrays of each block leave holes between the small ones that a tap keeps: in a pass of
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
             layer_cache = None if cache is None else cache.layers[index]
             x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))
             if x.shape[1] >= LONG and x.is_cpu and not torch.is_grad_enabled():
-                give_back(LEAST_WITHIN_A_PASS)
+                release_memory(LEAST_WITHIN_A_PASS)
             if is_heard:
                 progress.report(index + 1, len(self.blocks), "block")
         if cache is not None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gptviz import memory
-from gptviz.model import Config, Transformer, memory_needed
+from gptviz.machine import memory, progress
+from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
+from gptviz.model.costs import memory_needed
 from gptviz.model.precision import are_finite, kept, place
 
 from .families import ImportRefusedError
@@ -22,31 +23,31 @@ from .sources.folder import Folder
 from .sources.gguf import GGUF
 from .sources.mapped import Mapped
 from .sources.nanogpt import MinGPT, NanoGPT
-from .sources.source import Source
+from .sources.source import ModelSource
 
 WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")  # the weights of a folder with config.json
 MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit
 
 
-SOURCES: dict[str, type[Source]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT, MinGPT, Mapped)}
+SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT, MinGPT, Mapped)}
 
 
-def source_at(path: Path, said: Mapping[str, Any] | None = None) -> Source:
+def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
     """The source at this path.
 
     Args:
         path: a folder or file.
-        said: what its files do not tell: a "mapping" (see `mapping.mapping_of`), or under "set" fields of our config.
+        additions: facts that its files do not tell: a "mapping" (see `mapping.mapping_of`), or fields of our config under "set".
 
     Raises:
-        ImportRefusedError: there is nothing, or nothing that gptviz can open, or something is said of what tells it itself.
+        ImportRefusedError: there is nothing, or nothing that gptviz can open, or its files already tell an addition.
     """
-    if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not said:
+    if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
         return Folder(path.parent.resolve())
-    kinds = [Mapped] if said and "mapping" in said and Mapped.fits(path) else SOURCES.values()
+    kinds = [Mapped] if additions and "mapping" in additions and Mapped.fits(path) else SOURCES.values()
     for kind in kinds:
         if kind.fits(path):
-            return kind(path.resolve(), said)
+            return kind(path.resolve(), additions)
     if not os.path.lexists(path):
         raise ImportRefusedError(f"there is nothing at {path}")
     raise ImportRefusedError(
@@ -55,21 +56,26 @@ def source_at(path: Path, said: Mapping[str, Any] | None = None) -> Source:
     )
 
 
-def reference(source: Source) -> dict[str, Any]:
-    """What is written down to find the source again: its kind and place, and the sizes of its files."""
+def reference(source: ModelSource) -> dict[str, Any]:
+    """The record by which the source is found again: its kind and place, and the sizes of its files."""
     sizes = {str(file): file.stat().st_size for file in source.files()}
-    return {"kind": source.kind, "path": str(source.path), "files": sizes, **({"said": source.said} if source.said else {})}
+    return {
+        "kind": source.kind,
+        "path": str(source.path),
+        "files": sizes,
+        **({"said": source.additions} if source.additions else {}),
+    }
 
 
-def referred(content: dict[str, Any]) -> Source:
+def referred(content: dict[str, Any]) -> ModelSource:
     """The source that a reference leads to.
 
     Raises:
         ImportRefusedError: the reference is damaged, or its files are gone or have changed.
     """
-    kind, path, sizes, said = content.get("kind"), content.get("path"), content.get("files"), content.get("said", {})
+    kind, path, sizes, additions = content.get("kind"), content.get("path"), content.get("files"), content.get("said", {})
     names_source = isinstance(kind, str) and kind in SOURCES and isinstance(path, str)
-    if not names_source or not isinstance(sizes, dict) or not isinstance(said, dict):
+    if not names_source or not isinstance(sizes, dict) or not isinstance(additions, dict):
         raise ImportRefusedError("source.json is damaged: import the model again")
     for file, size in sizes.items():
         try:
@@ -78,7 +84,7 @@ def referred(content: dict[str, Any]) -> Source:
             raise ImportRefusedError(f"the weights at {file} are gone: put them back, or import the model again") from None
         if found != size:
             raise ImportRefusedError(f"the weights at {file} have changed: import the model again")
-    return SOURCES[str(kind)](Path(str(path)), said)
+    return SOURCES[str(kind)](Path(str(path)), additions)
 
 
 def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types: bool = True) -> int:
@@ -94,7 +100,7 @@ def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types:
     return kept(stored, precision).itemsize
 
 
-def require_room(source: Source, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
+def require_room(source: ModelSource, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
     """See that the model with this config fits into the memory that is free; none of its tensors is looked at.
 
     Files that are too large can fail to open at all, which then looks as if they were damaged: this comes first.
@@ -102,8 +108,7 @@ def require_room(source: Source, config: Config, device: torch.device | str = "c
     Raises:
         ImportRefusedError: it does not; a config of more numbers than the files can hold is left to `filled`.
     """
-    with torch.device("meta"):
-        numbers = sum(parameter.numel() for parameter in lay_out(config).parameters())
+    numbers = parameter_count(config)
     size = sum(file.stat().st_size for file in source.files())
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         return  # what is wrong with these files is not that they are too large
@@ -113,23 +118,21 @@ def require_room(source: Source, config: Config, device: torch.device | str = "c
 
 
 def filled(
-    source: Source,
+    source: ModelSource,
     config: Config,
     device: torch.device | str = "cpu",
     precision: str | None = None,
-    watch: Callable[[int, int], None] | None = None,
 ) -> Transformer:
     """The model with this config and the weights of the source.
 
     Names and shapes are compared before memory is taken, one tensor after the other is copied, so that the weights are in
-    memory once.
+    memory once. It reports how many are read.
 
     Args:
         source: where they lie.
         config: as the source describes it.
         device: where they are to be.
         precision: as in `gptviz.model.precision.place`.
-        watch: called with how many parameters are read, and how many there are; what it raises ends the reading.
 
     Raises:
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or holds what is no
@@ -144,19 +147,16 @@ def filled(
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
-    return place(lay_out(config), _watched(_checked(source, config, expected), len(expected), watch), device, precision)
+    return place(lay_out(config), _reported(_checked(source, config, expected), len(expected)), device, precision)
 
 
-def _watched(
-    parameters: Iterator[tuple[str, Tensor]], count: int, watch: Callable[[int, int], None] | None
-) -> Iterator[tuple[str, Tensor]]:
+def _reported(parameters: Iterator[tuple[str, Tensor]], count: int) -> Iterator[tuple[str, Tensor]]:
     for read, parameter in enumerate(parameters, 1):
         yield parameter
-        if watch is not None:
-            watch(read, count)
+        progress.report(read, count, "tensor")
 
 
-def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
+def _checked(source: ModelSource, config: Config, expected: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a source, each with the shape that is expected and finite numbers; none is missing or left over."""
     missing = set(expected)
     for name, tensor in _parameters(source, config):
@@ -179,7 +179,7 @@ def _checked(source: Source, config: Config, expected: dict[str, tuple[int, ...]
         raise lacking(source.path.name, min(missing))
 
 
-def _parameters(source: Source, config: Config) -> Iterator[tuple[str, Tensor]]:
+def _parameters(source: ModelSource, config: Config) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a source; where a shape does not go with the config, the message names the source too."""
     try:
         yield from source.parameters(config)

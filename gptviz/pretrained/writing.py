@@ -26,7 +26,7 @@ from .generation_config import generation_config, one_or_all
 from .sources import nanogpt
 from .sources.folder_tokens import LANGUAGES
 
-# What the settings of Marian's tokenizer call its special pieces.
+# The names of special pieces in the settings of Marian's tokenizer.
 MARIANS_NAMES = {"unknown": "unk", "end": "eos", "padding": "pad"}
 TASKS: dict[Kind, str] = {"decoder": "CausalLM", "encoder-decoder": "Seq2SeqLM", "classifier": "SequenceClassification"}
 
@@ -135,7 +135,7 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
 
 
 def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
-    """What the tokenizer's own file does not say."""
+    """The settings that the tokenizer's own file lacks."""
     padding = model.config.padding
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -1,7 +1,7 @@
 """The card of a checkpoint, card.json: how the model was made and how good it is.
 
 A card may come from an older version, from another machine or from a damaged disk. It is checked once, here: a field that the
-card lacks, or that holds something it cannot hold, is None (or empty), and the rest is read all the same.
+card lacks, or whose value is impossible, is None (or empty), and the rest is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_TIME = 1e12  # seconds
 
 
 def values_of(opened: Opened) -> dict[str, Any]:
-    """What the card of another program's model says: what its source says of it."""
+    """The values of the card of a model that another program made, from its source."""
     return {
         "family": opened.family,
         "notes": list(opened.notes),
@@ -34,35 +34,35 @@ def values_of(opened: Opened) -> dict[str, Any]:
 
 
 def finite(value: object) -> float | None:
-    """`value` where it is a finite number, else None."""
+    """`value` if it is a finite number, else None."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER:
         return float(value)
     return None
 
 
 def count(value: object) -> int | None:
-    """`value` where it is a whole number from 0 to `LARGEST_COUNT`, else None."""
+    """`value` if it is a whole number from 0 to `LARGEST_COUNT`, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else None
 
 
 def share(value: object) -> float | None:
-    """`value` where it is a number from 0 to 1, else None."""
+    """`value` if it is a number from 0 to 1, else None."""
     number = finite(value)
     return number if number is not None and 0 <= number <= 1 else None
 
 
 def shares(value: object) -> tuple[float | None, ...] | None:
-    """`value` as a row of shares, None in the place of what is none; None where it is no list."""
+    """`value` as a row of shares, each None if it is no share; or None if `value` is no list."""
     return tuple(map(share, value)) if isinstance(value, list) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossEntry:
-    """An evaluation made during training, as the card keeps it.
+    """An evaluation made during training, as the card has it.
 
     Attributes:
-        step: after how many steps.
-        validation: the loss on held-out data, in nats per token (of a classifier: per text).
+        step: the number of steps before it.
+        validation: the loss on held-out data, in nats per token (for a classifier: per text).
         training: the mean training loss of the last steps.
         seconds: the time that training had taken.
         accuracy: the share of predictions that were right.
@@ -78,7 +78,7 @@ class LossEntry:
 
     @classmethod
     def from_json(cls, value: object) -> LossEntry | None:
-        """The entry written down as `value`, None where that has no step."""
+        """The entry written down as `value`, or None if that has no step."""
         if not isinstance(value, dict) or (step := count(value.get("step"))) is None:
             return None
         numbers = {name: number for name, each in value.items() if name != "step" and (number := finite(each)) is not None}
@@ -97,7 +97,7 @@ class Card:
 
     Attributes:
         values: everything as it is written down.
-        plan: the experiment the model was made for; the key is "preset", for a reason of history.
+        plan: the experiment the model was made for; for historical reasons its key is "preset".
         architecture: the name of the preset it was built from.
         command: the command line that makes the model again.
         task: the generated task it learned from.
@@ -106,27 +106,27 @@ class Card:
         labels: the names of the labels that a classifier tells apart.
         texts: how many texts a classifier was trained on ("training") and how many were held out ("held_out").
         recipe: how it was trained: the fields of a `Recipe` as they are written down.
-        source: what it learned from, for `source_from`.
-        engine: what it was computed with.
+        source: the data it learned from, for `source_from`.
+        engine: the precision it was computed in, and whether it was compiled.
         steps: how many steps of training were taken.
         seconds: the time they took.
-        wall_seconds: the time that passed meanwhile, 0 where it is not known.
-        validation_loss: the last loss on held-out data, in nats per token (of a classifier: per text).
+        wall_seconds: the time that passed meanwhile, 0 if it is not known.
+        validation_loss: the last loss on held-out data, in nats per token (for a classifier: per text).
         losses: the evaluations made during training, in the order they were made.
         floor: the lowest loss that any model can have on this data.
         accuracy: the share of held-out predictions that are right.
         training_accuracy: the same for rows that the model was trained on.
-        accuracy_by_place: the same by place in the row; None in it where no prediction counts.
+        accuracy_by_place: the same by place in the row; None for a place where no prediction counts.
         baseline_accuracy: the share that a baseline gets right.
-        confusion: how many held-out texts of each label were taken for which: [label][predicted].
-        diverged: of a run that diverged, a sentence that says so and what to change (see `divergence`).
-        chat: how a chat is written as one text for the model, where its source says so.
+        confusion: the number of held-out texts by right and predicted label: [label][predicted].
+        diverged: for a run that diverged, a sentence that says so and what to change (see `divergence`).
+        chat: how a chat is written as one text for the model, if its source tells it.
         end_tokens: the tokens that end a text.
-        family: what people call models like an imported one.
+        family: the usual name of models like an imported one.
         imported_from: where it came from: its name on the hub, or a path.
         licence: its licence, as its files or the hub name it.
-        notes: what a reader of an imported model should know, in sentences.
-        languages: what an imported translator reads and what it writes, as its files name them.
+        notes: facts that a reader of an imported model should know, in sentences.
+        languages: the language that an imported translator reads and the one it writes, as its files name them.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class Card:
     def from_json(cls, values: Mapping[str, Any]) -> Card:
         """The card written down as `values`, of this version or an older one."""
         plan, wall_seconds = _text(values.get("preset")), finite(values.get("wall_seconds"))
-        # Older cards name the plan alone; where a preset has that name, the plan is the one of this preset.
+        # Older cards name only the plan; if a preset has that name, it is the architecture.
         architecture = _text(values.get("architecture")) or (plan if plan in PRESETS else None)
         losses = values.get("losses")
         entries = [LossEntry.from_json(each) for each in losses] if isinstance(losses, list) else []
@@ -204,7 +204,7 @@ class Card:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The card as a JSON object: everything that was read, also what this version does not know."""
+        """The card as a JSON object: everything that was read, also keys that this version does not know."""
         return dict(self.values)
 
     def changed(self, **values: Any) -> Card:
@@ -230,7 +230,7 @@ def _object(value: object) -> Mapping[str, Any] | None:
 
 
 def _settings(value: object) -> Mapping[str, Any] | None:
-    """A table of settings: those that are a word, true, false, null or a finite number; None where it is no table."""
+    """A table of settings: those that are a word, true, false, null or a finite number, or None if it is no table."""
     if not isinstance(value, dict):
         return None
     return {name: each for name, each in value.items() if isinstance(each, str | bool | None) or finite(each) is not None}
@@ -245,7 +245,7 @@ def _labels(value: object) -> tuple[str, ...] | None:
 
 
 def _chat(value: object) -> ChatTemplate | None:
-    """How a chat is written, None where it is not written down as it should be."""
+    """How a chat is written, or None if it is not written down as it should be."""
     fields = value if isinstance(value, dict) else {}
     template, tokens = fields.get("template"), fields.get("tokens")
     if not isinstance(template, str) or not isinstance(tokens, dict):
@@ -265,7 +265,7 @@ def _engine(value: object) -> Engine | None:
 
 
 def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
-    """The rows of a square table of counts, None where it is none."""
+    """The rows of a square table of counts, or None if it is none."""
 
     def is_row(row: object) -> bool:
         assert isinstance(value, Sequence)

@@ -26,18 +26,20 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from gptviz import memory
-from gptviz.bounded import parse_json, read_regular, require_regular
-from gptviz.files import beside, home, in_place_of, swap
-from gptviz.hosting import NotAllowedError, hosting, require_writable
-from gptviz.known_names import instead
-from gptviz.location import BUNDLED
-from gptviz.model import Config, Transformer, memory_needed, parameter_count
+from gptviz.machine import memory
+from gptviz.machine.bounded import parse_json, read_regular, require_regular
+from gptviz.machine.files import beside, home, in_place_of, swap
+from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
+from gptviz.machine.location import BUNDLED
+from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
+from gptviz.model.costs import memory_needed
+from gptviz.model.costs.effort import size
 from gptviz.model.precision import are_finite, kept, place
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, referred
-from gptviz.pretrained.sources.source import Source
+from gptviz.pretrained.sources.source import ModelSource
+from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card
@@ -79,7 +81,7 @@ def own() -> Path:
 def folders() -> dict[str, Path]:
     """Every checkpoint by its name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
 
-    Where both have a name, it is that of the user's own: see `hidden`.
+    If both have the same name, it is that of the user's own: see `hidden`.
     """
     by_name = _folders_in(own())
     by_name |= {name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name}
@@ -88,13 +90,13 @@ def folders() -> dict[str, Path]:
 
 
 def hidden() -> dict[str, Path]:
-    """The bundled checkpoints that cannot be opened by their name, because one of the user's own has the same."""
+    """The bundled checkpoints that cannot be opened by their name, because one of the user's own has the same name."""
     owned = _folders_in(own())
     return {name: folder for name, folder in _folders_in(BUNDLED).items() if name in owned}
 
 
 def about_hiding(name: str, folder: Path) -> str:
-    """What is said where the user's own model in `folder` hides the bundled one of the same `name`, and how to have both."""
+    """The message that the user's own model in `folder` hides the bundled one of the same `name`, and how to have both."""
     return (
         f"{name} is a model of yours and hides the one of this name that came with gptviz: "
         f"to use that one again, rename or delete {folder}, or do so on the page Runs"
@@ -121,9 +123,9 @@ def _leads_into(root: Path, link: str) -> bool:
 
 
 def name_of(folder: Path) -> str:
-    r"""The name of the checkpoint in `folder`: that of the folder, with an escape for what no page and no line can show.
+    r"""The name of the checkpoint in `folder`: that of the folder, with an escape for each character that cannot be shown.
 
-    Names come from other machines too: a byte that is no UTF-8 is `\xff`, a newline `\n`.
+    Names come from other machines too: a byte that is not UTF-8 becomes `\xff`, a newline `\n`.
     """
     text = os.fsencode(folder.name).decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
@@ -193,7 +195,7 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
 
 @contextmanager
 def _explained(folder: Path, file: str) -> Iterator[None]:
-    """Whatever goes wrong when `file` is read is a `CheckpointError` that says what to do."""
+    """Turn errors while `file` is read into a `CheckpointError` that says what to do."""
     try:
         yield
     except FileNotFoundError:
@@ -221,9 +223,6 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
     """Open the checkpoint in `folder` on `device`; with `step`, the snapshot after that many steps.
 
     Args:
-        folder: where it lies.
-        device: where the weights are to be.
-        step: of training.
         precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a model that was trained here counts
             as stored in float32. None opens a model that can be trained, in float32.
 
@@ -241,16 +240,22 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
             f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
             "they are not from one model"
         )
-    # Names and shapes are compared before weights are allocated: a config alone cannot make this machine allocate memory
-    # for weights that the file does not hold.
-    with torch.device("meta"):
-        described = lay_out(config)
     if step is None and is_reference(folder):
         model = _referred_model(folder, config, device, precision)
     else:
         weights = folder / "model.safetensors" if step is None else by_step[step]
-        model = _read_model(weights, described, device, precision)
+        model = _read_model(weights, _described(config), device, precision)
     return Checkpoint(name_of(folder), model.eval(), tokenizer, read_card(folder))
+
+
+def _described(config: Config) -> Transformer:
+    """The model of a config, without memory for its weights.
+
+    Names and shapes are compared with it before weights are allocated: a config alone cannot make this machine allocate memory
+    for weights that the file does not have.
+    """
+    with torch.device("meta"):
+        return lay_out(config)
 
 
 def is_reference(folder: Path) -> bool:
@@ -258,8 +263,8 @@ def is_reference(folder: Path) -> bool:
     return os.path.lexists(folder / "source.json") and not os.path.lexists(folder / "model.safetensors")
 
 
-def source_of(folder: Path) -> Source:
-    """Where the weights of the checkpoint in `folder` are, which are in the files of another program.
+def source_of(folder: Path) -> ModelSource:
+    """The files of another program that have the weights of the checkpoint in `folder`.
 
     Raises:
         CheckpointError: these files are gone or have changed, or source.json is damaged.
@@ -282,7 +287,7 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
     """Check that the weights of a checkpoint fit its config, by names, shapes and the file's length; no weights are read.
 
     Args:
-        step: of the snapshot after so many steps; unless given, the weights of the model itself.
+        step: that of a snapshot; default: the weights of the model itself.
 
     Raises:
         CheckpointError: the file is missing, damaged, cut short, or of another model.
@@ -291,9 +296,7 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         source_of(folder)
         return
     path = folder / "model.safetensors" if step is None else snapshots(folder)[step]
-    with torch.device("meta"):
-        described = lay_out(config)
-    with _fitting(path, described):
+    with _fitting(path, _described(config)):
         pass
 
 
@@ -326,14 +329,13 @@ def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
     Raises:
         CheckpointError: the file is missing, damaged, or of another model.
     """
-    with torch.device("meta"):
-        described = lay_out(config)
+    described = _described(config)
     with _fitting(folder / "model.safetensors", described) as file:
         return {name: file.get_tensor(name) for name, _ in described.named_parameters()}
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder of the checkpoint that a file of weights belongs to."""
+    """The folder of the checkpoint to which a file of weights belongs."""
     return path.parent if path.name == "model.safetensors" else path.parent.parent
 
 
@@ -349,7 +351,7 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
-                    wants = sum(parameter.numel() for parameter in model.parameters())
+                    wants = size(model)
                     raise CheckpointError(
                         f"{name_of(folder)}: config.json describes {wants:,} parameters, with {name[:80]} "
                         f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "
@@ -381,7 +383,7 @@ FILES = {
     "state.safetensors",
     "status.json",
     "stop_request",
-    "wish",  # what version 0.1 called a stop request
+    "wish",  # the stop request of version 0.1
 }
 
 
@@ -456,11 +458,11 @@ def save(
 ) -> Path:
     """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
 
-    It is written to a folder beside, which is then renamed: after a crash or on a full disk the last good one is still there,
-    and of two that are saved under one new name at once, one is refused.
+    It is written to a temporary folder, which is then renamed: after a crash or on a full disk the last good one is still there;
+    if two are saved under one new name at the same time, one is refused.
 
     Args:
-        dtype: the type weights are stored in; float16 halves the file where it keeps the loss.
+        dtype: the type weights are stored in; float16 halves the file.
         replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
 
     Raises:
@@ -510,9 +512,6 @@ def save_reference(
     tokenizer: Tokenizer,
     card: dict[str, Any],
     source: dict[str, Any],
-    *,
-    root: Path | None = None,
-    replace: bool = False,
 ) -> Path:
     """Write a checkpoint whose weights stay in the files of another program, and return its folder.
 
@@ -523,14 +522,13 @@ def save_reference(
     Raises:
         CheckpointError: as in `save`.
     """
-    destination(name, root)
-    if not replace:
-        check_is_free(name, root)
+    destination(name)
+    check_is_free(name)
 
     def write_source_to(folder: Path) -> None:
         _write_json(folder / "source.json", source)
 
-    return _saved(name, config, tokenizer, card, write_source_to, root=root, replace=replace)
+    return _saved(name, config, tokenizer, card, write_source_to, root=None, replace=False)
 
 
 def _saved(
@@ -543,7 +541,7 @@ def _saved(
     root: Path | None,
     replace: bool,
 ) -> Path:
-    """Write the files of a checkpoint, and what `write_more` writes, to a folder that then takes its place as a whole."""
+    """Write the files of a checkpoint and those of `write_more` to a folder that then takes its place as a whole."""
     target = destination(name, root)
     root = target.parent
     try:
@@ -561,9 +559,10 @@ def _saved(
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             check_is_free(name, root)
-        kept = "; the last saved one is untouched" if replace else ""
+        untouched = "; the last saved one is untouched" if replace else ""
         raise CheckpointError(
-            f"cannot write the model {name} below {root} ({error}): see that there is room and that you may write there{kept}"
+            f"cannot write the model {name} below {root} ({error}): "
+            f"see that there is room and that you may write there{untouched}"
         ) from None
     return target
 
@@ -622,7 +621,7 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def _in_place_of(path: Path) -> Iterator[Path]:
-    """A path beside `path`, renamed to `path` at the end: after a crash or on a full disk the last good file is still there."""
+    """A path next to `path`, renamed to `path` at the end: after a crash or on a full disk the last good file stays."""
     try:
         with in_place_of(path) as fresh:
             yield fresh
@@ -632,5 +631,5 @@ def _in_place_of(path: Path) -> Iterator[Path]:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    # A name from the file system may hold a lone surrogate; escaped with a backslash it is the same string in JSON.
+    # A name from the file system may have a lone surrogate; escaped with a backslash it is the same string in JSON.
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")

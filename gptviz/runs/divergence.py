@@ -11,19 +11,19 @@ from gptviz.train.recipe import Recipe
 
 from .card import Card, LossEntry
 
-LONGEST = 400  # characters of what a card says, which may come from a stranger
+LONGEST = 400  # characters of the sentence on a card, which may come from a stranger
 
 
 def diverged(card: Card, config: Config) -> str | None:
-    """A sentence that says that the run has diverged and what to change; None if it has not.
+    """A sentence that says that the run has diverged and what to change, or None if it has not.
 
-    It is computed from the losses where the card does not say so itself: cards of older versions never do.
+    It is computed from the losses if the card does not have such a sentence: cards of older versions never have one.
     """
     return (card.diverged or "")[:LONGEST] or judged(card.losses, config, _recipe(card))
 
 
 def judged(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:
-    """The same, from the evaluations of a run in the order they were made."""
+    """The same sentence, from the evaluations of a run in the order they were made."""
     made = [entry for entry in losses if entry.validation is not None]
     if not made or made[-1].step == 0 or made[-1].validation is None:
         return None

@@ -28,7 +28,7 @@ class Target:
         quantity: "validation_loss" (in nats per token), "perplexity" (the exponential of that) or "parameters".
         value: the number.
         by: who published it.
-        exact: whether the number itself is to be reached; otherwise a better one counts as well.
+        exact: whether the number itself is to be reached; otherwise a better one also counts.
     """
 
     quantity: Literal["validation_loss", "perplexity", "parameters"]
@@ -57,7 +57,7 @@ class Plan:
         tokenizer: how a text becomes tokens; tasks have their own tokenizer instead.
         fraction: the share of a text that is trained on.
         target: a published number.
-        beside: the plans whose loss curves are compared with this one's.
+        beside: the plans whose loss curves are compared with that of this plan.
         begin: for finetuning, the name of the plan whose model it begins with.
         changes: fields of the architecture that differ from the preset's.
     """
@@ -165,7 +165,7 @@ _NO_DROPOUT = (("dropout", 0.0),)
 _SMALL = (("d_model", 128),)
 _FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
 _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
-# On a machine that does other work beside, what it measures of itself says little: so nothing is chosen by time.
+# On a machine that also does other work, measured times say little: so nothing is chosen by time.
 _SENTENCES = replace(_TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2)
 _REVERSAL = replace(_TASK, steps=6_000)
 # Every batch has new sources, so nothing can be learned by heart, and dropout would only slow training down. AdamW answers
@@ -377,13 +377,13 @@ PLANS: dict[str, Plan] = {
 
 
 @dataclass(frozen=True)
-class Group:
+class ExperimentGroup:
     """Experiments that belong together.
 
     Attributes:
-        title: what they have in common, in a few words.
+        title: the thing they have in common, in a few words.
         plans: their names, in the order in which they are read.
-        notice: what to look at where their losses are compared; empty where the losses are of different data.
+        notice: a hint for the comparison of their losses; empty if the losses are of different data.
     """
 
     title: str
@@ -393,40 +393,40 @@ class Group:
 
 # Every plan is in one group.
 GROUPS = (
-    Group(
+    ExperimentGroup(
         "Shakespeare",
         ("shakespeare", "llama-tiny", "neox-tiny"),
         # Measured: benchmarks/families.md.
         "Three families of models with as many weights each, trained for as long. The two that do not normalise queries and keys "
         "learn more slowly at first: do they catch up?",
     ),
-    Group("Tokens of several characters", ("bpe", "gpt2")),
-    Group(
+    ExperimentGroup("Tokens of several characters", ("bpe", "gpt2")),
+    ExperimentGroup(
         "With and without a mask",
         ("generator", "generator-unmasked", "transformerslite-generator"),
         "Without its mask it reads the answer: the loss falls far lower, but the text does not get better.",
     ),
-    Group(
+    ExperimentGroup(
         "The ladder",
         (*_RUNGS, "bigram"),
         "Each rung has one part that the rung before it lacks: which part lowers the loss most?",
     ),
-    Group(
+    ExperimentGroup(
         "Positions",
         ("reversal", "reversal-no-positions"),
         "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
     ),
-    Group("Tasks with known answers", ("sums", "addition", "copy", "induction", "sentences")),
-    Group(
+    ExperimentGroup("Tasks with known answers", ("sums", "addition", "copy", "induction", "sentences")),
+    ExperimentGroup(
         "Pretraining",
         ("pretrain", "from-scratch", "finetune"),
         "Where does the one that read Python's reference first begin, and does it stay ahead?",
     ),
-    Group(
+    ExperimentGroup(
         "Classifiers",
         ("classifier", "classifier-no-dropout"),
         "Dropout makes learning slower. Which of the two has the lower loss at its best, and where does it rise again?",
     ),
-    Group("Texts of your own", ("stars",)),
-    Group("Encoder–decoders", ("seq2seq", "numbers", "mirror")),
+    ExperimentGroup("Texts of your own", ("stars",)),
+    ExperimentGroup("Encoder–decoders", ("seq2seq", "numbers", "mirror")),
 )

@@ -10,8 +10,8 @@ from typing import BinaryIO, ClassVar
 from safetensors import SafetensorError
 from torch import Tensor
 
-from gptviz import progress
-from gptviz.files import beside, home
+from gptviz.machine import progress
+from gptviz.machine.files import beside, home
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
 from gptviz.pretrained.places.hub import is_name
@@ -27,7 +27,7 @@ class Format(ABC):
     """A format in which a model leaves gptviz.
 
     Attributes:
-        title: what people call it.
+        title: its name for people.
         about: what it is and who opens it, in a sentence.
     """
 
@@ -36,19 +36,19 @@ class Format(ABC):
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
-        """Why the model in `folder` cannot be written in this format; None where it can. No weights are read.
+        """The reason why the model in `folder` cannot be written in this format, or None if it can. No weights are read.
 
         Raises:
             CheckpointError: its config cannot be read.
         """
 
     def left_out(self, folder: Path) -> str | None:
-        """What the model in `folder` has and this format has no place for, in words; None where it takes everything."""
+        """The parts of the model in `folder` for which this format has no place, in words, or None if it has a place for all."""
         return None
 
     @abstractmethod
     def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
-        """About how many bytes it then has.
+        """About how many bytes it has in this format.
 
         Raises:
             CheckpointError: its config cannot be read.
@@ -56,7 +56,7 @@ class Format(ABC):
 
     @abstractmethod
     def write(self, folder: Path, to: Path, *, snapshots: bool = True) -> None:
-        """Write the model in `folder` to the path `to`, where nothing is yet, as a whole or not at all.
+        """Write the model in `folder` to the new path `to`, as a whole or not at all.
 
         Raises:
             CheckpointError: it cannot be written in this format, or not there.
@@ -108,7 +108,7 @@ class _Files(Format):
 
     def why_not(self, folder: Path) -> str | None:
         try:
-            self.check(checkpoints.read_config(folder), _family(checkpoints.read_card(folder)))
+            self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family)
         except NotExpressibleError as error:
             return str(error)
         return None
@@ -194,27 +194,21 @@ def _check_free(to: Path) -> None:
         raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
 
 
-def _family(card: Card) -> str | None:
-    family = card.values.get("family")
-    return family if isinstance(family, str) else None
-
-
 def _written(folder: Path) -> Written:
-    """The model in `folder` with all that is written of it.
+    """The model in `folder` with all that is written.
 
     Raises:
         CheckpointError: it cannot be opened.
     """
     config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
-    licence = card.values.get("licence")
     return Written(
         name=names.possible(folder.name),
         config=config,
         tokenizer=checkpoints.read_tokenizer(folder),
         weights=_weights(folder, config),
-        family=_family(card),
+        family=card.family,
         card=_about(config, card),
-        licence=licence if isinstance(licence, str) else None,
+        licence=card.licence,
         chat=card.chat,
         ends=card.end_tokens,
         labels=card.labels or (),
@@ -231,13 +225,11 @@ def _weights(folder: Path, config: Config) -> dict[str, Tensor]:
 
 
 def _about(config: Config, card: Card) -> str:
-    """What the model is and where it comes from, in sentences."""
-    family = _family(card)
-    kind = "a model" if family is None else f"a {family} model"
+    """A description of the model and where it comes from, in sentences."""
+    kind = "a model" if card.family is None else f"a {card.family} model"
     sentences = [f"This is {kind} with {parameter_count(config):,} parameters and {config.n_layer} blocks, written by gptviz."]
-    origin = card.values.get("imported_from")
-    if isinstance(origin, str) and is_name(origin):  # a path of this machine tells nobody anything
-        sentences.append(f"It is {origin} on the Hugging Face hub.")
+    if card.imported_from is not None and is_name(card.imported_from):  # a path of this machine tells others nothing
+        sentences.append(f"It is {card.imported_from} on the Hugging Face hub.")
     if card.corpus or card.task:
         sentences.append(f"It was trained on {card.corpus or card.task}.")
     if card.validation_loss is not None:

@@ -11,14 +11,16 @@ from typing import Any
 
 import torch
 
-from gptviz import memory
-from gptviz.bounded import parse_json, read_regular
-from gptviz.model import memory_needed, parameter_count
+from gptviz.machine import memory, progress
+from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.machine.progress import Progress
+from gptviz.model import parameter_count
+from gptviz.model.costs import memory_needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, number_bytes, reference, require_room, source_at
 from gptviz.pretrained.places import hub
-from gptviz.pretrained.places.hub import Offer as Offer  # also for those who get one
+from gptviz.pretrained.places.hub import Offer as Offer  # also for callers that get one
 from gptviz.pretrained.sources import mapping as mapping_file
 from gptviz.pretrained.sources.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
 from gptviz.pretrained.sources.mapped import Examined, Mapped
@@ -34,9 +36,9 @@ class Imported:
 
     Attributes:
         folder: its checkpoint, whose name is the model's.
-        family: what people call such models.
+        family: the usual name of such models.
         parameters: how many numbers it has.
-        notes: what a reader should know, in sentences.
+        notes: facts that a reader should know, in sentences.
     """
 
     folder: Path
@@ -49,25 +51,23 @@ def import_model(
     given: str,
     name: str | None = None,
     *,
-    said: Mapping[str, Any] | None = None,
+    additions: Mapping[str, Any] | None = None,
     suggested: str | None = None,
     command: str | None = None,
     offered: Callable[[Offer], None] | None = None,
-    watch: hub.Watch | None = None,
-    reading: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Open a model once to see that it is sound, and write a checkpoint that refers to it.
+
+    It reports the bytes that arrive from the hub, then the tensors that are read.
 
     Args:
         given: a folder or file of another program (see `gptviz.pretrained.opening`), the name of a model on the hub, or a zip
             file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
-        name: what to call the model; unless given, its name there, with a number where that is in use.
-        said: what the files of the model do not tell, as `said_of` returns it: a mapping, or fields.
-        suggested: what to call it instead of its name there, with a number where that is in use.
+        name: the name of the model here; default: its name there, with a number if that is in use.
+        additions: facts that the files of the model do not tell, as `additions_of` returns them: a mapping, or fields.
+        suggested: a name to use instead of its name there, with a number if that is in use.
         command: the command line that does the same, for the card.
-        offered: called with what the hub has before it is fetched.
-        watch: called with the bytes that have arrived from the hub, and with all of them.
-        reading: called with how many tensors are read, and how many there are.
+        offered: called with the offer of the hub before it is fetched.
 
     Raises:
         CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
@@ -79,10 +79,10 @@ def import_model(
         return Imported(folder, made.family or "gptviz", parameter_count(checkpoints.read_config(folder)), made.notes)
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
-        source = source_at(Path(given) if on_disk else _fetched(given, offered, watch), said)
+        source = source_at(Path(given) if on_disk else _fetched(given, offered), additions)
         require_room(source, source.outline().config, precision=STORED)
         opened = source.opened()
-        filled(source, opened.config, precision=STORED, watch=reading)
+        filled(source, opened.config, precision=STORED)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     card = {
@@ -97,37 +97,37 @@ def import_model(
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 
-def said_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `import_model` takes as `said`: the mapping in a file, and `changes` of fields of our config.
+def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of `additions` for `import_model`: the mapping in a file, and `changes` of fields of our config.
 
     Raises:
         CheckpointError: the file is missing, or is no mapping.
     """
     try:
-        return mapping_file.said_of(mapping, changes)
+        return mapping_file.additions_of(mapping, changes)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
 
 
-def examined(given: str, said: Mapping[str, Any] | None = None) -> Examined | None:
-    """What a file of tensors holds and how it compares with its mapping, or a draft of a mapping; None for any other source.
+def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
+    """The tensors of a file compared with its mapping, or a draft of a mapping; None for any other source.
 
     Args:
         given: the file.
-        said: as for `import_model`.
+        additions: as for `import_model`.
 
     Raises:
         CheckpointError: the file cannot be read, or the mapping is none.
     """
     try:
-        source = source_at(Path(given), said) if os.path.lexists(given) else None
+        source = source_at(Path(given), additions) if os.path.lexists(given) else None
         return source.examined() if isinstance(source, Mapped) else None
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
 
 
-def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watch | None) -> Path:
-    """Where the files of a model on the hub are on this machine. What cannot be opened is refused before it is fetched."""
+def _fetched(name: str, offered: Callable[[Offer], None] | None) -> Path:
+    """The place of the files of a model of the hub on this machine. A model that cannot be opened is not fetched."""
 
     def accept(offer: Offer) -> None:
         if offer.fields and (problem := too_large(offer)):
@@ -135,11 +135,11 @@ def _fetched(name: str, offered: Callable[[Offer], None] | None, watch: hub.Watc
         if offered is not None:
             offered(offer)
 
-    return hub.fetched(name, watch, accept)
+    return hub.fetched(name, accept)
 
 
 def too_large(offer: Offer) -> str | None:
-    """Why a model of the hub cannot be opened in the memory that is free; None where it can."""
+    """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
     config = outline_of(offer.fields).config
     number = number_bytes(offer.weights, parameter_count(config), STORED)
     return memory_needed.refusal(memory_needed.needed(config, number), memory.available("cpu"))
@@ -151,7 +151,7 @@ def could_be_on_hub(name: str) -> bool:
 
 
 def of_hub(name: str) -> Path:
-    """The checkpoint of the model that has this name on the hub: imported before, else now, with a bar for what is fetched.
+    """The checkpoint of the model that has this name on the hub: imported before, or now, with a bar for the bytes that arrive.
 
     Raises:
         CheckpointError: as in `import_model`.
@@ -159,13 +159,13 @@ def of_hub(name: str) -> Path:
     known = [folder for folder in checkpoints.folders().values() if _is_of(folder, name)]
     if whole := next(filter(_has_weights, known), None):
         return whole
-    with bar(name) as watch:
-        if known:  # its files were removed from the cache: where the hub has the same ones, they fit again
+    with bar(name):
+        if known:  # its files were removed from the cache: if the hub has the same ones, they fit again
             try:
-                hub.fetched(name, watch)
+                hub.fetched(name)
             except ImportRefusedError as error:
                 raise CheckpointError(str(error)) from None
-        return next(filter(_has_weights, known), None) or import_model(name, watch=watch).folder
+        return next(filter(_has_weights, known), None) or import_model(name).folder
 
 
 def _is_of(folder: Path, name: str) -> bool:
@@ -184,7 +184,7 @@ def _has_weights(folder: Path) -> bool:
 
 
 def in_place(path: Path, device: torch.device | str = "cpu", precision: str | None = None) -> checkpoints.Checkpoint | None:
-    """The model of another program in a folder or file, opened without importing it; None where it is a checkpoint of gptviz.
+    """The model of another program in a folder or file, opened without importing it, or None if it is a checkpoint of gptviz.
 
     Args:
         path: the folder or file.
@@ -220,20 +220,24 @@ def _is_of_others(folder: Path) -> bool:
 
 
 @contextmanager
-def bar(name: str) -> Iterator[hub.Watch]:
-    """A bar on stderr for bytes that arrive or are written, drawn once some are."""
+def bar(name: str, size: int | None = None) -> Iterator[None]:
+    """A bar on stderr for the bytes that arrive within, or for `size` bytes that are written; drawn once some are there."""
     from tqdm.auto import tqdm
 
     drawn: tqdm[Any] | None = None
 
-    def watch(done: int, of: int) -> None:
+    def draw(now: Progress) -> None:
         nonlocal drawn
+        if size is None and now.step != hub.BYTE:
+            return
+        done, of = (now.done, now.of) if size is None else (round(now.share * size), size)
         if drawn is None:
             drawn = tqdm(total=of, initial=done, unit="B", unit_scale=True, desc=name, leave=False)
         drawn.update(done - drawn.n)
 
     try:
-        yield watch
+        with progress.listening(draw):
+            yield
     finally:
         if drawn is not None:
             drawn.close()

@@ -1,4 +1,4 @@
-"""The log of a run, log.jsonl: steps (of a long run not every one), evaluations and samples, one JSON object per line."""
+"""The log of a run, log.jsonl: steps (in a long run not every one), evaluations and samples, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gptviz.bounded import n_values, parse_json, read_regular
+from gptviz.machine.bounded import n_values, parse_json, read_regular
 from gptviz.train.trainer import Evaluated, Stepped
 
 from . import checkpoints
@@ -36,18 +36,18 @@ class LogLine:
         kind: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds.
         step: how many steps had been taken.
         progress: the share of the run that is done.
-        loss: the mean training loss since the last line, or the validation loss; in nats per token (of a classifier: per text).
-        learning_rate: of the step.
-        gradient_norm: of the step, before clipping.
+        loss: the mean training loss since the last line, or the validation loss; in nats per token (for a classifier: per text).
+        learning_rate: that of the step.
+        gradient_norm: that of the step, before clipping.
         tokens_per_second: the speed of training.
         seconds: the time that training had taken, in seconds.
         seconds_left: the time that the rest of the run is expected to take.
         accuracy: the share of held-out predictions that were right.
         exact_match: the share of held-out answers without a mistake.
         training_accuracy: the share of predictions that were right on rows that the model is trained on, without dropout.
-        share: the share of the held-out data that the evaluation read; None where that was all of it.
+        share: the share of the held-out data that the evaluation read, or None if that was all of it.
         by_place: the accuracy by place in the row [T]; None for a place where no prediction counts.
-        text: the sample that the model wrote; of a run that diverged, the sentence that says so.
+        text: the sample that the model wrote; for a run that diverged, the sentence that says so.
     """
 
     kind: str
@@ -86,10 +86,10 @@ class LogWriter:
     """Writes log.jsonl: a line for every step up to 256, then for every second step up to 512, and so on.
 
     Args:
-        path: the file. Lines written after the run was saved are removed: what they tell happens again.
+        path: the file. Lines written after the run was saved are removed: their steps are taken again.
         step: the step from which training begins or is resumed.
-        state: the tensors that `state()` returned when the run was saved; empty for a new run, and for one of which nothing was
-            saved before its process ended.
+        state: the tensors that `state()` returned when the run was saved; empty for a new run, and for one whose process ended
+            before anything was saved.
 
     Attributes:
         recent_loss: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step.
@@ -134,13 +134,13 @@ class LogWriter:
             self.losses.clear()
 
     def evaluated(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
-        """Record an evaluation, and what else was measured."""
+        """Record an evaluation, and the other measurements."""
         more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
         self._write(kind="evaluation", step=event.step, loss=event.loss, accuracy=accuracy, seconds=event.seconds, **more)
 
     def sampled(self, step: int, text: str) -> None:
-        """Record a sample of what the model writes after `step` steps."""
+        """Record a sample of the text that the model writes after `step` steps."""
         self._write(kind="sample", step=step, text=text)
 
     def diverged(self, step: int, text: str) -> None:
@@ -171,7 +171,7 @@ class LogWriter:
 
 
 def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
-    """The complete lines of a log; of one longer than `at_most` bytes, or with more values than `MOST_VALUES`, the first ones."""
+    """The complete lines of a log; only the first ones if it has more than `at_most` bytes or `MOST_VALUES` values."""
     return [LogLine.from_json(content) for content in _read_objects(path, at_most)]
 
 
@@ -192,7 +192,7 @@ def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
         return []
     lines, left = [], MOST_VALUES
     for line in io.BytesIO(data):
-        left -= 8 + n_values(line)  # a line is a table, which takes as much memory as some values
+        left -= 8 + n_values(line)  # a line is a table, which itself takes about as much memory as 8 values
         if left < 0:
             break
         with suppress(ValueError):

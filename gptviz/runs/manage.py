@@ -1,6 +1,6 @@
 """Managing the user's own models: renaming, and deleting with undo.
 
-A deleted model moves to the folder `trash` beside the folder of models. Its token there is the time of deletion and its name.
+A deleted model moves to the folder `trash` next to the folder of models. Its token there is the time of deletion and its name.
 Links are never followed: the folder itself is moved.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gptviz.files import home
+from gptviz.machine.files import home, length_of
 
 from . import checkpoints
 from .checkpoints import CheckpointError
@@ -59,7 +59,7 @@ def delete(name: str) -> str:
 
 
 def undelete(token: str) -> str:
-    """Bring a deleted model back, and return its name: another one if the old name is in use, be it that of a shipped model.
+    """Bring a deleted model back, and return its name: a new one if another model, own or shipped, has the old name now.
 
     Raises:
         CheckpointError: the model is not in the trash any more.
@@ -82,7 +82,7 @@ def _trash() -> Path:
 
 @contextmanager
 def _held(name: str, moved: str) -> Iterator[Path]:
-    """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` says what is to be done to it."""
+    """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` names the change, for messages."""
     checkpoints.check_writable(f"{name} is not {moved}")
     folder = checkpoints.find(name)
     if not is_own(folder):
@@ -118,7 +118,7 @@ def _move(folder: Path, target: Path, failed: str) -> None:
 
 
 def _deleted() -> list[Path]:
-    """The models in the trash, the last deleted first. Other files that somebody put there are left out."""
+    """The models in the trash, the last deleted first. Other files there are left out."""
     with suppress(OSError):
         return sorted((path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True)
     return []
@@ -127,12 +127,6 @@ def _deleted() -> list[Path]:
 def _shorten_trash() -> None:
     size = 0
     for rank, folder in enumerate(_deleted()):
-        size += sum(_length(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
+        size += sum(length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
         if rank and (rank >= MOST_DELETED or size > MOST_DELETED_BYTES):
             folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
-
-
-def _length(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_size
-    return 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from gptviz.files import sweep
+from gptviz.machine.files import sweep
 
 from . import checkpoints
 from .checkpoints import LONGEST_NAME, CheckpointError
@@ -42,7 +42,7 @@ def free_name(name: str, root: Path | None = None) -> str:
 
 
 def possible(name: str) -> str:
-    """A name that a model can have, made of that of a folder or file."""
+    """A name that a model can have, made from the name of a folder or file."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:LONGEST_NAME].rstrip(".") or "model"
 
 
@@ -61,7 +61,7 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
         name: the name wanted.
         root: the folder of models the name is for; default: the user's own.
         replace: whether the name may be that of a model, which is going to be replaced (or hidden, if it is a shipped one).
-        or_next: whether the next free name will do (see `free_name`) where this one is in use.
+        or_next: whether the next free name is taken (see `free_name`) if this one is in use.
 
     Raises:
         CheckpointError: the name is impossible, or in use (a `NameInUseError`), or the folder of models cannot be written to.
@@ -79,7 +79,7 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
 
 
 def _enter_first(held: ExitStack, names: Iterator[str], root: Path | None, replace: bool) -> Claim:
-    """The first claim on one of `names` that succeeds; the error of the last where there is none."""
+    """The first claim on one of `names` that succeeds; if none does, the error of the last."""
     problem: ValueError | None = None
     for name in names:
         try:
@@ -92,11 +92,11 @@ def _enter_first(held: ExitStack, names: Iterator[str], root: Path | None, repla
 
 @contextmanager
 def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Claim]:
-    """A claim on this name and no other, as `claimed` describes it."""
+    """A claim on this name alone, as `claimed` describes it."""
     folder = checkpoints.destination(name, root)
     if not replace:
         checkpoints.check_is_free(name, root)
-    with locked(folder, wait=1.0 if replace else 0.0):  # who holds the lock of a new name is going to use it
+    with locked(folder, wait=1.0 if replace else 0.0):  # another process that holds the lock of a new name is going to use it
         if not replace:
             checkpoints.check_is_free(name, root)  # until this thread had the lock, another may have written a model
         elif read_status(folder).state == "waiting":
@@ -105,7 +105,7 @@ def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Clai
 
 
 def _sweep_models(root: Path) -> None:
-    """Remove what killed processes have left in the folders of models: a new run needs the room."""
+    """Remove the files that killed processes have left in the folders of models: a new run needs the room."""
     sweep(root)
     with suppress(OSError):
         for folder in root.iterdir():

@@ -1,6 +1,6 @@
-"""The training queue: each run is trained by a process of its own, one run at a time, in the order they were submitted.
+"""The training queue: each run is trained by a separate process, one run at a time, in the order they were submitted.
 
-The queue is stored in the folders of the runs alone: a run waits if its status is "waiting", and the time its status was
+The queue is stored only in the folders of the runs: a run waits if its status is "waiting", and the time its status was
 written gives its place. So every page and every browser sees the same queue, also after the server is restarted. Processes
 go on without the server, and the next server counts them.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
 
-from gptviz.files import home
-from gptviz.hosting import hosting
+from gptviz.machine.files import home
+from gptviz.machine.hosting import hosting
 
 from . import checkpoints
 from .run import read_run
@@ -39,7 +39,7 @@ from .status import (
 MOST_TRAINING = 1
 MOST_WAITING = 30
 POLL = 0.5  # seconds
-# The file for what a process writes to stderr. With the dot it does not count as a file of the model.
+# The file for the stderr of a process. Because of the dot it does not count as a file of the model.
 ERRORS = ".stderr"
 PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -57,7 +57,7 @@ class Queue:
         root: the folder that holds the runs' folders.
         training: the most runs that train at the same time.
         waiting: the most runs that may wait.
-        launch: what starts a process, with the arguments of `subprocess.Popen`; default: that class.
+        launch: starts a process, with the arguments of `subprocess.Popen`; default: that class.
     """
 
     def __init__(
@@ -171,11 +171,6 @@ class Queue:
         with self._lock:
             return {name: process.pid for name, process in self._processes.items()}
 
-    @property
-    def is_attended(self) -> bool:
-        """Whether the thread that starts the next run lives."""
-        return self._thread is not None
-
     def close(self) -> None:
         """Start no more runs, and kill the processes that this queue started; their runs can be resumed."""
         with self._lock:
@@ -208,7 +203,7 @@ class Queue:
                 end_before_a_step(folder)
                 return
             if name in self._processes and read_status(folder).state == "waiting":
-                # It still loads Python and torch, which takes longer than anybody should have to wait, and nothing is lost.
+                # It still loads Python and torch, which takes too long to wait for, and nothing is lost.
                 process = self._processes.pop(name)
                 process.kill()
                 with suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,8 @@
 """Runs: a model in training is a checkpoint that is updated in its folder, so that every page can open it meanwhile.
 
-Beside the files of a checkpoint a run has
+In addition to the files of a checkpoint a run has
 
-log.jsonl           one line per step (of a long run not for every step), evaluation and sample: see `log`
+log.jsonl           one line per step (in a long run not for every step), evaluation and sample: see `log`
 state.safetensors   all that the next step depends on; deleted when the run is finished
 status.json         the state of the run: see `status`
 stop_request        "pause" or "stop", while somebody asks for it
@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import torch
 
-from gptviz import memory
 from gptviz.data.source import Source
+from gptviz.machine import memory
 from gptviz.model import Config, Transformer, build
 from gptviz.text import Tokenizer
 from gptviz.train import estimate
@@ -44,7 +44,7 @@ class Run:
     Attributes:
         folder: its folder.
         recipe: how it is trained.
-        source: what it learns from, for `source_from`.
+        source: the data it learns from, for `source_from`.
         card: the card of the model.
         dtype: the type its weights are stored in.
         engine: the precision and whether the model is compiled; None until that is chosen.
@@ -65,13 +65,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """What a new run is made from.
+    """The ingredients of a new run.
 
     Attributes:
         name: the name of the run and of its folder.
         config: the architecture.
         tokenizer: text to tokens; its vocabulary is as large as the config's.
-        source: what the run learns from.
+        source: the data that the run learns from.
         recipe: how it is trained.
         about: more keys of the card, such as "preset" and "command".
         initial: the model whose weights it begins with; None: fresh weights, drawn with the recipe's seed.
@@ -99,10 +99,9 @@ def prepare(
     """Write a run that has not begun, and return its folder; `training.train` trains it.
 
     Args:
-        spec: what the run is made from.
         root: the folder that takes the run's folder; default: the user's own models.
         replace: whether a model that already has the name is replaced, or hidden if it is a shipped one.
-        claim: the claim on the name, where the caller holds it already; `root` and `replace` are then those of the claim.
+        claim: the claim on the name, if the caller holds it already; `root` and `replace` are then those of the claim.
         device: the device that will train it.
 
     Raises:
@@ -139,7 +138,7 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
         "validation_loss": None,
         "losses": [],
     }
-    # Whoever claimed the name has asked whether a model may be replaced.
+    # The claim on the name has already checked whether a model may be replaced.
     checkpoints.save(folder.name, model, tokenizer, card, root=folder.parent, replace=True)
     write_status(folder, "ready")
     return folder

@@ -6,23 +6,22 @@ import os
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
-from gptviz import memory, progress
-from gptviz.bounded import parse_json
-from gptviz.files import beside, home, in_place_of
+from gptviz.machine import memory, progress
+from gptviz.machine.bounded import parse_json
+from gptviz.machine.files import beside, home, in_place_of, length_of
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.sources.nanogpt import SUFFIXES
-from gptviz.pretrained.sources.source import Source
+from gptviz.pretrained.sources.source import ModelSource
 
 from . import checkpoints, names, zips
 from .card import values_of
@@ -31,7 +30,7 @@ from .status import RunError
 from .zips import Zip, ZipError
 
 PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
-# What a source may read beside another program's weights.
+# The files that a source may read besides the weights of another program.
 SETTINGS_OF_OTHERS = (".json", ".txt", ".model", ".jinja")
 STORED = (torch.float16, torch.bfloat16, torch.float32)
 ROOM_LEFT = 64 * 2**20  # bytes that stay free on the disk
@@ -39,8 +38,8 @@ PIECE = 2**20  # bytes that are copied at once
 
 
 def packed_bytes(folder: Path, *, snapshots: bool = True) -> int:
-    """The size of what `pack` packs, in bytes; where the weights are another program's, the most that they can have."""
-    size = sum(_length(path) for path in _files(folder, snapshots))
+    """The size of the files that `pack` packs, in bytes; weights of another program count with the most they can have."""
+    size = sum(length_of(path) for path in _files(folder, snapshots))
     return size + (4 * parameter_count(checkpoints.read_config(folder)) if checkpoints.is_reference(folder) else 0)
 
 
@@ -68,12 +67,14 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
             paths = [*_files(folder, snapshots), *written_out]
-            done, of = 0, sum(map(_length, paths))
+            done, of = 0, sum(map(length_of, paths))
             with progress.part(1, 2) if written_out else nullcontext():
                 for path in paths:
                     inside = path.name if path in written_out else path.relative_to(folder).as_posix()
-                    add(archive, path, f"{name}/{inside}", partial(_report, done, of))
-                    done += _length(path)
+                    length = length_of(path)
+                    with progress.part(done, of, length, step="byte"):
+                        add(archive, path, f"{name}/{inside}")
+                    done += length
     except OSError as error:
         raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
 
@@ -93,7 +94,7 @@ def check_is_whole(folder: Path) -> None:
 
 
 def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
-    """The plain files of a checkpoint. Links, and files that only a link leads to, are left out."""
+    """The plain files of a checkpoint. Links, and files behind links, are left out."""
     paths = [folder / name for name in (*PACKED, "log.jsonl")]
     if snapshots and not (folder / "snapshots").is_symlink():
         paths += checkpoints.snapshots(folder).values()
@@ -103,25 +104,14 @@ def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
                 yield path
 
 
-def _length(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_size
-    return 0
-
-
-def _report(before: int, of: int, here: int) -> None:
-    """Say how many of the bytes are packed: those of the files `before`, and those `here`."""
-    progress.report(min(before + here, of), of, "byte")  # the log of a run may have grown
-
-
-def add(archive: zipfile.ZipFile, path: Path, name: str, watch: Callable[[int], None] = lambda written: None) -> None:
-    """Add a plain file to a zip file under this name. `watch` is called with how many of its bytes are written; what it raises
-    ends the writing.
+def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
+    """Add a plain file to a zip file under this name. It reports how many of its bytes are written.
 
     Raises:
         OSError: it cannot be read, or is a link, or the disk is full.
     """
-    # Where the system can refuse a link, it does: since the look at the file, somebody may have replaced it by a link.
+    # If the system can refuse a link, it does: since the file was checked, somebody may have replaced it by a link.
+    size = length_of(path)
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as content:
         entry = zipfile.ZipInfo(name)
         entry.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -130,7 +120,7 @@ def add(archive: zipfile.ZipFile, path: Path, name: str, watch: Callable[[int], 
         with archive.open(entry, "w", force_zip64=True) as out:
             while piece := content.read(PIECE):
                 out.write(piece)
-                watch(content.tell())
+                progress.report(content.tell(), size, "byte")
 
 
 @contextmanager
@@ -147,14 +137,14 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
         yield [fresh / "model.safetensors"]
 
 
-def weights_of(source: Source, config: Config) -> dict[str, Tensor]:
+def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
     """The weights of a source by our names, in the types they have there.
 
     Raises:
         CheckpointError: a tensor is missing or damaged, or there is too little memory.
     """
     needed, free = sum(file.stat().st_size for file in source.files()), memory.available()
-    if free is not None and needed > memory.MOST_OF_MEMORY * free:
+    if needed > memory.MOST_OF_MEMORY * free:
         sizes = f"{memory.size(needed)} of weights, and {memory.size(free)} of memory is free"
         raise CheckpointError(f"{source.path.name} has {sizes}: close other programs")
     weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
@@ -178,11 +168,11 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
 
     Args:
         file: the zip file.
-        name: what to call the model; unless given, its name in the zip file, with a number where that is in use.
+        name: the name of the model; default: its name in the zip file, with a number if that is in use.
 
     Raises:
-        CheckpointError: it is no zip file, holds what no model does, is damaged or too large for the disk, or the name is
-            impossible or in use; nothing is left half-made.
+        CheckpointError: it is no zip file, holds no model, is damaged or too large for the disk, or the name is impossible or in
+            use; nothing is left half-made.
     """
     shown = file.name if isinstance(file, Path) else Path(str(getattr(file, "name", "the zip file"))).name
     try:
@@ -204,7 +194,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
 
 
 def _check_room(found: _Found) -> None:
-    """Refuse what the disk has no room for.
+    """Refuse a model for which the disk has no room.
 
     Raises:
         ZipError: the message has both numbers.
@@ -245,7 +235,7 @@ class _Found:
         return isinstance(config, dict) and config.keys() == {"format", "config"}
 
     def _is_wanted(self, path: PurePosixPath) -> bool:
-        """Whether a file with this path beside the main one is unpacked."""
+        """Whether a file with this path, relative to the main one, is unpacked."""
         if self._is_ours:
             is_snapshot = len(path.parts) == 2 and path.parts[0] == "snapshots" and SNAPSHOT.fullmatch(path.name) is not None
             return str(path) in (*PACKED, "log.jsonl") or is_snapshot
@@ -284,7 +274,7 @@ class _Found:
 
 
 def _main_file(paths: list[str]) -> str:
-    """The file that says what model there is: the highest config.json with weights beside it, else the only .gguf or .pt file.
+    """The main file of the model: the highest config.json with weights next to it, else the only .gguf or .pt file.
 
     Raises:
         ZipError: there is none, or more than one.
@@ -292,7 +282,7 @@ def _main_file(paths: list[str]) -> str:
     real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
     configs = sorted((path for path in real if path.name == "config.json"), key=lambda path: len(path.parts))
     with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
-    whole = [path for path in configs if path.parent in with_weights]  # minGPT has a config.json of its own beside its .pt
+    whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
     highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
     found = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
     if not found:

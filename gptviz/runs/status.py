@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from filelock import FileLock, Timeout
 
-from gptviz.bounded import read_regular
+from gptviz.machine.bounded import read_regular
 
 from . import checkpoints
 
@@ -30,7 +30,7 @@ class Status:
 
     Attributes:
         state: the state.
-        message: what went wrong, or what the process does at the moment; empty if there is nothing to say.
+        message: the error, or the present work of the process; may be empty.
     """
 
     state: State
@@ -79,7 +79,7 @@ def request_stop(folder: Path, how: StopRequest) -> None:
 
 
 def stop_request(folder: Path) -> StopRequest | None:
-    """The stop request of the run in `folder`, None if there is none. Any content other than "pause" means "stop"."""
+    """The stop request of the run in `folder`, or None if there is none. Any content other than "pause" means "stop"."""
     path = folder / "stop_request"
     if not path.exists():
         return None
@@ -95,7 +95,7 @@ def clear_stop_request(folder: Path) -> None:
 
 
 def end_before_a_step(folder: Path) -> None:
-    """Write that the run in `folder` neither trains nor waits, where nobody has taken a step since it was submitted.
+    """Write that the run in `folder` neither trains nor waits; no step was taken since it was submitted.
 
     Raises:
         CheckpointError: the disk is full or not writable.
@@ -109,7 +109,7 @@ def locked(folder: Path, wait: float = 1.0) -> Iterator[None]:
     """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet.
 
     The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is
-    renamed or replaced. The system gives it back when the process ends, also if that is killed.
+    renamed or replaced. The system releases it when the process ends, also if that is killed.
 
     Args:
         wait: how long to wait for the lock, in seconds. `read_status` holds that of a run in training for a moment.

@@ -17,10 +17,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gptviz._version import __version__
-from gptviz.bounded import require_regular
 from gptviz.data.batches import Data
 from gptviz.data.registry import source_from
 from gptviz.data.source import Source
+from gptviz.machine.bounded import require_regular
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
@@ -42,7 +42,7 @@ SAVE_EVERY = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Sampled:
-    """A sample of what the model writes after `step` steps."""
+    """A sample of the text that the model writes after `step` steps."""
 
     step: int
     text: str
@@ -63,9 +63,9 @@ def train(
     Args:
         device: the device that computes.
         world: the processes that train together; default: this one alone.
-        claim: the claim on the name of the run, where the caller holds it since it wrote the run down.
-        stop_requested: asked after every step and while the engine is chosen; "pause" and "stop" end the training early, as
-            `status.request_stop` does. It is asked between the batches of an evaluation too.
+        claim: the claim on the name of the run, if the caller still holds it since it prepared the run.
+        stop_requested: called after every step, while the engine is chosen, and between the batches of an evaluation; "pause" and
+            "stop" end the training early, as `status.request_stop` does.
 
     Raises:
         RunError: the run is already being trained, is finished, or cannot be read.
@@ -145,7 +145,7 @@ def _train(
 
 
 def _numbers_in(measured: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of `measured` by name; those of an object in it have its name before theirs, with a dot between."""
+    """The numbers of `measured` by name; a number in an object has the name of the object before its own, with a dot between."""
     for name, value in measured.items():
         if isinstance(value, Mapping):
             yield from _numbers_in(value, f"{before}{name}.")
@@ -154,7 +154,7 @@ def _numbers_in(measured: Mapping[str, Any], before: str = "") -> Iterator[tuple
 
 
 class _RequestedError(Exception):
-    """Somebody asked the training to end while it did something that can be interrupted."""
+    """The user requested the end of the training during a computation that can be interrupted."""
 
     def __init__(self, how: StopRequest) -> None:
         super().__init__(how)
@@ -162,34 +162,34 @@ class _RequestedError(Exception):
 
 
 class _Requests:
-    """What the user asks the training to do.
+    """The request of the user to a training: to pause or to stop.
 
     Attributes:
-        made: the request that ended the choice of an engine; None if none did.
+        made: the request that ended the choice of an engine, or None if none did.
         is_last: whether the next evaluation is the last one of the run, which only a pause interrupts.
     """
 
-    def __init__(self, folder: Path, asked: Callable[[], StopRequest | None], world: World) -> None:
+    def __init__(self, folder: Path, requested: Callable[[], StopRequest | None], world: World) -> None:
         self.made: StopRequest | None = None
         self.is_last = False
-        self._folder, self._asked, self._world = folder, asked, world
+        self._folder, self._requested, self._world = folder, requested, world
         self._begun, self._told = time.monotonic(), ""
 
     def now(self) -> StopRequest | None:
-        """The request that is open now; None if there is none."""
-        return self._asked() or stop_request(self._folder)
+        """The request that is open now, or None if there is none."""
+        return self._requested() or stop_request(self._folder)
 
     def between_batches(self) -> None:
         """Interrupt the evaluation if the user asks for an end; a run that is stopped ends with an evaluation, which goes on.
 
-        Where several processes train, the others would wait for this one.
+        If several processes train, it goes on too: the others would wait for this one.
         """
         how = self.now() if self._world.size == 1 else None
         if how == "pause" or (how == "stop" and not self.is_last):
             raise _RequestedError(how)
 
     def while_choosing(self, doing: str) -> None:
-        """Write down what the choice of an engine is doing and for how long, and interrupt it if the user asks for an end."""
+        """Write the present trial of the choice of an engine into the status, and interrupt it if the user asks for an end."""
         if how := self.now():
             raise _RequestedError(how)
         told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
@@ -207,7 +207,7 @@ def _broadcast_request(request: StopRequest | None, world: World, device: torch.
 def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) -> Run:
     """The run with an engine. If it has none, one is chosen and written on the card, so that a resumed run computes as before.
 
-    Where somebody asks for an end meanwhile, it stays without one, and `requests.made` says so.
+    If the user asks for an end meanwhile, it stays without one, and the request is in `requests.made`.
     """
     write_status(run.folder, "running", "choosing the fastest way to compute")
     if run.engine is not None:
@@ -251,9 +251,9 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
 
 
 class _Recorder:
-    """Writes what happens to a run into its folder: card, log, snapshots, weights and state.
+    """Records a run in its folder: card, log, snapshots, weights and state.
 
-    When a run is resumed, whatever was written after its saved state is removed first: the same steps are taken again.
+    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again.
 
     Args:
         state: the tensors saved with the trainer's state, empty for a run that begins.
@@ -278,7 +278,7 @@ class _Recorder:
             self._snapshot()
 
     def record(self, event: Event) -> Iterator[Sampled]:
-        """Record an event. After an evaluation, also save the run, and yield a sample of what the model writes."""
+        """Record an event. After an evaluation, also save the run, and yield a sample of the model's text."""
         if isinstance(event, Evaluated):
             yield self._evaluated(event)
             self._save()
@@ -304,7 +304,7 @@ class _Recorder:
     def diverged(self, message: str) -> None:
         """Write down that the loss or the weights are no numbers any more; the last weights saved stay.
 
-        The card on the disk is changed, since that of this object may tell of a model that is not saved.
+        The card on the disk is changed, since the card of this object may describe a model that is not saved.
         """
         self.log.diverged(self.trainer.step, message)
         self.log.flush()

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from gptviz.bounded import require_regular
+from gptviz.machine.bounded import require_regular
 
 MOST_ENTRIES = 10_000
 LONGEST_NAME = 400  # characters of a path
 LONGEST_READ = 2 * 2**20  # bytes that are read at once; the list of all entries is read at once
-# How much smaller zip files may be than what is in them. Weights hardly shrink, and texts are small beside them.
+# How much smaller zip files may be than their content. Weights hardly shrink, and texts are small compared with them.
 MOST_RATIO, SMALL = 100, 4 * 2**20
 CHUNK = 2**20
 # Names that Windows takes for a device, whatever ending they have.
@@ -142,7 +142,7 @@ def _explained() -> Iterator[None]:
 
 
 def _check_kind(entry: zipfile.ZipInfo) -> None:
-    """Refuse what is neither a plain file nor a folder, and packed in an unusual way.
+    """Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way.
 
     Raises:
         ZipError: the message names the entry.
@@ -188,5 +188,5 @@ def _shown(entry: zipfile.ZipInfo) -> str:
 
 
 def is_zip(path: str | os.PathLike[str]) -> bool:
-    """Whether what lies at this path is named as a zip file."""
+    """Whether the file at this path has the name of a zip file."""
     return Path(path).suffix.lower() == ".zip" and os.path.isfile(path)

@@ -1,4 +1,4 @@
-"""A lesson as one page: its steps below each other, each with the page that it opens beside its text."""
+"""A lesson as one page: its steps below each other, each with the page that it opens next to its text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
-from gptviz.lessons.lesson import Lesson, PageState, Question, Step
+from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
 
-from .page import Group, Heading, PageContent, Piece, Plain, Text, read_page
+from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, Plain, read_page
 
 Functions = Mapping[str, Callable[..., Any]]
 Reader = Callable[[str, Mapping[str, str]], PageContent]
@@ -21,42 +21,42 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     Args:
         lesson: the lesson.
         functions: those of its expressions, by name (`gptviz.lessons.quantities`).
-        read: reads a page by its name and what its address says.
+        read: reads a page by its name and the query of its address.
 
     Raises:
         PageError: a page of it cannot be opened.
         ExpressionError: a value or an answer cannot be computed.
     """
     sources = [Plain(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
-    pieces: list[Piece] = [Heading(lesson.title, 1, plain=True), Plain(lesson.about), *sources]
+    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), Plain(lesson.about), *sources]
     for number, step in enumerate(lesson.steps, 1):
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), _step(lesson, step, functions, read)]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
     return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
 
 
-def _step(lesson: Lesson, step: Step, functions: Functions, read: Reader) -> Group:
+def _step(lesson: Lesson, step: LessonStep, functions: Functions, read: Reader) -> PieceGroup:
     page = None if step.page is None else with_model(step.page, lesson)
-    said = Group(tuple(_said(step, page, functions)))
-    return said if page is None else Group((said, read(page.page, page.query)), "beside")
+    words = PieceGroup(tuple(_words(step, page, functions)))
+    return words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
 
 
-def _said(step: Step, page: PageState | None, functions: Functions) -> Iterator[Piece]:
+def _words(step: LessonStep, page: PageState | None, functions: Functions) -> Iterator[PagePiece]:
     if step.text:
-        yield Text(filled(step.text, functions))
+        yield MarkdownText(filled(step.text, functions))
     if page is not None and page.look_at:
         yield Plain(f"Look here: {page.look_at}")
     for question in step.questions:
         yield from _question(question, functions)
 
 
-def _question(question: Question, functions: Functions) -> Iterator[Piece]:
-    yield Text(f"**Question.** {filled(question.ask, functions)}")
+def _question(question: Question, functions: Functions) -> Iterator[PagePiece]:
+    yield MarkdownText(f"**Question.** {filled(question.ask, functions)}")
     if question.options:
-        yield Group(tuple(Plain(f"○ {option}") for option in question.options))
+        yield PieceGroup(tuple(Plain(f"○ {option}") for option in question.options))
     answer = answer_to(question, functions)
-    more = (Text(filled(question.reveal, functions)),) if question.reveal else ()
-    yield Group((Plain(_in_words(answer)), *more), "folded", "The answer")
+    more = (MarkdownText(filled(question.reveal, functions)),) if question.reveal else ()
+    yield PieceGroup((Plain(_in_words(answer)), *more), "folded", "The answer")
 
 
 def _in_words(answer: Answer) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from gptviz._version import __version__
 from gptviz.components import kit
 
-from .page import Code, PageContent, Text, View
+from .page import Code, MarkdownText, PageContent, SavedView
 
-# A Python that lacks it says at the first cell only that there is no such module.
+# In a Python without gptviz the first cell fails, and says only that there is no such module.
 NEEDS = (
     f"The cells need gptviz (this file was written by version {__version__}) in the Python that runs this notebook: "
     "`pip install .` in the folder of its source brings it there."
@@ -23,7 +23,7 @@ def as_notebook(page: PageContent) -> str:
 
     Code stands below figures, and in the data of views made by hand.
     """
-    sentence = next((piece.body for piece in page.all(Text) if piece.look == "caption"), "")
+    sentence = next((piece.body for piece in page.all(MarkdownText) if piece.look == "caption"), "")
     cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
     for number, code in enumerate(codes(page), 1):
         cells.append(_cell("code", code, number))
@@ -39,14 +39,14 @@ def as_notebook(page: PageContent) -> str:
 def codes(page: PageContent) -> list[str]:
     """The pieces of Python on a page."""
     below = [piece.body for piece in page.all(Code) if piece.language == "python"]
-    return [*(code for view in page.all(View) if (code := _of_view(view)) is not None), *below]
+    return [*(code for view in page.all(SavedView) if (code := _of_view(view)) is not None), *below]
 
 
-def _of_view(view: View) -> str | None:
-    """The code that a view made by hand offers with its button; None where it offers none."""
+def _of_view(view: SavedView) -> str | None:
+    """The code that a view made by hand offers with its button, or None if it offers none."""
     try:
         code = kit.unpack(view.data)[0].get("code")
-    except (ValueError, struct.error, KeyError, UnicodeDecodeError):  # a payload of its own form, of a view without code
+    except (ValueError, struct.error, KeyError, UnicodeDecodeError):  # a payload of another form, of a view without code
         return None
     if isinstance(code, list) and all(isinstance(part, str) for part in code):  # around settings that are chosen in the browser
         return "Sampling()".join(code)

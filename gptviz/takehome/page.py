@@ -1,4 +1,4 @@
-"""A page as the pieces it shows: run once without a browser, by its address, and read off."""
+"""The content of a page: the pieces that it shows, read after one run without a browser."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from streamlit.testing.v1.element_tree import Block, Node
 
 from gptviz.components.kit import PART, Packed, Part
-from gptviz.known_names import instead
-from gptviz.page_run import in_vain, page_names, run_page
+from gptviz.machine.location import page_names
 from gptviz.runs import checkpoints
+from gptviz.settings.known_names import instead
+from gptviz.streamlit_internals import Element, run_page
 
 PATIENCE = 600  # seconds, for a page to open
-# What leads elsewhere or asks for something: it means nothing without the app.
+# Links and suggestions mean nothing without the app.
 _ELSEWHERE = re.compile(r"-(suggestions|next step|lesson|about-the-model)$")
 _VIEW = re.compile(r"gptviz_(\w+)_[0-9a-f]{8}")
 
@@ -35,7 +35,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Text:
+class MarkdownText:
     """Markdown as Streamlit reads it; `look` is "text", "caption", or the kind of a message such as "warning"."""
 
     body: str
@@ -66,8 +66,8 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class View:
-    """A view made by hand: the name of its folder in `gptviz.components`, and what it was sent."""
+class SavedView:
+    """A view made by hand: the name of its folder in `gptviz.components`, and its payload."""
 
     name: str
     data: bytes
@@ -89,24 +89,24 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a control said."""
+class ControlValue:
+    """The label and the value of a control."""
 
     label: str
     value: str
 
 
 @dataclass(frozen=True)
-class Group:
-    """Pieces that stand together: below each other, side by side, or folded behind a label."""
+class PieceGroup:
+    """Pieces that belong together: below each other, side by side, or folded behind a label."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PagePiece, ...]
     look: str = "column"
     label: str = ""
 
 
 # The heading of suggestions, which are left out.
-TRY_THIS = Text("**Try this**")
+TRY_THIS = MarkdownText("**Try this**")
 
 
 @dataclass(frozen=True)
@@ -115,17 +115,17 @@ class PageContent:
 
     Attributes:
         name: the name in its address, "home" for the first page.
-        query: what its address said.
+        query: the query of its address.
         pieces: what it shows.
-        source: what its last line says that it is; by default, which page.
-        refused: what its address asked for that it does not take, a sentence for each.
+        source: a sentence that its last line says about it; by default the line names the page.
+        rejected: a sentence for each value of its address that the page does not take.
     """
 
     name: str
     query: Mapping[str, str]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PagePiece, ...]
     source: str = ""
-    refused: Sequence[str] = ()
+    rejected: Sequence[str] = ()
 
     def all(self, kind: type) -> list[Any]:
         """Every piece of a kind, in their order."""
@@ -137,99 +137,98 @@ class PageContent:
         return next((piece.text for piece in self.all(Heading)), self.name)
 
 
-Piece = Heading | Text | Plain | Code | Figure | View | Part | Table | Image | Setting | Group | PageContent
+PagePiece = (
+    Heading | MarkdownText | Plain | Code | Figure | SavedView | Part | Table | Image | ControlValue | PieceGroup | PageContent
+)
 
 
-def _flat(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
+def _flat(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
     for piece in pieces:
         yield piece
-        if isinstance(piece, Group | PageContent):
+        if isinstance(piece, PieceGroup | PageContent):
             yield from _flat(piece.pieces)
 
 
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
-    """What the page called `name` shows where its address says `query`.
+    """The content of the page called `name` at the address `query`.
 
     Raises:
         PageError: there is no such page or model, or the page fails.
     """
     if name not in page_names():
         raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
-    if "model" in query:  # a page opens another model instead, and says so: not what was asked for
+    if "model" in query:  # the page itself would open another model and say so
         try:
             checkpoints.find(query["model"])
         except checkpoints.CheckpointError as error:
             raise PageError(f"the page {name} cannot be opened: {error}") from None
-    at = run_page(name, query, PATIENCE)
-    if at.exception:
-        raise PageError(f"the page {name} fails: {at.exception[0].message}")
-    pieces = tuple(piece for piece in _pieces(at.main) if piece != TRY_THIS)
-    return PageContent(name, dict(query), pieces, refused=in_vain(at, name, query))
+    ran = run_page(name, query, PATIENCE)
+    if ran.failed:
+        raise PageError(f"the page {name} fails: {ran.failed[0]}")
+    return PageContent(name, dict(query), tuple(_pieces(ran.shown)), rejected=ran.rejected)
 
 
-def _pieces(block: Block) -> Iterator[Piece]:
-    for node in block.children.values():
-        yield from _piece(node)
+def _pieces(elements: Sequence[Element]) -> Iterator[PagePiece]:
+    for element in elements:
+        found = _piece(element) if element.inside is None else _group(element, element.inside)
+        yield from (piece for piece in found if piece != TRY_THIS)
 
 
-def _piece(node: Node) -> Iterator[Piece]:
-    if isinstance(node, Block):
-        yield from _group(node)
-        return
-    proto: Any = node.proto
-    match type(proto).__name__:
+def _piece(element: Element) -> Iterator[PagePiece]:
+    message = element.message
+    match element.kind:
         case "Heading":
-            yield Heading(proto.body, int(proto.tag[1:] or 2))
+            yield Heading(message.body, int(message.tag[1:] or 2))
         case "Markdown":
-            is_caption = proto.element_type == proto.Type.CAPTION
-            yield Text(proto.body, "caption" if is_caption else "text")
+            is_caption = message.element_type == message.Type.CAPTION
+            yield MarkdownText(message.body, "caption" if is_caption else "text")
         case "Alert":
             looks = {1: "error", 2: "warning", 3: "info", 4: "success"}
-            yield Text(proto.body, looks.get(proto.format, "info"))
+            yield MarkdownText(message.body, looks.get(message.format, "info"))
         case "Text":
-            yield Plain(proto.body)
+            yield Plain(message.body)
         case "Code":
-            yield Code(proto.code_text, proto.language)
+            yield Code(message.code_text, message.language)
         case "PlotlyChart":
-            yield Figure(proto.spec, getattr(proto, "alt", ""))
+            yield Figure(message.spec, getattr(message, "alt", ""))
         case "BidiComponent":
-            if proto.component_name == PART:
-                yield Part.of(proto.bytes)
-            found = _VIEW.fullmatch(proto.component_name)
+            if message.component_name == PART:
+                yield Part.of(message.bytes)
+            found = _VIEW.fullmatch(message.component_name)
             if found and found[1] != "figure_tools":
-                yield View(found[1], proto.bytes)
+                yield SavedView(found[1], message.bytes)
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
-            yield Table(node.value)
+            yield Table(element.value)
         case "ImageList":
-            yield from (Image(image.url, image.alt or image.caption) for image in proto.imgs if image.url.startswith("data:"))
-        case "PageLink":  # what it leads to stays behind
-            yield Text(proto.label)
+            yield from (Image(image.url, image.alt or image.caption) for image in message.imgs if image.url.startswith("data:"))
+        case "PageLink":  # without its target
+            yield MarkdownText(message.label)
         case _:
-            label = getattr(proto, "label", "")
-            value = getattr(node, "value", None)
+            label = getattr(message, "label", "")
+            value = element.value
             if label and isinstance(value, str | int | float) and not isinstance(value, bool):
-                yield Setting(label, str(value))
+                yield ControlValue(label, str(value))
 
 
-def _whole(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """The pieces, with the parts of a view's data, which stand beside it on a page, put into the view."""
+def _whole(pieces: list[PagePiece]) -> tuple[PagePiece, ...]:
+    """The pieces, with each part of a view's data, which is a piece next to it on a page, put into the view."""
     parts = tuple(piece for piece in pieces if isinstance(piece, Part))
     if not parts:
         return tuple(pieces)
     others = (piece for piece in pieces if not isinstance(piece, Part))
-    return tuple(View(one.name, Packed(one.data, parts).whole) if isinstance(one, View) else one for one in others)
+    return tuple(SavedView(one.name, Packed(one.data, parts).whole) if isinstance(one, SavedView) else one for one in others)
 
 
-def _group(block: Block) -> Iterator[Piece]:
-    proto: Any = block.proto
-    if block.type == "popover" or _ELSEWHERE.search(getattr(proto, "id", "") or ""):
+def _group(container: Element, elements: Sequence[Element]) -> Iterator[PagePiece]:
+    message = container.message
+    if container.kind == "popover" or _ELSEWHERE.search(getattr(message, "id", "") or ""):
         return
-    inside = _whole([piece for piece in _pieces(block) if piece != TRY_THIS])
+    inside = _whole(list(_pieces(elements)))
     if not inside:
         return
-    if block.type == "expander":
-        yield Group(inside, "folded", proto.label)
-    elif block.type == "flex_container" and proto.flex_container.direction == proto.flex_container.Direction.HORIZONTAL:
-        yield Group(inside, "row")
+    if container.kind == "expander":
+        yield PieceGroup(inside, "folded", message.label)
+    elif container.kind == "flex_container" and message.flex_container.direction == message.flex_container.Direction.HORIZONTAL:
+        yield PieceGroup(inside, "row")
     else:
-        yield Group(inside)
+        yield PieceGroup(inside)

@@ -17,22 +17,35 @@ from markdown_it import MarkdownIt
 
 from gptviz._version import __version__
 from gptviz.components import kit
-from gptviz.location import FOLDER
+from gptviz.machine.location import FOLDER
 
-from .page import Code, Figure, Group, Heading, Image, PageContent, Piece, Plain, Setting, Table, Text, View
+from .page import (
+    Code,
+    ControlValue,
+    Figure,
+    Heading,
+    Image,
+    MarkdownText,
+    PageContent,
+    PagePiece,
+    PieceGroup,
+    Plain,
+    SavedView,
+    Table,
+)
 
 HERE = Path(__file__).parent
 MOST_ROWS = 2_000
-# What Streamlit's Markdown has beyond Markdown: icons, colours, and equations between dollar signs.
+# Streamlit adds to Markdown: icons, colours, and equations between dollar signs.
 _ICON = re.compile(r":material/\w+:")
 _COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
 
 
 def as_html(page: PageContent) -> str:
-    """The page as one HTML file that asks nothing of any server.
+    """The page as one HTML file that needs no server.
 
-    It says in a policy of its own that it loads nothing from elsewhere. Text of models and visitors is escaped.
+    Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
     """
     writer = _Writer()
     body = "\n".join(writer.written(piece) for piece in page.pieces)
@@ -54,8 +67,7 @@ def as_html(page: PageContent) -> str:
 def _made(page: PageContent) -> str:
     if page.source:
         return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
-    asked = ", ".join(f"{key} = {value[:200]}" for key, value in page.query.items())
-    of = f", {asked}" if asked else ""
+    of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
 
 
@@ -83,23 +95,23 @@ class _Writer:
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = False
-        self._lower = 0  # by how many levels headings stand below those of a page of its own
+        self._lower = 0  # how many levels are added to headings, within a page that is part of another
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
-    def written(self, piece: Piece) -> str:
+    def written(self, piece: PagePiece) -> str:
         """A piece as HTML."""
         writers: dict[type, Callable[[Any], str]] = {
             Heading: self._heading,
-            Text: self._text,
+            MarkdownText: self._text,
             Plain: lambda one: f"<p>{escape(one.body)}</p>",
             Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
             Figure: self._figure,
-            View: self._view,
+            SavedView: self._view,
             Table: self._table,
             Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
-            Setting: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
-            Group: self._group,
+            ControlValue: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
+            PieceGroup: self._group,
             PageContent: self._page,
         }
         return writers[type(piece)](piece)
@@ -115,13 +127,13 @@ class _Writer:
         self._lower -= 2
         return f'<section class="page" data-address="{escape(urlencode(page.query))}">{inside}</section>'
 
-    def _group(self, group: Group) -> str:
+    def _group(self, group: PieceGroup) -> str:
         inside = "\n".join(self.written(piece) for piece in group.pieces)
         if group.look == "folded":
             return f"<details><summary>{self._inline(group.label)}</summary>{inside}</details>"
         return f'<div class="{group.look}">{inside}</div>'
 
-    def _text(self, text: Text) -> str:
+    def _text(self, text: MarkdownText) -> str:
         look = {"text": "text", "caption": "caption"}.get(text.look, "message")
         return f'<div class="{look}">{self._rendered(text.body)}</div>'
 
@@ -134,7 +146,7 @@ class _Writer:
 
         def keep(found: re.Match[str]) -> str:
             equations.append(_mathml(found[1] or found[2], block=found[1] is not None))
-            return f"\ue000{len(equations) - 1}\ue001"  # characters of no meaning, which no text of ours has
+            return f"\ue000{len(equations) - 1}\ue001"  # characters without a meaning, which no text of gptviz has
 
         plain = text.replace("\ue000", "").replace("\ue001", "")
         html = str(self._markdown.render(_COLOUR.sub(r"\1", _ICON.sub("", _EQUATION.sub(keep, plain)))))
@@ -150,7 +162,7 @@ class _Writer:
         name = self._name("figure", figure.spec)
         return f'<div class="figure" id="{name}" role="img" aria-label="{escape(figure.alt)}"></div>'
 
-    def _view(self, view: View) -> str:
+    def _view(self, view: SavedView) -> str:
         self.views.add(view.name)
         name = self._name("view", base64.b64encode(view.data).decode())
         return f'<div id="{name}" data-view="{view.name}"></div>'

@@ -11,23 +11,23 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from gptviz.fields import field_infos
-from gptviz.figures import curves
-from gptviz.figures.format import duration, percent
-from gptviz.figures.theme import LIGHT
-from gptviz.learning_curves import read_accuracy, read_curve
+from gptviz.figures.kit.format import duration, percent
+from gptviz.figures.kit.theme import LIGHT
+from gptviz.figures.training import curves
 from gptviz.model import Config
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, curve_points, read_log
 from gptviz.runs.status import read_status
+from gptviz.settings.fields import field_infos
+from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.train.recipe import Recipe
 
-from .page import Code, Figure, Group, Heading, PageContent, Piece, Plain, Setting, Table, Text
+from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, Plain, Table
 
 MOST_SAMPLES = 24
-# What else the log has about each step: its field, its heading, its unit, and whether its axis is logarithmic.
+# Other values that the log has for each step: field, heading, unit, and whether the axis is logarithmic.
 OTHERS = (
     ("learning_rate", "Learning rate", "", False),
     ("gradient_norm", "Length of the gradient before clipping", "", True),
@@ -43,14 +43,14 @@ def report(name: str) -> PageContent:
     """
     folder = checkpoints.find(name)
     card, config, log = checkpoints.read_card(folder), checkpoints.read_config(folder), read_log(folder / "log.jsonl")
-    pieces: tuple[Piece, ...] = (
+    pieces: tuple[PagePiece, ...] = (
         Heading(f"How {name} was trained", 1, plain=True),
-        Group(tuple(Setting(label, value) for label, value in summary(folder, card)), "row"),
+        PieceGroup(tuple(ControlValue(label, value) for label, value in summary(folder, card)), "row"),
         *_warnings(card, config),
         *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
         Heading("Settings", 2),
         Table(settings_table(Recipe, card.recipe or {})),
-        Group((Table(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
+        PieceGroup((Table(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
         *_samples(log),
         *_card(card),
     )
@@ -58,7 +58,7 @@ def report(name: str) -> PageContent:
 
 
 def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
-    """What there is to say of a run in a few numbers, each with its label; only what is known."""
+    """The main numbers of a run, each with its label; those that are not known are left out."""
     yield "State", read_status(folder).state
     if data := card.task or card.corpus:
         yield "Data", data
@@ -79,31 +79,31 @@ def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
             yield label, value
 
 
-def _warnings(card: Card, config: Config) -> Iterator[Piece]:
-    if said := diverged(card, config):
-        yield Group((Heading("It diverged", 2), Plain(said)))
+def _warnings(card: Card, config: Config) -> Iterator[PagePiece]:
+    if sentence := diverged(card, config):
+        yield PieceGroup((Heading("It diverged", 2), Plain(sentence)))
 
 
-def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Iterator[Piece]:
+def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Iterator[PagePiece]:
     curve = read_curve(folder)
     yield Heading("What it learned", 2)
     if not len(curve.validation) and curve.training is None:
-        yield Text("Nothing is written down about its losses.")
+        yield MarkdownText("Nothing is written down about its losses.")
         return
     figure = curves.losses([curve], LIGHT)
     if is_classifier:
         figure.update_yaxes(title_text="loss (nats per text)")
     yield _figure(figure, "The losses over the steps of training.")
-    yield Text(curves.LEGEND, "caption")
+    yield MarkdownText(curves.LEGEND, "caption")
     if (accuracy := read_accuracy(folder)) is not None:
         yield _figure(curves.accuracies([accuracy], LIGHT), f"{accuracy.what} over the steps of training.")
-        yield Text(curves.ACCURACY_LEGEND, "caption")
+        yield MarkdownText(curves.ACCURACY_LEGEND, "caption")
     others = tuple(_others(log))
     if others:
-        yield Group(others, "folded", "Learning rate, gradient and speed")
+        yield PieceGroup(others, "folded", "Learning rate, gradient and speed")
 
 
-def _others(log: Sequence[LogLine]) -> Iterator[Piece]:
+def _others(log: Sequence[LogLine]) -> Iterator[PagePiece]:
     for field, title, unit, is_log in OTHERS:
         if points := curve_points(log, "step", field):
             steps, values = zip(*points, strict=True)
@@ -134,29 +134,29 @@ def _in_words(value: object) -> str:
     return f"{value:,g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _samples(log: Sequence[LogLine]) -> Iterator[Piece]:
+def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
     written = [(line.step, line.text) for line in log if line.kind == "sample" and line.text is not None]
     if not written:
         return
     yield Heading("What it wrote", 2)
     shown = evenly(written, MOST_SAMPLES)
     about = "" if len(shown) == len(written) else f" {len(shown)} of {len(written)} samples."
-    yield Text(f"Samples that it wrote on the way, the first one before it had learned much.{about}", "caption")
+    yield MarkdownText(f"Samples that it wrote on the way, the first one before it had learned much.{about}", "caption")
     for step, text in shown:
         yield Heading(f"After {step:,} {'step' if step == 1 else 'steps'}", 3, plain=True)
         yield Code(text, "")
 
 
-def _card(card: Card) -> Iterator[Piece]:
+def _card(card: Card) -> Iterator[PagePiece]:
     yield Heading("Card", 2)
     if card.command:
-        yield Text("The command that trains it again:")
+        yield MarkdownText("The command that trains it again:")
         yield Code(card.command, "bash")
-    yield Group((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept")
+    yield PieceGroup((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept")
 
 
 def evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:
-    """At most so many of the entries, the first and the last among them, and the others evenly between these."""
+    """At most `most` of the entries: the first, the last, and others evenly between them."""
     if len(entries) <= most:
         return list(entries)
     return [entries[round(i * (len(entries) - 1) / (most - 1))] for i in range(most)]

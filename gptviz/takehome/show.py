@@ -15,7 +15,7 @@ class Shown:
     """A page that Jupyter shows below a cell.
 
     Attributes:
-        page: what it shows.
+        page: its content.
         height: of its frame, in pixels.
     """
 
@@ -26,7 +26,7 @@ class Shown:
         return f"<the page {self.page.name}: {self.page.title}>"
 
     def _repr_html_(self) -> str:
-        # A frame of its own, without the rights of the notebook: scripts run in it, and reach nothing outside.
+        # Scripts in this frame have no rights of the notebook, and reach nothing outside.
         frame = escape(as_html(self.page))
         look = f"width: 100%; height: {self.height}px; border: 0"
         rights = "allow-scripts allow-downloads"
@@ -47,11 +47,11 @@ def show(
         prompt: what the model reads; by default the text that the page opens on. A trace has its own.
         page: the name of a page, as its address has it: "attention", "next_token", "lens", …
         height: of the frame, in pixels.
-        state: more of what the page's address says.
+        state: more values of the page's address.
 
     Raises:
         TypeError: `what` is none of these.
-        ValueError: there is no such page, or it cannot be shown; it does not take what `state` says; or no page can compute what
+        ValueError: there is no such page, or it cannot be shown; it does not take a value of `state`; or no page can compute what
             the trace recorded.
     """
     if isinstance(what, Trace):
@@ -64,8 +64,8 @@ def show(
     if prompt is not None:
         query["prompt"] = prompt
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
-    if content.refused:
-        raise PageError("; ".join(content.refused))
+    if content.rejected:
+        raise PageError("; ".join(content.rejected))
     return Shown(content, height)
 
 
@@ -86,7 +86,7 @@ def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:
 
 
 def _query(lm: LanguageModel) -> dict[str, str]:
-    """What an address says of a model."""
+    """The query of an address for this model."""
     query = {"model": lm.name, "precision": lm.precision}
     if lm.step is not None:
         query["step"] = str(lm.step)

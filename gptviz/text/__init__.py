@@ -1,10 +1,10 @@
-"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz only `files` and `bounded`."""
+"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, and of gptviz only `machine`."""
 
 from .datasets.base import Examples, Task
 from .datasets.corpora import (
     Corpus,
     CorpusUnavailableError,
-    Offer,
+    NamedCorpus,
     corpora,
     corpus_of,
     python_reference,
@@ -38,7 +38,7 @@ __all__ = [
     "Encoding",
     "Examples",
     "LabelledTexts",
-    "Offer",
+    "NamedCorpus",
     "PairTask",
     "Pairs",
     "SpecialTokensTokenizer",

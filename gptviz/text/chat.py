@@ -1,7 +1,7 @@
 """A chat as one text: the template that a model was trained with, filled in with a message.
 
 A template is a small program in the language of Jinja, and may come from anywhere. It runs in Jinja's sandbox, in a process of
-its own (`chat_process.py`) with little memory and little time, and what it writes is text and nothing else.
+its own (`chat_process.py`) with little memory and little time, and its result is text and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 LONGEST_TEMPLATE = 1_000_000  # characters
 LONGEST_TEXT = 100_000
-# Of the machine's time, however much of it that is while others work.
+# By the clock of the machine, which may be busy with other work.
 MOST_SECONDS = 60.0
 
 
@@ -51,7 +51,7 @@ class ChatTemplate:
             ChatError: the template has an error, is too large, takes too long, or refuses the message.
         """
         self.check_length()
-        asked = {
+        request = {
             "template": self.template,
             "tokens": {name: text for name, text in self.tokens.items() if name.endswith("_token")},
             "messages": [{"role": "user", "content": message}],
@@ -59,7 +59,7 @@ class ChatTemplate:
         }
         command = [sys.executable, "-I", str(Path(__file__).with_name("chat_process.py"))]
         try:
-            answer = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=MOST_SECONDS).stdout
+            answer = subprocess.run(command, input=json.dumps(request).encode(), capture_output=True, timeout=MOST_SECONDS).stdout
             fields = json.loads(answer)
         except subprocess.TimeoutExpired:
             raise ChatError("the chat template took too long") from None

@@ -1,4 +1,4 @@
-"""What runs a chat template, as a script in a process of its own: it reads a request as JSON, and writes the text or an error."""
+"""A script that runs a chat template in a separate process: it reads a request as JSON, and writes the text or an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jinja2.nodes import Node
     from jinja2.parser import Parser
 
-MOST_SECONDS = 3  # of a processor
+MOST_SECONDS = 3  # of processor time
 MOST_MEMORY = 2**29  # bytes
 
 
@@ -41,7 +41,7 @@ def filled(template: str, **values: Any) -> str:
         return json.dumps(value, ensure_ascii=ensure_ascii, **form)
 
     class Generation(Extension):
-        """The tag `generation`, which marks what the model is to learn: what stands in it is written as it is."""
+        """The tag `generation`, which marks the text that a model learns to write: its content is written unchanged."""
 
         tags: ClassVar[set[str]] = {"generation"}  # type: ignore[misc]
 
@@ -58,13 +58,13 @@ def filled(template: str, **values: Any) -> str:
 
 def main() -> None:
     """Answer the request on the standard input."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     limit()
     try:
-        values = {"messages": asked["messages"], "tools": None, "documents": None, "add_generation_prompt": True}
-        text = filled(asked["template"], **values, **asked["tokens"])
-        if len(text) > asked["longest"]:
-            raise ValueError(f"its text has {len(text):,} characters, and {asked['longest']:,} are the most")
+        values = {"messages": request["messages"], "tools": None, "documents": None, "add_generation_prompt": True}
+        text = filled(request["template"], **values, **request["tokens"])
+        if len(text) > request["longest"]:
+            raise ValueError(f"its text has {len(text):,} characters, and {request['longest']:,} are the most")
         answer = {"text": text}
     except MemoryError:
         answer = {"error": "it takes too much memory"}

@@ -4,7 +4,7 @@ import unicodedata
 from typing import Final
 
 TOKEN_KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
-"""What `kind_of_text` can answer, in the order of a legend."""
+"""The answers of `kind_of_text`, in the order of a legend."""
 
 _SYMBOLS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 _COMBINING: Final = ("Mn", "Mc", "Me")
@@ -25,7 +25,7 @@ def character_name(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; what nobody could see as its code point.
+    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; invisible characters as their code points.
 
     These are shown as code points: controls, format characters, other spaces, unassigned and private characters, lone
     surrogates, a combining mark without a character before it, and the characters `␣`, `⏎`, `⇥` themselves, which would
@@ -51,7 +51,7 @@ def visible(text: str) -> str:
 
 
 def kind_of_text(text: str) -> str:
-    """What sort of token a text is, one of `TOKEN_KINDS`; white space around it is ignored unless there is nothing else.
+    """The kind of token that a text is, one of `TOKEN_KINDS`; white space around it is ignored unless there is nothing else.
 
     - `space`: white space only
     - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)

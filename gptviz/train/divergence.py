@@ -1,4 +1,4 @@
-"""When training has diverged, that is, made the model worse than a blind guess; and what to change then."""
+"""Whether training has diverged, that is, made the model worse than a blind guess; and what to change in that case."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class DivergedError(RuntimeError):
 def has_diverged(before: float | None, training: float | None, validation: float, uniform: float) -> bool:
     """Whether a run has diverged: the model is clearly worse than one that knows nothing, and than it was at its beginning.
 
-    Both losses must say so. A model that has learned its training data by heart can be worse than a guess on held-out data,
-    but not on what it was trained on; and the mean over the last steps may still contain a leap that the model has recovered
-    from.
+    Both losses must be that high. A model that has learned its training data by heart can be worse than a guess on held-out
+    data, but not on its training data; and the mean over the last steps may still contain a leap from which it has recovered.
 
     Args:
-        before: the loss on held-out data before the first step, in nats; None where it is not known.
-        training: the mean training loss of the last steps, in nats; None where it is not known.
+        before: the loss on held-out data before the first step, in nats, or None if it is not known.
+        training: the mean training loss of the last steps, in nats, or None if it is not known.
         validation: the loss on held-out data now, in nats.
-        uniform: the loss of guessing among all tokens (or labels) alike, in nats: the logarithm of how many there are.
+        uniform: the loss of a guess that gives all tokens (or labels) the same probability, in nats: the logarithm of their
+        number.
     """
     now = validation if training is None else min(validation, training)
     if not math.isfinite(now):
@@ -34,7 +34,7 @@ def has_diverged(before: float | None, training: float | None, validation: float
 
 
 def advice(recipe: Recipe) -> str:
-    """What to change where a run with this recipe has diverged, with the values it had."""
+    """Suggested changes after a run with this recipe diverged, with the values it had."""
     warmup = (
         f"lengthen the warm-up ({recipe.warmup:.0%} of the run)" if recipe.warmup else "begin with a warm-up (there was none)"
     )

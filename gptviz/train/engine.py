@@ -24,7 +24,7 @@ from .recipe import Recipe
 from .trainer import Trainer
 
 PROBED = 3  # steps timed
-EVERY = 0.1  # seconds between two looks at whether a probe is to be given up
+EVERY = 0.1  # seconds between two checks whether a probe is to be given up
 WORTH_COMPILING = 240.0  # seconds of training; compiling takes about 30, and then saves 10 to 20 % of the time
 
 
@@ -36,7 +36,7 @@ class Engine:
         bfloat16: whether matrix products run in bfloat16.
         compiled: whether the model is compiled.
         why: the reason in a sentence, with the times measured.
-        seconds_per_step: the time of a step as measured; None if it was not.
+        seconds_per_step: the time of a step as measured, or None if it was not.
     """
 
     bfloat16: bool = False
@@ -76,8 +76,8 @@ def choose(model: Transformer, data: Data, recipe: Recipe, *, meanwhile: Callabl
     The probe trains a copy; the model is not changed.
 
     Args:
-        meanwhile: told ten times a second what is being tried. What it raises ends the choice at once, also while the model is
-            being compiled.
+        meanwhile: called ten times a second with a description of the current trial. An error that it raises ends the choice at
+            once, also while the model is being compiled.
     """
     device = model.embed.weight.device
     candidates = {
@@ -119,7 +119,7 @@ def _compiling(
 
 
 def compiler_missing() -> str | None:
-    """What `torch.compile` lacks on this machine; None if it can run."""
+    """The thing that `torch.compile` lacks on this machine, or None if it can run."""
     compiler = os.environ.get("CXX") or ("cl" if sys.platform == "win32" else "g++")
     if shutil.which(compiler) is None and shutil.which("clang++") is None:
         return f"there is no C++ compiler ({compiler}) on this machine"
@@ -145,7 +145,7 @@ class _Probe(Thread):
 
     Attributes:
         times: the seconds of the steps that were timed.
-        failure: what ended it too early.
+        failure: the error that ended it too early.
         given_up: whether it is to end after the step it takes now.
     """
 
@@ -170,7 +170,7 @@ class _Probe(Thread):
             self.failure = error
 
     def wait(self, meanwhile: Callable[[], None]) -> None:
-        """Wait until it ends, or until `meanwhile`, which is called again and again, raises something."""
+        """Wait until it ends, or until `meanwhile`, which is called repeatedly, raises an error."""
         while self.is_alive():
             meanwhile()
             self.join(EVERY)
@@ -182,12 +182,12 @@ _given_up: list[_Probe] = []
 def _seconds_per_step(
     model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
 ) -> float:
-    """The seconds of the fastest of some steps: other work of the machine makes steps slower, and says nothing of the model.
+    """The seconds of the fastest of some steps: other work of the machine makes the others slower.
 
     Raises:
         _ProbeError: a step failed.
     """
-    while _given_up:  # it draws from the same random numbers until its step has ended
+    while _given_up:  # such a probe draws from the same random numbers until its step has ended
         _given_up[-1].wait(meanwhile)
         _given_up.pop()
     probe = _Probe(model, data, recipe, bfloat16, compiled)

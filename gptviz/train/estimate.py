@@ -1,8 +1,8 @@
-"""What a run will take, said before it begins: parameters, arithmetic, memory, disk and time.
+"""An estimate of the cost of a run before it begins: parameters, arithmetic, memory, disk and time.
 
 Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
-`gptviz.model.costs`: so both hold for every architecture, and nothing is allocated. The time is three numbers of the step
-(products, bytes written, operations) at three speeds of this machine, which a short probe measures.
+`gptviz.model.costs.operations`: so both hold for every architecture, and nothing is allocated. The time is computed from three
+numbers of the step (products, bytes written, operations) and three speeds of this machine, which a short probe measures.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -23,10 +23,10 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
-from gptviz.memory import FLOAT32, MOST_OF_MEMORY, size
+from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, size
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import lay_out
-from gptviz.model.costs import flops
+from gptviz.model.costs.operations import flops
 from gptviz.model.devices import may_bfloat16
 
 from .evaluation import MOST_LOGITS
@@ -34,19 +34,18 @@ from .optimisers import block_matrices, remembered
 from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows
 
-Numbers = npt.NDArray[np.float64]
-# What Python and torch take themselves.
+# The memory that Python and torch take themselves.
 PROCESS = 300 * 2**20
 
 
 @dataclass(frozen=True)
-class Work:
-    """What one pass costs.
+class PassCost:
+    """The cost of one pass.
 
     Attributes:
         flops: operations of its matrix products.
-        bytes: what it writes into new tensors.
-        operations: how many tensors it makes.
+        bytes: the bytes that it writes into new tensors.
+        operations: the number of tensors that it makes.
         peak: the most bytes that live at once, weights not counted.
     """
 
@@ -58,14 +57,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a machine is where it has nothing else to do.
+    """How fast a machine is when it has nothing else to do.
 
     Attributes:
         flops: operations of matrix products a second.
-        bytes: bytes a second that are written elsewhere.
+        bytes: bytes that other operations write a second.
         overhead: seconds per operation.
-        bfloat16: the same with products in bfloat16; None where the machine has no hardware for it.
-        slowdown: how many times as long the steps took when this was measured, since the machine had other work too.
+        bfloat16: the same with products in bfloat16, or None if the machine has no hardware for it.
+        slowdown: the factor by which other work on the machine slowed the steps while this was measured.
     """
 
     flops: float
@@ -74,17 +73,17 @@ class Speed:
     bfloat16: Speed | None = None
     slowdown: float = 1.0
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: PassCost) -> float:
         """The seconds that `work` takes in float32."""
         return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
 
-    def seconds_of_step(self, work: Work, recipe: Recipe) -> float:
+    def seconds_of_step(self, work: PassCost, recipe: Recipe) -> float:
         """The seconds that a step of `recipe` takes, in the precision that it will be trained in."""
         ways = {"float32": [self], "bfloat16": [self.bfloat16 or self], "auto": [self, self.bfloat16 or self]}
         return min(way.seconds(work) for way in ways[recipe.precision])
 
     def or_faster(self, other: Speed) -> Speed:
-        """What two measurements say of one machine: the faster speed, and how busy it was in the second one."""
+        """The result of two measurements of one machine: the faster speed, and how busy it was in the second one."""
         overhead, flops = min(self.overhead, other.overhead), max(self.flops, other.flops)
         bfloat16 = self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
         return Speed(flops, max(self.bytes, other.bytes), overhead, bfloat16, other.slowdown)
@@ -95,21 +94,21 @@ UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates of memory alone
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run is expected to take. Memory and disk are in bytes, times in seconds.
+    """The expected cost of a run. Memory and disk are in bytes, times in seconds.
 
     Attributes:
         parameters: the number of weights.
         flops: operations of the matrix products of one step, forward and backward.
         weights: memory of the weights.
         optimiser: memory of the optimiser's state.
-        activations: the most memory that one step takes beside these two, with gradients and logits.
-        logits: the part of `activations` that the model's output takes: [B, T, vocab_size], of a classifier [B, n_label].
+        activations: the most memory that one step takes in addition to these two, with gradients and logits.
+        logits: the part of `activations` that the model's output takes: [B, T, vocab_size], for a classifier [B, n_label].
         memory: the most memory that the whole process has at once.
         snapshots: the number of snapshots.
         disk: the size of the run's files.
-        seconds_per_step: the time of a step, where the machine has nothing else to do.
-        seconds: the time of the whole run, as before.
-        slowdown: how many times as long it takes if the machine stays as busy as when its speed was measured.
+        seconds_per_step: the time of a step if the machine has nothing else to do.
+        seconds: the time of the whole run, under the same condition.
+        slowdown: the factor by which the run is slower if the machine stays as busy as when its speed was measured.
     """
 
     parameters: int
@@ -127,7 +126,7 @@ class Estimate:
 
 
 def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
-    """What training a model of `config` by `recipe` takes on a machine of this `speed`.
+    """The cost of training a model of `config` by `recipe` on a machine of this `speed`.
 
     Args:
         tokens: per row of a batch; default: the context.
@@ -166,20 +165,20 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
 
 
 def _orthogonalising(config: Config, recipe: Recipe) -> float:
-    """What Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
+    """The operations that Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
     if recipe.optimiser != "muon":
         return 0.0
     sizes = [(min(shape), max(shape)) for shape in block_matrices(config)]
     return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
 
 
-def step_work(config: Config, rows: int, tokens: int) -> Work:
+def step_work(config: Config, rows: int, tokens: int) -> PassCost:
     """One step of training over `rows` of `tokens`, without the optimiser."""
     return _by_block(config, rows, tokens)[1]
 
 
-def evaluation_work(config: Config, tokens: int) -> Work:
-    """An evaluation of `EVALUATION_TOKENS` tokens. What it has in memory at once is at most what one block and the head write."""
+def evaluation_work(config: Config, tokens: int) -> PassCost:
+    """An evaluation of `EVALUATION_TOKENS` tokens. Its peak of memory is at most what one block and the head write."""
     rows = max(1, EVALUATION_TOKENS // tokens)
     forward = _by_block(config, rows, tokens)[0]
     once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens)[0]
@@ -187,7 +186,7 @@ def evaluation_work(config: Config, tokens: int) -> Work:
     return replace(forward, peak=once.bytes * at_once)
 
 
-def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
+def _by_block(config: Config, rows: int, tokens: int) -> tuple[PassCost, PassCost]:
     """The work of the forward pass and of a whole step: each block after the second writes what the second writes."""
     forward, step = flops(config, rows, tokens)
     if config.n_layer <= 2:
@@ -199,19 +198,19 @@ def _by_block(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
     return replace(works[0], flops=forward), replace(works[1], flops=step)
 
 
-def _extended(one: Work, two: Work, more: int) -> Work:
+def _extended(one: PassCost, two: PassCost, more: int) -> PassCost:
     """The work of a model with `more` blocks than two, from the work with one and with two blocks."""
     first, second = np.array(astuple(one)), np.array(astuple(two))
-    return Work(*(second + more * (second - first)).tolist())
+    return PassCost(*(second + more * (second - first)).tolist())
 
 
-class _Follow(TorchDispatchMode):
-    """Counts the tensors made, their bytes, and how many of these live at once."""
+class Follow(TorchDispatchMode):
+    """Counts the tensors made, their bytes, and how many of these live at once; views of `known` tensors are not counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[Tensor] = ()) -> None:
         super().__init__()
         self.operations = self.bytes = self.live = self.peak = 0
-        self._known: set[int] = set()
+        self._known = {tensor.untyped_storage()._cdata for tensor in known}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
@@ -228,9 +227,9 @@ class _Follow(TorchDispatchMode):
             self.peak = max(self.peak, self.live)
         return made
 
-    def work(self) -> Work:
-        """What was seen so far."""
-        return Work(0.0, self.bytes, self.operations, self.peak)
+    def work(self) -> PassCost:
+        """The steps seen so far."""
+        return PassCost(0.0, self.bytes, self.operations, self.peak)
 
     def _gone(self, which: int, size: int) -> None:
         self._known.discard(which)
@@ -238,12 +237,12 @@ class _Follow(TorchDispatchMode):
 
 
 @lru_cache(maxsize=256)
-def _followed(config: Config, rows: int, tokens: int) -> tuple[Work, Work]:
-    """The work of the forward pass and of a whole step, its products aside, as one step on the meta device shows it."""
+def _followed(config: Config, rows: int, tokens: int) -> tuple[PassCost, PassCost]:
+    """The work of the forward pass and of a whole step, without its products, as one step on the meta device shows it."""
     with torch.device("meta"):
         model = lay_out(config).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
-    with _Follow() as follow:
+    with Follow() as follow:
         logits = model(ids, ids if config.n_encoder_layer else None)
         forward = follow.work()
         targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
@@ -255,12 +254,12 @@ def snapshot_count(recipe: Recipe, steps: int) -> int:
     """The number of snapshots of a run of `steps` steps: those of `Recipe.keeps`, of the start and of the end."""
     if not recipe.snapshots:
         return 0
-    # 2^(i / snapshots), rounded: no step beyond the last doubling, whose count is asked of every i.
+    # 2^(i / snapshots), rounded, without steps after the end of the run.
     rounded = (round(2 ** (i / recipe.snapshots)) for i in range(int(recipe.snapshots * math.log2(max(steps, 1))) + 2))
     return len({0, steps, *(step for step in rounded if step <= steps)})
 
 
-# Three small models, each of which spends most of its time on another of the three: operations, bytes, products.
+# Three small models: the first spends most of its time on operations, the second on bytes, the third on products.
 _PROBES: Sequence[tuple[Config, int]] = (
     (Config(vocab_size=20, context_length=16, d_model=16, n_layer=2, n_head=2), 2),
     (Config(vocab_size=64, context_length=128, d_model=32, n_layer=1, n_head=4, d_mlp=0), 8),
@@ -291,12 +290,12 @@ def _measured(device: torch.device, bfloat16: bool) -> Speed:
     return Speed(1 / per_flop, 1 / per_byte, overhead, slowdown=slowdown)
 
 
-def _seconds_per_unit(seconds: Numbers, amounts: Numbers) -> Numbers:
+def _seconds_per_unit(seconds: npt.NDArray[np.float64], amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The seconds [kind] that a unit of each kind of work takes: those for which `amounts` take `seconds`.
 
-    Solved by repetition: each probe does mostly the work of one kind, and gives its price once the time of its other work is
-    taken off. A quarter of its time is left to it at least, so that noise makes no speed infinite or negative, as it could
-    where the equations are solved at once.
+    Solved by repetition: each probe does mostly work of one kind, and gives the price of this kind once the time of its other
+    work is subtracted. At least a quarter of the time stays, so that noise makes no speed infinite or negative, which could
+    happen if the equations were solved at once.
 
     Args:
         seconds: the time that each probe takes [probe].
@@ -320,7 +319,7 @@ class _Noise:
     def training(self, size: int, seed: int) -> Batch:
         config = self.config
         ids = torch.randint(config.vocab_size, (size, config.context_length + 1))
-        if config.padding is not None:  # which no token reads: a text of nothing else has no loss
+        if config.padding is not None:  # a text of padding alone has no loss
             ids[ids == config.padding] = (config.padding + 1) % config.vocab_size
         if config.kind == "classifier":
             return Batch((ids[:, :-1],), torch.randint(config.n_label, (size,)))
@@ -335,9 +334,9 @@ class _Noise:
 
 
 def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed: Speed) -> float:
-    """The seconds that a step of `recipe` takes here, the fastest of some real ones on random tokens.
+    """The seconds of the fastest of some real steps of `recipe` on random tokens.
 
-    They are computed in the precision that `Speed.seconds_of_step` takes to be the faster one.
+    They are computed in the precision that is faster according to `Speed.seconds_of_step`.
     """
     work = step_work(config, recipe.batch_size, config.context_length)
     in_bfloat16 = speed.bfloat16 is not None and recipe.precision != "float32"
@@ -346,7 +345,7 @@ def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed
     return float(_step_times(config, recipe, torch.device(device), in_bfloat16).min())
 
 
-def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> Numbers:
+def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
     """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
     trainer = Trainer(build(config, seed=0, device=device), _Noise(config), recipe, bfloat16=bfloat16)
     trainer.advance()  # warms up
@@ -358,9 +357,9 @@ def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: 
     return np.array(taken)
 
 
-def refusal(estimated: Estimate, free: int | None) -> str | None:
-    """Why a run must not begin with `free` bytes of memory: what it needs and what to change; None where it may."""
-    if free is None or estimated.memory <= MOST_OF_MEMORY * free:
+def refusal(estimated: Estimate, free: int) -> str | None:
+    """The reason why a run must not begin with `free` bytes of memory, and what to change, or None if it may begin."""
+    if estimated.memory <= MOST_OF_MEMORY * free:
         return None
     return (
         f"a step would need about {size(estimated.memory)} of memory, and {size(free)} is free: "

@@ -1,4 +1,4 @@
-"""The loss and accuracy of a model on held-out data. Every part of gptviz that reports a loss computes it here."""
+"""The loss and accuracy of a model on held-out data. All losses that gptviz reports are computed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe of a training run: every setting beside the architecture and the data."""
+"""The recipe of a training run: every setting except the architecture and the data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from gptviz.fields import check_choices, check_numbers, setting
-from gptviz.known_names import instead
+from gptviz.settings.fields import check_choices, check_numbers, setting
+from gptviz.settings.known_names import instead
 
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -17,11 +17,11 @@ Compiling = Literal["auto", "yes", "no"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a model is trained. Give `steps`, or `minutes`, after which training ends wherever it is.
+    """How a model is trained. Give `steps`, or `minutes`, after which training ends at whatever step it is.
 
     The learning rate rises linearly over the first `warmup` share of the run to `learning_rate`, then falls to
     `final_rate` of it along a cosine or a line, or stays. Matrices decay by `weight_decay`, biases and gains do not.
-    Gradients are clipped to a norm of `clip`. Each field says what it does: see `gptviz.fields.field_infos`.
+    Gradients are clipped to a norm of `clip`. Each field says what it does: see `gptviz.settings.fields.field_infos`.
 
     Raises:
         ValueError: a setting no run can have; the message names it and its value.
@@ -199,7 +199,7 @@ class Recipe:
         return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
 
     def keeps(self, step: int) -> bool:
-        """Whether a snapshot is kept after `step` steps: the first, then `snapshots` for every doubling, evenly in its log."""
+        """Whether a snapshot is saved after `step` steps: the first, then `snapshots` for every doubling, evenly in the log."""
         if not self.snapshots or step < 1:
             return bool(self.snapshots) and step == 0
         nearest = round(self.snapshots * math.log2(step))

@@ -1,4 +1,4 @@
-"""Label smoothing where labels have an order: a part of what is asked for goes to the neighbours of the right label."""
+"""Label smoothing for labels with an order: a part of the target probability goes to the neighbours of the right label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def nearby_targets(config: Config, smoothing: float) -> Tensor | None:
     """The probabilities to train a classifier towards, a row for each right label: [n_label, n_label].
 
     The probability of a label falls by the factor `smoothing` with every step away from the right one; each row sums to 1.
-    None where the labels have no order, or nothing is smoothed.
+    None if the labels have no order, or nothing is smoothed.
     """
     if not config.ordered or not smoothing:
         return None

@@ -58,7 +58,7 @@ class Evaluated:
         seconds: the time that training has taken so far.
         rows: the number of held-out rows that it was evaluated on.
         share: their share of all that is held out.
-        training: how good the model is on as many rows that it was trained on; None where no row is trained on twice.
+        training: how good the model is on as many rows that it was trained on, or None if no row is trained on twice.
     """
 
     step: int
@@ -75,9 +75,9 @@ class Evaluated:
 
 
 Event = Stepped | Evaluated
-# While a run goes on, a row is evaluated for every tenth row trained on, at most. Evaluating a row takes less time than a step
-# takes for one, so that this bounds the share of the time too. It is counted in rows and not by a clock, so that a run that is
-# resumed evaluates what it would have evaluated.
+# While a run goes on, it evaluates at most one row for ten that it trains on. Evaluating a row takes less time than training on
+# it, so that this also limits the share of the time. Rows are counted, not seconds, so that a run that is resumed evaluates the
+# same rows as one that was not stopped.
 EVALUATED_PER_TRAINED = 0.1
 COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
 
@@ -110,7 +110,8 @@ class Trainer:
         forward: the compiled model, which computes the same; default: the model itself.
         bfloat16: whether matrix products run in bfloat16.
         world: the processes that train together; each reads its share of every batch.
-        between: called between the batches of an evaluation. What it raises ends the evaluation, which is then still due.
+        between: called between the batches of an evaluation. An error that it raises ends the evaluation, which is then still
+        due.
 
     Attributes:
         step: the number of steps taken.
@@ -220,8 +221,7 @@ class Trainer:
         """Evaluate the model on held-out data now. Only the main process does so and yields the event.
 
         Args:
-            everything: whether all that is held out is read, as it is at the end of a run; otherwise as much as a run that
-                goes on has time for.
+            everything: whether all held-out rows are read, as at the end of a run; otherwise as many as `evaluated_rows` allows.
 
         Raises:
             DivergedError: the loss is not a finite number.

@@ -1,17 +1,21 @@
-"""What the tests of pages share: caches, and models to open."""
+"""Shared by the tests of pages: caches, models to open, and checks of every page."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import ElementTree
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from tests.drawn import looked_at
 from tests.tiny import TinyModel, scrambled, tiny
 
 
@@ -35,6 +39,25 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_looked_at() -> Iterator[None]:
+    with looked_at():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _a_page_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a test opens a page, or presses what is on it: the page must not end in an exception."""
+    run = ElementTree.run
+
+    def checked(tree: ElementTree, *, timeout: float | None = None) -> AppTest:
+        at = run(tree, timeout=timeout)
+        assert not at.exception, at.exception
+        return at
+
+    monkeypatch.setattr(ElementTree, "run", checked)
 
 
 def clear_caches() -> None:

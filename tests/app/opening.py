@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Button, Node
 
@@ -27,8 +30,30 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
     return at
 
 
+def page_at(path: str, **usual: str) -> Callable[..., AppTest]:
+    """A function that opens the page at `path`, with the `usual` address unless a test gives another."""
+    return partial(opened, path, **usual)
+
+
+def says(at: AppTest) -> str:
+    """All that the page says, as it is read: Markdown, captions, messages and plain text."""
+    kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.success, at.text)
+    return "\n".join(str(one.value) for kind in kinds for one in kind).replace("\\", "")
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    """The figures of the page, as plotly gets them."""
+    return [json.loads(one.proto.spec) for one in at.get("plotly_chart")]
+
+
+def chart(at: AppTest, key: str) -> dict[str, Any]:
+    """The figure with this key."""
+    (found,) = (json.loads(one.proto.spec) for one in at.get("plotly_chart") if one.proto.id.endswith(f"-{key}"))
+    return dict(found)
+
+
 def headings(at: AppTest) -> list[dict[str, Any]]:
-    """What the pictures of the figures of a page say above the drawing."""
+    """The headings above the drawings in the pictures of a page's figures."""
     packed = [unpack(one.proto.bytes)[0] for one in views(at) if one.proto.bytes and "figure_tools" in one.proto.component_name]
     return [one["heading"] for one in packed]
 
@@ -38,9 +63,30 @@ def views(at: AppTest) -> list[Any]:
     return [node for node in in_sight(at) if type(getattr(node, "proto", None)).__name__ == "BidiComponent"]
 
 
+def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays of the view with this key, as the browser gets them."""
+    (view,) = (view for view in views(at) if view.proto.id.endswith(f"-{key}"))
+    return unpack(view.proto.bytes)
+
+
+def strip(at: AppTest) -> dict[str, Any]:
+    """The strip of tokens, as the browser gets it: the first view of its page."""
+    return dict(json.loads(views(at)[0].proto.bytes))
+
+
 def buttons_in_sight(at: AppTest) -> list[Button]:
     """The buttons of the page itself."""
     return [node for node in in_sight(at) if isinstance(node, Button)]
+
+
+def button(at: AppTest, label: str) -> Button:
+    """The first button with this label."""
+    return next(one for one in at.button if one.label == label)
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    """The page after a click on the button with this label."""
+    return button(at, label).click().run()
 
 
 def in_sight(at: AppTest) -> Iterator[Node]:

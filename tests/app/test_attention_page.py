@@ -12,10 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.ui.shell import pages
+from gptviz.ui.pages.attention import tries
+from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened, views
+from tests.app.opening import opened, page_at, views
 
 Tiny = Callable[..., Path]
 
@@ -23,13 +24,10 @@ Tiny = Callable[..., Path]
 @pytest.fixture
 def seed_sized(tiny_model: Tiny) -> Path:
     """As many blocks, heads and positions as the seed's model has."""
-    return tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4, card={"preset": "generator"})
+    return tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4, card={"preset": "generator"})
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/attention.py", **{"model": "tiny", **query})
-    assert not at.exception, at.exception
-    return at
+page = page_at("pages/attention.py", model="tiny")
 
 
 def asked(at: AppTest) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def expected(prompt: str, block: int, head: int) -> np.ndarray:
 def test_the_page_opens_on_the_seeds_picture(seed_sized: Path) -> None:
     at = page()
     assert sent(at)[0]["start"] == {"block": 2, "head": 2}
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
     assert not at.warning
 
 
@@ -84,11 +82,11 @@ def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> 
     at = page(prompt="H")
     at.text_area(key="prompt").set_value("").run()
     assert any("empty" in info.value for info in at.info)
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
 def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> None:
-    text = (pages.DEFAULT_PROMPT * 7)[:300]
+    text = (frame.DEFAULT_PROMPT * 7)[:300]
     at = page(prompt=text)
     assert any("300" in info.value and "64" in info.value for info in at.info)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)
@@ -133,7 +131,7 @@ def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None
     assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(first.argmax(), first.shape)
     at.button(key="try A published picture").click().run()
     assert (asked(at)["block"], asked(at)["head"], asked(at)["query"]) == (2, 2, None)
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(pages.DEFAULT_PROMPT, 2, 2), atol=1e-6)
+    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
 def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
@@ -146,13 +144,13 @@ def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
 
 
 def test_the_seeds_picture_is_not_offered_for_another_model(tiny_model: Tiny) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
+    tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
     assert "try A published picture" not in [button.key for button in page().button]
 
 
 @pytest.mark.parametrize("sizes", [{"n_layer": 2, "n_head": 4}, {"n_layer": 3, "n_head": 2}])
 def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: Tiny, sizes: dict[str, int]) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64, card={"preset": "generator"}, **sizes)
+    tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, card={"preset": "generator"}, **sizes)
     assert "try A published picture" not in [button.key for button in page().button]
 
 
@@ -251,9 +249,9 @@ def test_a_head_that_repeats_what_came_next_before_is_found_in_any_model() -> No
 def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
     tiny_model: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT, context_length=64)
+    tiny_model(text=frame.DEFAULT_PROMPT, context_length=64)
     assert "try Without the first token" not in [button.key for button in page().button]
-    monkeypatch.setattr(attention, "MANY_RESTING", -1.0)
+    monkeypatch.setattr(tries, "MANY_RESTING", -1.0)
     at = page()
     at.button(key="try Without the first token").click().run()
     assert asked(at)["show"] == "rest"
@@ -264,7 +262,6 @@ def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited
     lm = gptviz.load(tiny_model())
     texts = ("blocks.0.attention.head.1=uniform", "blocks.1.attention")
     at = opened("pages/attention.py", model="tiny", prompt="the fox", edits=",".join(texts))
-    assert not at.exception
     said = [caption.value for caption in at.caption]
     assert any(each.startswith("Head 1 of block 0 has its pattern from an edit") for each in said)
     assert any(each.startswith("Attention of block 1 is switched off") for each in said)

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.format import power
+from gptviz.figures.kit.format import power
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
-from tests.app.opening import opened
+from tests.app.opening import chart, page_at, press, says
+from tests.drawn import numbers
 from tests.tiny import TinyModel
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.\n"
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/attribution.py", **query)
-    assert not at.exception, at.exception
-    return at
-
-
-def chart(at: AppTest, key: str) -> dict[str, Any]:
-    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
-def numbers(values: Any) -> np.ndarray:
-    """The numbers of a trace, which plotly packs."""
-    import base64
-
-    if isinstance(values, dict):
-        flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
-        return flat.reshape([int(n) for n in str(values["shape"]).split(",")]) if "shape" in values else flat
-    return np.array(values, float)
-
-
-def says(at: AppTest) -> str:
-    return " ".join(element.value for kind in (at.caption, at.info, at.warning, at.markdown) for element in kind).replace(
-        "\\", ""
-    )
+page = page_at("pages/attribution.py")
 
 
 def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_model: TinyModel) -> None:
@@ -101,7 +77,7 @@ def test_every_kind_of_residual_adds_up_and_is_told_what_is_frozen(tiny_model: T
 
 
 def test_a_sum_that_is_off_is_red_and_says_so(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptviz.interp.decomposition import Stream
+    from gptviz.interp.explaining.decomposition import Stream
 
     added = Stream.added
     tiny_model("mine", text=ALPHABET, output_bias=True)
@@ -175,8 +151,7 @@ def test_every_suggestion_leads_somewhere_and_is_true_of_the_model(tiny_model: T
     assert {"Into an MLP", "The logit alone", "A head that speaks against it"} <= set(labels)
     for label in labels:
         at = page(model="mine", prompt="a cab")
-        next(button for button in at.button if button.label == label).click().run()
-        assert not at.exception
+        press(at, label)
         assert ":green-badge" in says(at)
 
 
@@ -195,7 +170,6 @@ def test_of_known_answers_the_head_that_adds_most_is_suggested_with_what_it_read
         assert f"{head.title} adds most to that: {head.value:+.3g}, of which {found.sources[head.name][place]:+.3g}" in said
         assert f"by what it reads at “{read}” (position {place})" in said
     at.button(key=f"try {known.title}").click().run()
-    assert not at.exception
     assert at.text_area(key="prompt").value == known.clean
     assert at.selectbox(key="part").value == head.name
     assert numbers(chart(at, "sources")["data"][0]["y"]) == pytest.approx(found.sources[head.name], abs=1e-4)

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from gptviz.runs import checkpoints
 from gptviz.text import BPETokenizer
 from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
-from tests.app.opening import opened, views
+from tests.app.opening import opened, page_at, views
 from tests.tiny import scrambled, tiny
 
 CHATML = (
@@ -42,17 +41,13 @@ def byte_letters(tokenizer: BPETokenizer) -> list[str]:
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/next_token.py", model="chats", **query)
-    assert not at.exception
-    return at
+page = page_at("pages/next_token.py", model="chats")
 
 
 def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) -> None:
     chats(CHATML)
     at = page(prompt="How now?")
     at.button(key="as a chat turn").click().run()
-    assert not at.exception
     assert at.text_area(key="prompt").value == TURN
     assert TURN in at.query_params["prompt"]
     chips = b"".join(view.proto.bytes for view in views(at))
@@ -67,7 +62,6 @@ def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> No
     tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).framed([256])
     checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})
     at = opened("pages/next_token.py", model="starts", prompt="How")
-    assert not at.exception
     chips = b"".join(view.proto.bytes for view in views(at))
     assert b'{"tokens": [["<s>", ' in chips
 

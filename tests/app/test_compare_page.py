@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,11 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.interp import compare
-from gptviz.ui.pages.compare.views import VIEWS
-from tests.app.opening import opened
+from gptviz.labelled_array import Float64Array
+from gptviz.ui.pages.compare import VIEWS
+from tests.app.opening import chart, page_at, says
 from tests.app.test_scrubber import with_snapshots
+from tests.drawn import numbers
 from tests.tiny import TinyModel
 
 PROMPT = "the fox"
@@ -27,49 +27,30 @@ def trained(tiny_model: TinyModel) -> Path:
     return with_snapshots(tiny_model(positions="rotary"))
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/compare.py", **{"model": "tiny", "prompt": PROMPT} | query)
-    assert not at.exception, at.exception
-    return at
-
-
-def chart(at: AppTest, key: str) -> dict[str, Any]:
-    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
-def drawn(values: Any) -> np.ndarray:
-    """The numbers of a trace, as plotly sends them."""
-    if not isinstance(values, dict):
-        return np.array(values, float)
-    numbers = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
-    return numbers.reshape([int(n) for n in values["shape"].split(",")]) if "shape" in values else numbers
-
-
-def said(at: AppTest) -> str:
-    return " ".join(e.value for kind in (at.caption, at.info, at.warning, at.markdown) for e in kind).replace("\\", "")
+page = page_at("pages/compare.py", model="tiny", prompt=PROMPT)
 
 
 def bars(at: AppTest) -> dict[str, float]:
     (trace,) = chart(at, "differences")["data"]
-    return dict(zip(trace["y"], drawn(trace["x"]).tolist(), strict=True))
+    return dict(zip(trace["y"], numbers(trace["x"]).tolist(), strict=True))
 
 
 def test_a_model_with_snapshots_is_compared_with_the_beginning_of_its_training(trained: Path) -> None:
     at = page()
-    assert "They differ in the step of training" in said(at)
+    assert "They differ in the step of training" in says(at)
     a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 0))
     found = compare.chosen(compare.next_token(a, b), 16)
     assert found.difference is not None
     np.testing.assert_allclose([*bars(at).values()], found.difference.values, atol=1e-6)
     first, second = chart(at, "pairs")["data"]
-    np.testing.assert_allclose(drawn(first["x"]), found.a.values, atol=1e-6)
-    np.testing.assert_allclose(drawn(second["x"]), found.b.values, atol=1e-6)
+    np.testing.assert_allclose(numbers(first["x"]), found.a.values, atol=1e-6)
+    np.testing.assert_allclose(numbers(second["x"]), found.b.values, atol=1e-6)
 
 
 def test_a_model_without_snapshots_is_compared_with_one_other_token(tiny_model: TinyModel) -> None:
     tiny_model()
     at = page()
-    assert "They differ in the prompt" in said(at)
+    assert "They differ in the prompt" in says(at)
     other = at.text_area(key="b_prompt").placeholder
     assert len(other) == len(PROMPT)
     assert sum(x != y for x, y in zip(other, PROMPT, strict=True)) == 1
@@ -96,15 +77,14 @@ def test_both_sides_have_one_scale_and_the_difference_one_around_zero(view: str,
     a, b, difference = (chart(at, f"{key} {which}")["data"][0] for which in ("A", "B", "difference"))
     assert (a["zmin"], a["zmax"]) == (b["zmin"], b["zmax"])
     assert difference["zmin"] == -difference["zmax"] < 0
-    np.testing.assert_allclose(drawn(difference["z"]), drawn(b["z"]) - drawn(a["z"]), atol=1e-6)
-    assert np.nanmax(np.abs(drawn(difference["z"]))) == pytest.approx(difference["zmax"])
+    np.testing.assert_allclose(numbers(difference["z"]), numbers(b["z"]) - numbers(a["z"]), atol=1e-6)
+    assert np.nanmax(np.abs(numbers(difference["z"]))) == pytest.approx(difference["zmax"])
 
 
 def test_swapping_flips_every_sign_and_swapping_again_brings_everything_back(trained: Path) -> None:
     at = page(b_prompt="a dog", b_step="1", b_edits="blocks.0.attention.head.1")
     before = bars(at)
     at.button(key="swap sides").click().run()
-    assert not at.exception
     assert (at.query_params["step"], at.query_params["prompt"]) == ("1", "a dog")
     assert at.query_params["edits"] == "blocks.0.attention.head.1"
     assert at.query_params["b_prompt"] == PROMPT
@@ -117,41 +97,41 @@ def test_a_link_reopens_both_sides(trained: Path, tiny_model: TinyModel) -> None
     tiny_model("other", seed=3)
     at = page(step="1", b_model="other", b_prompt="a dog", b_edits="blocks.1.mlp", compared="Logit lens")
     assert not at.warning
-    assert "A: tiny after 1 step · B: other, 1 edit" in said(at).replace("**", "")
-    assert "They differ in the model and the step of training and the edits and the prompt" in said(at)
+    assert "A: tiny after 1 step · B: other, 1 edit" in says(at).replace("**", "")
+    assert "They differ in the model and the step of training and the edits and the prompt" in says(at)
 
 
 def test_the_same_model_with_the_same_text_has_no_difference_at_all(trained: Path) -> None:
     at = page(b_step="last", b_prompt=PROMPT)
-    assert "every difference is 0" in said(at)
+    assert "every difference is 0" in says(at)
     assert set(bars(at).values()) == {0.0}
 
 
 def test_texts_of_other_lengths_and_models_of_other_shapes_say_why_there_is_no_difference(
     trained: Path, tiny_model: TinyModel
 ) -> None:
-    assert "A has 7 tokens and B has 3 tokens" in said(page(compared="Attention", b_prompt="fox"))
+    assert "A has 7 tokens and B has 3 tokens" in says(page(compared="Attention", b_prompt="fox"))
     tiny_model("deeper", n_layer=3)
     at = page(compared="Logit lens", b_model="deeper")
-    assert "A has 5 layers and B has 7 layers" in said(at)
+    assert "A has 5 layers and B has 7 layers" in says(at)
     assert {"A", "B"} <= {c.proto.id.split()[-1] for c in at.get("plotly_chart")}
     tiny_model("letters", text="the foxy cat")
     at = page(b_model="letters")
-    assert "The vocabularies differ" in said(at)
+    assert "The vocabularies differ" in says(at)
     assert page(b_model="letters", compared="Embeddings").get("plotly_chart")
 
 
 def test_an_edit_or_a_model_that_there_is_not_is_named(trained: Path) -> None:
     at = page(b_edits="blocks.9.mlp,blocks.0.mlp")
-    assert "blocks.9.mlp: there is no block 9" in said(at)
-    assert "tiny, 1 edit" in said(at)
-    assert "b_model = “nobody”" in said(page(b_model="nobody"))
+    assert "blocks.9.mlp: there is no block 9" in says(at)
+    assert "tiny, 1 edit" in says(at)
+    assert "b_model = “nobody”" in says(page(b_model="nobody"))
 
 
 def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, distribution = list[tuple[int, tuple[int, ...]]](), compare.distribution
 
-    def counted(side: compare.Side) -> compare.Numbers:
+    def counted(side: compare.Side) -> Float64Array:
         read.append((id(side.model), side.ids))
         return distribution(side)
 
@@ -159,7 +139,6 @@ def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch
     at = page()
     assert len(read) == len(set(read)) >= 3, "B, and what is suggested: each is read once; A gives more than this"
     at.button(key="try Without its strongest head").click().run()
-    assert not at.exception
     edit = str(at.query_params["b_edits"])
     lm = gptviz.load("tiny")
     found = compare.next_token(lm.side(PROMPT), lm.edited(edit).side(PROMPT))

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.figures.format import percent
-from gptviz.interp.units import heads_and_mlps
+from gptviz.figures.kit.format import percent
+from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.shell.models import model_key
+from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import contrasts as view
 from gptviz.ui.views.contrasts import Question
 from tests.tiny import TinyModel

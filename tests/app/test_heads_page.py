@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,50 +12,29 @@ from streamlit.testing.v1 import AppTest
 from torch.nn import functional as F
 
 import gptviz
-from gptviz.figures.format import percent
-from gptviz.interp import head_scores
-from gptviz.interp.head_weights import by_chance, composition
-from gptviz.interp.overview import strongest
+from gptviz.figures.kit.format import percent
+from gptviz.interp.reading.overview import strongest
 from gptviz.interp.trace import run
+from gptviz.interp.units import head_scores
+from gptviz.interp.units.head_weights import by_chance, composition
+from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.heads import computed
-from gptviz.ui.pages.heads.choices import DOES, HELD_OUT, PROMPT, READS
-from gptviz.ui.shell.models import model_key
+from gptviz.ui.pages.heads import DOES, READS, computed
+from gptviz.ui.pages.heads.choices import HELD_OUT, PROMPT
+from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import work
 from tests import hand_built
-from tests.app.opening import opened
+from tests.app.opening import chart, page_at, press, says
+from tests.drawn import numbers
 from tests.tiny import TinyModel
 
-
-def page(**query: str) -> AppTest:
-    at = opened("pages/heads.py", **query)
-    assert not at.exception, at.exception
-    return at
-
-
-def chart(at: AppTest, key: str) -> dict[str, Any]:
-    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
-def numbers(data: Any) -> np.ndarray:
-    """The numbers of a chart, which plotly writes as lists or as bytes."""
-    if isinstance(data, dict):
-        import base64
-
-        flat = np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"])
-        return flat.reshape([int(size) for size in data["shape"].split(",")]) if "shape" in data else flat
-    return np.array(data, dtype=float)
-
-
-def says(at: AppTest) -> str:
-    return " ".join(str(each.value) for kind in (at.caption, at.info, at.warning, at.markdown) for each in kind)
+page = page_at("pages/heads.py")
 
 
 def code(at: AppTest) -> dict[str, Any]:
-    """What the code below the view leaves behind."""
+    """The names that the code below the view defines."""
     made: dict[str, Any] = {}
     exec(at.code[0].value, made)
     return made
@@ -69,7 +47,7 @@ def link(at: AppTest, label: str) -> dict[str, list[str]]:
 @pytest.fixture
 def circuit(home: object) -> str:
     """The induction circuit built by hand, with the letters a … j as its tokens."""
-    checkpoints.save("circuit", hand_built.induction_circuit(), CharTokenizer.from_text("abcdefghij"), {}, replace=True)
+    checkpoints.save("circuit", hand_built.induction_circuit(), CharTokenizer("abcdefghij"), {}, replace=True)
     return "circuit"
 
 
@@ -102,14 +80,13 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
 
 
 def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computed, "AT_ONCE", 0)
+    monkeypatch.setattr(computed, "LITTLE", 0)
     at = page(model=circuit, over=PROMPT, prompt="abcabcd")
     assert "Loss without it" not in at.dataframe[0].value.columns
     next(button for button in at.button if button.key == "compute head losses").click().run()
-    *_, one = [each for key, each in work._begun.items() if isinstance(key, tuple) and key[0] == "head losses"]
-    one.join()
+    *_, one = [each for key, each in job._begun.items() if isinstance(key, tuple) and key[0] == "head losses"]
+    one.wait()
     at.run()
-    assert not at.exception
     assert "Loss without it" in at.dataframe[0].value.columns
 
 
@@ -174,15 +151,13 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
     offered = [button.label for button in at.button if (button.key or "").startswith("try ")]
     assert offered == ["The induction head", "A previous-token head", "A head that rests", "Who copies?", "Who reads whom?"]
     for label, column in (("The induction head", "Induction"), ("A previous-token head", "Previous token")):
-        next(button for button in at.button if button.label == label).click().run()
-        assert not at.exception
+        press(at, label)
         best = at.dataframe[0].value.iloc[0]
         assert best[column] == at.dataframe[0].value[column].max()
         block, head = best["head"].split(".")
         assert at.query_params["unit"] in (name := f"blocks.{block}.attention.head.{head}", [name])
         assert f"Head {head} of block {block} gives" in says(at)
-    next(button for button in at.button if button.label == "Who reads whom?").click().run()
-    assert not at.exception
+    press(at, "Who reads whom?")
     first = at.dataframe[0].value.iloc[0]
     reads, writes = (f"head {head} of block {block}" for block, head in (first[end].split(".") for end in ("reads", "writes")))
     assert f"{reads} reads most of what {writes} writes: {first['value']:.2f}" in says(at)
@@ -222,16 +197,14 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
     # A known answer leads to the head that it needs, among the first; and then to the step at which that head appeared.
     known = task.contrasts()[2]
-    next(button for button in at.button if button.label == known.title).click().run()
-    assert not at.exception
+    press(at, known.title)
     assert (at.text_area(key="prompt").value, at.query_params["unit"]) == (known.clean, "blocks.1.attention.head.0")
     trace = lm.trace(known.clean, ["blocks.1.attention.pattern"])["blocks.1.attention.pattern"][0, 0]
     place = int(trace[-1].argmax())
     assert f"(position {place}): {percent(float(trace[-1, place]))}" in says(at)
     np.testing.assert_allclose(np.nan_to_num(numbers(chart(at, "heads pattern")["data"][0]["z"])), trace, atol=1e-6)
     assert "1.0" in list(at.dataframe[0].value["head"][:5])
-    next(button for button in at.button if button.label == "When this head appeared").click().run()
-    assert not at.exception
+    press(at, "When this head appeared")
     step = int(str(at.select_slider(key="step").value))
     assert f"head 0 of block 1 is needed from step {step:,} on" in says(at)
 
@@ -303,6 +276,5 @@ def test_the_select_box_shows_the_head_that_was_chosen_and_chooses_another() -> 
     box = at.selectbox(key="heads pick")
     assert box.value == (0, 1)
     box.select((1, 0)).run()
-    assert not at.exception, at.exception
     assert at.query_params["unit"] == "blocks.1.attention.head.0"
     assert link(at, "on Attention")["head"] == ["0"]

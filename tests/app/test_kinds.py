@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -17,16 +16,17 @@ import gptviz
 from gptviz import text as texts
 from gptviz.components.kit import unpack
 from gptviz.data.classification import LabelledSource
-from gptviz.files import home
+from gptviz.machine.files import home
 from gptviz.model import Record
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text.datasets.pairs import PAIR_TASKS
-from gptviz.ui.shell import kinds, pages, prompts, reading, scrubber
+from gptviz.ui.pages import PAGES
+from gptviz.ui.shell.subject import kinds, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened, views
+from tests.app.opening import chart, opened, says, views
 from tests.tiny import TinyModel, scrambled
 
 REVIEW = "The film was never dull, and good"
@@ -41,28 +41,13 @@ def both(tiny_classifier: TinyModel, tiny_pair: TinyModel, tiny_model: TinyModel
     monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
 
 
-def page(path: str, **query: str) -> AppTest:
-    at = opened(path, **query)
-    assert not at.exception, at.exception
-    return at
-
-
-def says(at: AppTest) -> str:
-    shown = (at.caption, at.info, at.warning, at.error, at.markdown, at.text)
-    return " ".join(element.value for kind in shown for element in kind).replace("\\", "")
-
-
 def links(at: AppTest) -> dict[str, dict[str, list[str]]]:
     """The links of the page, not those of the menu: what each is called, and its query."""
     return {link.proto.label: parse_qs(link.proto.query_string) for link in at.main.get("page_link")}
 
 
-def chart(at: AppTest, key: str) -> dict[str, Any]:
-    return next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
 def trace(name: str, ids: tuple[int, ...], wanted: str, source: tuple[int, ...] | None = None) -> np.ndarray:
-    """What the model computes under this tap name, from a forward pass of its own."""
+    """The tensor under this tap name, from a separate forward pass."""
     record = Record([wanted])
     with torch.inference_mode():
         gptviz.load(name).model(torch.tensor([ids]), None if source is None else torch.tensor([source]), tap=record)
@@ -83,12 +68,12 @@ def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("path", pages.PAGES)
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("model", ["judge", "pair"])
-def test_every_page_opens_on_every_kind_of_model(path: str, model: str) -> None:
-    at = page(path, model=model)
+def test_every_page_opens_on_every_kind_of_model(name: str, model: str) -> None:
+    at = opened(PAGES[name].path, model=model)
     assert not at.error
-    about = gptviz.load(model).model.config.kind in pages.PAGES[path].kinds
+    about = gptviz.load(model).model.config.kind in PAGES[name].kinds
     assert ("This page is about a model that" in says(at)) != about
 
 
@@ -105,7 +90,7 @@ def test_every_page_opens_on_every_kind_of_model(path: str, model: str) -> None:
     ],
 )
 def test_a_page_about_other_models_says_so_and_leads_to_the_page_for_this_one(path: str, model: str, kind: str, own: str) -> None:
-    at = page(path, model=model, prompt="the film")
+    at = opened(path, model=model, prompt="the film")
     assert kind in says(at)
     assert links(at) == {f"Open it on the page {own}": {"model": [model], "prompt": ["the film"]}}
     assert not at.get("plotly_chart")
@@ -113,10 +98,9 @@ def test_a_page_about_other_models_says_so_and_leads_to_the_page_for_this_one(pa
 
 @pytest.mark.usefixtures("both")
 def test_a_page_about_other_models_offers_to_stay_with_one_of_those() -> None:
-    at = page("pages/next_token.py", model="judge")
+    at = opened("pages/next_token.py", model="judge")
     (stay,) = (button for button in at.button if "Stay here" in button.label)
     stay.click().run()
-    assert not at.exception
     assert at.selectbox(key="model").value == "writer"
     assert any(view.proto.id.endswith("-ledger") for view in views(at))
 
@@ -126,36 +110,36 @@ def test_where_there_is_no_such_model_a_page_leads_to_training_one(
 ) -> None:
     tiny_model("writer")
     monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
-    at = page("pages/classify.py")
+    at = opened("pages/classify.py")
     assert links(at)["Train a classifier"]["plan"] == ["classifier"]
 
 
 @pytest.mark.usefixtures("both")
 def test_a_page_opens_on_a_model_of_its_own_kind_and_its_links_keep_it() -> None:
-    at = page("pages/translate.py")
+    at = opened("pages/translate.py")
     assert at.selectbox(key="model").value == "pair"
     menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
     assert menu["Attention"] == {"model": ["pair"]}
-    assert page("pages/attention.py").selectbox(key="model").value == "writer"
+    assert opened("pages/attention.py").selectbox(key="model").value == "writer"
 
 
 def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
     folder = tiny_classifier()
     folder.rename(folder.with_name("**judge**"))
-    at = page("pages/generate.py", model="**judge**")
+    at = opened("pages/generate.py", model="**judge**")
     assert r"\*\*judge\*\* is a classifier" in at.info[0].value
 
 
-def test_what_a_link_asks_for_in_vain_is_never_markup(tiny_pair: TinyModel) -> None:
+def test_a_rejected_value_of_a_link_is_never_markup(tiny_pair: TinyModel) -> None:
     tiny_pair()
     asked = "[a](http://b) **c** $d$"
-    at = page("pages/attention.py", model="pair", stack=asked)
+    at = opened("pages/attention.py", model="pair", stack=asked)
     assert any(escaped(asked) in warning.value and asked not in warning.value for warning in at.warning)
 
 
 @pytest.mark.usefixtures("both")
 def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> None:
-    at = page("app.py", model="judge", prompt=REVIEW)
+    at = opened("app.py", model="judge", prompt=REVIEW)
     with torch.inference_mode():
         ids = gptviz.load("judge").encode(REVIEW)
         expected = gptviz.load("judge").model(ids[None])[0].softmax(-1)
@@ -168,7 +152,7 @@ def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> N
 
 @pytest.mark.usefixtures("both")
 def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -> None:
-    at = page("app.py", model="pair", prompt="one")
+    at = opened("app.py", model="pair", prompt="one")
     lm = gptviz.load("pair")
     source = tuple(lm.source("one").tolist())
     ids = answer_by_loop("pair", source)
@@ -186,10 +170,10 @@ def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -
 
 @pytest.mark.usefixtures("both")
 def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_with_a_model_of_theirs() -> None:
-    at = page("app.py", model="judge")
+    at = opened("app.py", model="judge")
     found = links(at)
     assert {title.strip("*").partition(" ")[2] for title in found if title.startswith("**")} == {
-        one.title for one in pages.PAGES.values() if "classifier" in one.kinds and one.path != "app.py"
+        one.title for one in PAGES.values() if "classifier" in one.kinds and one.name != "home"
     }
     assert found["Translate"] == {"model": ["pair"]}
     assert found["Generate"] == {"model": ["writer"]}
@@ -197,7 +181,7 @@ def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_w
 
 @pytest.mark.usefixtures("both")
 def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
-    at = page("pages/attention.py", model="judge", prompt=REVIEW)
+    at = opened("pages/attention.py", model="judge", prompt=REVIEW)
     ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
     np.testing.assert_allclose(pattern(at, 1, 2), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
     assert sent(at)[0]["keys"] == ["the", "film", "was", "never", "dull", "and", "good"]
@@ -207,7 +191,7 @@ def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
 @pytest.mark.usefixtures("both")
 def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
     source = tuple(gptviz.load("pair").source("one two").tolist())
-    at = page("pages/attention.py", model="pair", prompt="one two")
+    at = opened("pages/attention.py", model="pair", prompt="one two")
     assert sent(at)[0]["n_block"] == 3  # the decoder has two
     expected = trace("pair", (1,), "encoder.blocks.2.attention.pattern", source)[1]
     np.testing.assert_allclose(pattern(at, 2, 1), expected, atol=1e-6)
@@ -237,7 +221,7 @@ def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
 )
 @pytest.mark.parametrize("prompt", ["good film", "never good " * 20])
 def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: str) -> None:
-    at = page("pages/attention.py", **query, prompt=prompt)
+    at = opened("pages/attention.py", **query, prompt=prompt)
     made: dict[str, Any] = {}
     exec(sent(at)[0]["code"], made)
     np.testing.assert_allclose(made["reading"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
@@ -246,7 +230,7 @@ def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: s
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize(("model", "first", "rest"), [("judge", 8, 0), ("pair", 23, 1)])
 def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, first: int, rest: int) -> None:
-    at = page("pages/attention.py", model=model, prompt="good film never " * 20)
+    at = opened("pages/attention.py", model=model, prompt="good film never " * 20)
     lm = gptviz.load(model)
     ids = lm.tokenizer.encode("good film never " * 20).ids
     shown = sent(at)[0]["keys"]
@@ -258,45 +242,43 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("prompt", ["12 34", "映画は退屈だった", "!"])
 def test_a_text_without_a_word_is_said_to_have_none_and_the_default_one_is_shown(prompt: str) -> None:
-    at = page("pages/attention.py", model="judge", prompt=prompt)
+    at = opened("pages/attention.py", model="judge", prompt=prompt)
     assert "no word that this model can read" in says(at)
     assert len(sent(at)[0]["keys"]) == 8  # the default text has more words than the context
 
 
 @pytest.mark.usefixtures("both")
 def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
-    at = page("pages/attention.py", model="judge", prompt="good spaghetti")
+    at = opened("pages/attention.py", model="judge", prompt="good spaghetti")
     assert "spaghetti" in at.warning[0].value
     assert sent(at)[0]["keys"] == ["good", "⟨unknown⟩"]
 
 
 def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
     tiny_classifier(n_layer=0)
-    at = page("pages/attention.py", model="judge", prompt=REVIEW)
+    at = opened("pages/attention.py", model="judge", prompt=REVIEW)
     assert "no blocks and therefore no attention" in says(at)
     assert any("Classify" in label for label in links(at))
-    assert not page("app.py", model="judge", prompt=REVIEW).error
+    assert not opened("app.py", model="judge", prompt=REVIEW).error
 
 
 @pytest.mark.usefixtures("both")
 def test_a_classifier_has_no_unembedding_to_show() -> None:
-    at = page("pages/embeddings.py", model="judge")
+    at = opened("pages/embeddings.py", model="judge")
     assert at.segmented_control(key="space").options == ["embedding"]
     assert at.selectbox(key="token").value == "good"
     assert {"⟨unknown⟩", "⟨padding⟩"} <= set(at.selectbox(key="token").options)
     at.selectbox(key="token").set_value("⟨padding⟩").run()
-    assert not at.exception
-    assert page("pages/embeddings.py", model="pair").segmented_control(key="space").options == ["embedding", "unembedding"]
+    assert opened("pages/embeddings.py", model="pair").segmented_control(key="space").options == ["embedding", "unembedding"]
 
 
 @pytest.mark.parametrize("positions", ["learned", "relative"])
 def test_each_stack_shows_the_positions_it_has_learned(tiny_pair: TinyModel, positions: str) -> None:
     tiny_pair(positions=positions)
     model = gptviz.load("pair").model
-    at = page("pages/positions.py", model="pair", wave="1", table=positions)
+    at = opened("pages/positions.py", model="pair", wave="1", table=positions)
     for stack, part in (("encoder", model.encoder), ("decoder", model)):
         at.segmented_control(key="stack").set_value(stack).run()
-        assert not at.exception
         if positions == "learned":
             table = part.positions.table.weight
         else:
@@ -317,14 +299,14 @@ def test_a_step_of_training_is_shown_for_every_kind(tiny_classifier: TinyModel, 
             checkpoints.write_weights(checkpoints.snapshot_path(folder, step), scrambled(config, 50 + step))
         pictures = []
         for step in ("0", "4", "last"):
-            at = page("pages/attention.py", model=folder.name, prompt="good", step=step)
+            at = opened("pages/attention.py", model=folder.name, prompt="good", step=step)
             model = gptviz.load(folder.name, step=None if step == "last" else int(step)).model
             record = Record(["blocks.0.attention.pattern"])
             with torch.inference_mode():
                 ids = gptviz.load(folder.name).source("good") if model.encoder else gptviz.load(folder.name).encode("good")
                 (model.encoder or model)(ids[None], tap=record)
             np.testing.assert_allclose(pattern(at, 0, 1), record.values["blocks.0.attention.pattern"][0, 1].numpy(), atol=1e-6)
-            pictures.append(chart(page("pages/embeddings.py", model=folder.name, step=step), "map"))
+            pictures.append(chart(opened("pages/embeddings.py", model=folder.name, step=step), "map"))
             assert at.select_slider(key="step").value == step
         assert pictures[0] != pictures[1] != pictures[2]
 
@@ -349,13 +331,13 @@ def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifie
     }
     for name, (make, source, prompt) in cases.items():
         make(name, card={} if source is None else {"source": source})
-        at = page("pages/positions.py", model=name)
+        at = opened("pages/positions.py", model=name)
         assert at.text_area(key="prompt").value == prompt, name
 
 
 @pytest.mark.usefixtures("both")
 def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
-    at = page("pages/runs.py", model="judge")
+    at = opened("pages/runs.py", model="judge")
     offered = set(links(at))
     assert {"Classify", "Attention"} <= offered
     assert not {"Generate", "Translate", "Next token"} & offered
@@ -364,7 +346,7 @@ def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
 @pytest.mark.usefixtures("both")
 def test_home_asks_the_question_that_its_model_answers() -> None:
     for model, question in (("judge", "tell what a text is"), ("pair", "answer one text with another"), ("writer", "next token")):
-        assert question in page("app.py", model=model).title[0].value
+        assert question in opened("app.py", model=model).title[0].value
 
 
 def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed() -> None:
@@ -400,12 +382,12 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
 ) -> None:
     tiny_model("writer")
     monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
-    expected = page("app.py", model="nowhere").title[0].value
+    expected = opened("app.py", model="nowhere").title[0].value
     elsewhere = tiny_pair()
     elsewhere.rename(home() / "elsewhere")
     monkeypatch.chdir(home() / "elsewhere")
     assert kinds.kind_of(None) is None
-    assert page("app.py", model="nowhere").title[0].value == expected
+    assert opened("app.py", model="nowhere").title[0].value == expected
 
 
 @pytest.mark.usefixtures("both")

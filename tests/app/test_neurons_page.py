@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 import numpy as np
@@ -12,45 +10,27 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.format import percent
-from gptviz.figures.theme import plain
-from gptviz.interp.neurons import promoted
+from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import plain
 from gptviz.interp.trace import run
+from gptviz.interp.units.neurons import promoted
+from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.neurons import computed
 from gptviz.ui.pages.neurons.choices import HELD_OUT, OWN, PROMPT, WRITTEN
-from gptviz.ui.shell.models import model_key
-from gptviz.ui.widgets import work
+from gptviz.ui.shell.subject.models import model_key
 from tests import hand_built
-from tests.app.opening import opened
+from tests.app.opening import chart, page_at, press, says
+from tests.drawn import numbers
 from tests.hand_built import Neuron
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 5
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/neurons.py", **query)
-    assert not at.exception, at.exception
-    return at
-
-
-def chart(at: AppTest, key: str) -> list[dict[str, Any]]:
-    """The traces of a chart."""
-    return next(json.loads(c.proto.spec)["data"] for c in at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-
-
-def numbers(data: Any) -> np.ndarray:
-    """The numbers of a chart, which plotly writes as lists or as bytes."""
-    if isinstance(data, dict):
-        return np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"])
-    return np.array(data, dtype=float)
-
-
-def says(at: AppTest) -> str:
-    return " ".join(str(each.value) for kind in (at.caption, at.info, at.warning, at.markdown) for each in kind)
+page = page_at("pages/neurons.py")
 
 
 def offered(at: AppTest) -> list[str]:
@@ -61,7 +41,7 @@ def offered(at: AppTest) -> list[str]:
 def by_hand(home: object) -> str:
     """A model whose neuron 0 reads d and says i, and whose neuron 1 reads f and says b."""
     model = hand_built.hand_built((hand_built.nothing(),), neurons=((Neuron(3, 8), Neuron(5, 1)),))
-    checkpoints.save("hand", model, CharTokenizer.from_text("abcdefghij"), {}, replace=True)
+    checkpoints.save("hand", model, CharTokenizer("abcdefghij"), {}, replace=True)
     return "hand"
 
 
@@ -72,12 +52,12 @@ def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: st
     assert list(frame["Largest"]) == [1, 1]
     assert list(frame["Active"]) == pytest.approx([0.2, 0.2])
     assert "Neuron 1 of block 0" in says(at)
-    (bars,) = chart(at, "neuron promoted")
+    (bars,) = chart(at, "neuron promoted")["data"]
     assert bars["customdata"][0] == "b"
     assert numbers(bars["x"])[0] == pytest.approx(hand_built.LOUD * 0.9)
-    counts = numbers(chart(at, "neuron histogram")[0]["y"])
+    counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
     assert sorted(counts[~np.isnan(counts)]) == [1, 4]
-    before, after = chart(at, "neuron steered")
+    before, after = chart(at, "neuron steered")["data"]
     assert (before["name"], after["name"]) == ("before", "after")
     at_b = after["customdata"].index("b")
     assert numbers(after["x"])[at_b] > 0.99 > 0.2 > numbers(before["x"])[at_b]
@@ -94,11 +74,11 @@ def test_what_is_shown_is_computed_by_the_code_below_it(tiny_model: TinyModel) -
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
             np.testing.assert_allclose(frame[title].sort_index(), getattr(seen, name), atol=1e-6)
         assert neuron == seen.ranked("largest")[0]
-        counts = numbers(chart(at, "neuron histogram")[0]["y"])
+        counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
         np.testing.assert_array_equal(np.nan_to_num(counts), made["counts"].values)
         lm = gptviz.load("mine")
         np.testing.assert_allclose(made["tokens"], promoted(lm.model, 1, neuron), atol=1e-6)
-        before, after = chart(at, "neuron steered")
+        before, after = chart(at, "neuron steered")["data"]
         for bars, expected in ((before, made["before"]), (after, made["after"])):
             for label, share in zip(bars["customdata"], numbers(bars["x"]), strict=True):
                 found = [float(expected[i]) for i in range(len(expected)) if plain(lm.tokenizer.label(i)) == label]
@@ -147,12 +127,11 @@ def test_what_is_suggested_shows_the_neuron_it_is_about(tiny_model: TinyModel) -
     assert "The one with the largest effect" in offered(at)
     assert "Turn it up" in offered(at)
     for label in offered(at):
-        next(button for button in at.button if button.label == label).click().run()
-        assert not at.exception
+        press(at, label)
         neuron = str(at.query_params["unit"]).rpartition(".")[2].strip("']")
         assert f"Neuron {neuron} of block" in says(at)
     assert at.select_slider(key="times").value == 8
-    before, after = chart(at, "neuron steered")
+    before, after = chart(at, "neuron steered")["data"]
     change = np.abs(numbers(after["x"]) - numbers(before["x"]))
     assert f"“{before['customdata'][int(change.argmax())]}”" in says(at)
 
@@ -172,9 +151,8 @@ def test_of_known_answers_those_are_suggested_that_one_neuron_turns_over() -> No
         added = f"neuron {neuron} of block {block} adds {each[block, neuron]:+.3g} to the logit of “{one.right}” minus that of"
         assert f"{added} “{one.wrong}”" in said
     at.button(key=f"try {one.title}").click().run()
-    assert not at.exception
     assert str(at.query_params["unit"]) == f"blocks.{block}.mlp.neuron.{neuron}"
-    before, after = chart(at, "neuron steered")
+    before, after = chart(at, "neuron steered")["data"]
     leads = before["customdata"][int(numbers(after["x"]).argmax())]
     at_right = before["customdata"].index(one.right)
     shares = [percent(float(numbers(side["x"])[at_right])) for side in (before, after)]
@@ -186,7 +164,6 @@ def test_a_neuron_that_is_kept_is_an_edit_on_every_page(tiny_model: TinyModel) -
     tiny_model("mine", context_length=32)
     at = page(model="mine", text=PROMPT, prompt="the fox", unit="blocks.1.mlp.neuron.4", times="1")
     next(button for button in at.button if button.key == "keep neuron").click().run()
-    assert not at.exception
     assert "blocks.1.mlp.neuron.4=" in str(at.query_params["edits"])
 
 
@@ -195,12 +172,11 @@ def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
 ) -> None:
     tiny_model("mine", context_length=32)
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
-    monkeypatch.setattr(computed, "QUICK", 0)
+    monkeypatch.setattr(computed, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
-    (one,) = [each for key, each in work._begun.items() if isinstance(key, tuple) and key[0] == "neurons"]
-    one.join()
+    (one,) = [each for key, each in job._begun.items() if isinstance(key, tuple) and key[0] == "neurons"]
+    one.wait()
     at.run()
-    assert not at.exception
     assert one.state == "done"
     assert at.dataframe[0].value.equals(quick)
 
@@ -208,7 +184,7 @@ def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
 def test_a_classifier_has_neurons_that_move_its_labels() -> None:
     at = page(model="classifier", text=PROMPT, prompt="a warm and funny film")
     assert "speak for no token" in says(at)
-    before, after = chart(at, "neuron steered")
+    before, after = chart(at, "neuron steered")["data"]
     assert set(before["customdata"]) == {"negative", "positive"}
     assert numbers(before["x"]).sum() == pytest.approx(1)
     assert numbers(after["x"]).sum() == pytest.approx(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from threading import Event
 from typing import Any
@@ -14,18 +12,19 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.interp.attribution_patching import preview
-from gptviz.interp.patching import Pair, Patched, Watch, patch
+from gptviz.interp.changing.attribution_patching import preview
+from gptviz.interp.changing.patching import Patched, PromptPair, patch
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
-from gptviz.ui.pages.patching import computed, heatmaps
+from gptviz.ui.pages.patching import computed, show
 from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts, suggested
-from gptviz.ui.pages.patching.tries import to_try
-from gptviz.ui.shell.models import model_key
-from gptviz.ui.shell.subject import default_prompt, read_prompt
+from gptviz.ui.pages.patching.tries import tries
+from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
+from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.widgets.markdown import escaped
-from tests.app.opening import headings, opened
+from tests.app.opening import charts, headings, opened, page_at, says
+from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
 
@@ -34,19 +33,13 @@ TEXT = "abcdefghij "
 NAMES = (*computed.BY_POSITION, *computed.BY_HEAD)
 
 
-def charts(at: AppTest) -> dict[str, dict[str, Any]]:
+def heat_maps(at: AppTest) -> dict[str, dict[str, Any]]:
     """By title, what the heatmaps draw."""
-    found = [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
-    return {chart["layout"]["title"]["text"]: chart for chart in found}
+    return {chart["layout"]["title"]["text"]: chart for chart in charts(at)}
 
 
 def drawn(chart: dict[str, Any]) -> np.ndarray:
-    z = chart["data"][0]["z"]
-    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape(*map(int, z["shape"].split(",")))
-
-
-def said(at: AppTest) -> str:
-    return "\n".join(str(one.value) for one in [*at.markdown, *at.caption])
+    return numbers(chart["data"][0]["z"])
 
 
 @pytest.fixture
@@ -58,10 +51,7 @@ def lm(tiny_model: TinyModel) -> gptviz.LanguageModel:
 CLEAN, OTHER = "bad abe", "bad cbe"
 
 
-def page(**query: str) -> AppTest:
-    at = opened(PAGE, **({"model": "mine", "prompt": CLEAN, "corrupted": OTHER} | query))
-    assert not at.exception
-    return at
+page = page_at(PAGE, model="mine", prompt=CLEAN, corrupted=OTHER)
 
 
 def test_it_opens_on_a_preview_of_every_heatmap_on_one_scale(lm: gptviz.LanguageModel) -> None:
@@ -69,13 +59,13 @@ def test_it_opens_on_a_preview_of_every_heatmap_on_one_scale(lm: gptviz.Language
     assert not at.warning
     assert not at.error
     expected = preview(lm.model, lm.pair(CLEAN, OTHER), NAMES)
-    assert len(charts(at)) == len(NAMES) == 8
+    assert len(heat_maps(at)) == len(NAMES) == 8
     for name in NAMES:
-        chart = charts(at)[expected[name].quantity.title]
+        chart = heat_maps(at)[expected[name].quantity.title]
         shares = expected[name].restored.values
         np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in computed.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
         assert (chart["data"][0]["zmin"], chart["data"][0]["zmax"]) == (-1, 1)
-    assert "positions 0 to 3" in said(at)
+    assert "positions 0 to 3" in says(at)
     assert sum("preview" in one.value for one in at.caption) == 1  # said once, not below every heatmap
     for tools in headings(at):
         assert f"Corrupted prompt: “{OTHER}”" in tools["settings"]
@@ -84,7 +74,6 @@ def test_it_opens_on_a_preview_of_every_heatmap_on_one_scale(lm: gptviz.Language
 
 def test_without_a_corrupted_prompt_one_token_is_changed_and_the_answer_with_it(lm: gptviz.LanguageModel) -> None:
     at = opened(PAGE, model="mine", prompt=CLEAN)
-    assert not at.exception
     other = at.text_area(key=CORRUPTED).value
     assert sum(a != b for a, b in zip(CLEAN, other, strict=True)) == 1
     pair = lm.pair(CLEAN, other)
@@ -100,17 +89,17 @@ def test_what_is_computed_exactly_is_there_after_a_reload_with_its_correlation(l
     pair = lm.pair(CLEAN, OTHER)
     work = computed.exact(model_key("mine", "cpu"), pair)
     assert work is not None
-    work.join()
-    assert (work.state, work.done) == ("done", work.of)
+    work.wait()
+    assert (work.state, work.progress.done) == ("done", work.progress.of)
     again = page()
-    assert "All heatmaps are exact" in said(again)
+    assert "All heatmaps are exact" in says(again)
     assert not [button for button in again.button if button.label == "Compute exactly"]
     for name in NAMES:
         exact, guess = lm.patch(CLEAN, OTHER, what=name), lm.patch(CLEAN, OTHER, what=name, exact=False)
         shares = exact.restored.values[:, 4:] if name in computed.BY_POSITION else exact.restored.values
-        np.testing.assert_allclose(drawn(charts(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(drawn(heat_maps(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
         alike = np.corrcoef(exact.answers.ravel(), guess.answers.ravel())[0, 1]
-        assert f"correlation with the preview **{alike:.2f}**".replace("-", "−") in said(again)
+        assert f"correlation with the preview **{alike:.2f}**".replace("-", "−") in says(again)
 
 
 def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
@@ -118,22 +107,22 @@ def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
 ) -> None:
     drawing = Event()
 
-    def slow(model: Transformer, pair: Pair, what: str, watch: Watch) -> Patched:
+    def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
         assert drawing.wait(PATIENCE)
-        return patch(model, pair, what, watch)
+        return patch(model, pair, what)
 
     def verdict(both: Prompts) -> None:
         """Stands between what the page reads of the computation and the place where it follows it."""
         if (work := computed.exact(model_key("mine", "cpu"), both.pair)) is not None:
             drawing.set()
-            work.join()
+            work.wait()
 
     monkeypatch.setattr(computed, "patch", slow)
-    monkeypatch.setattr(heatmaps, "verdict", verdict)
+    monkeypatch.setattr(show, "verdict", verdict)
     at = page()
     at.button(key="compute patches").click().run()
     assert drawing.is_set()
-    assert "All heatmaps are exact" in said(at)
+    assert "All heatmaps are exact" in says(at)
 
 
 def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready(
@@ -141,28 +130,28 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
 ) -> None:
     at_work, go_on = Event(), Event()
 
-    def slow(model: Transformer, pair: Pair, what: str, watch: Watch) -> Patched:
+    def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
         if what != computed.BY_HEAD[0]:
             at_work.set()
             assert go_on.wait(PATIENCE)
-        return patch(model, pair, what, watch)
+        return patch(model, pair, what)
 
     monkeypatch.setattr(computed, "patch", slow)
     page().button(key="compute patches").click().run()
     assert at_work.wait(PATIENCE)
     at = page()
-    assert "1 of 8 heatmaps are exact" in said(at)
+    assert "1 of 8 heatmaps are exact" in says(at)
     (bar,) = at.get("progress")
     assert "Patching" in bar.proto.text
     at.button(key="stop patches").click().run()
     go_on.set()
     work = computed.exact(model_key("mine", "cpu"), lm.pair(CLEAN, OTHER))
     assert work is not None
-    work.join()
+    work.wait()
     assert (work.state, list(work.results)) == ("stopped", [computed.BY_HEAD[0]])
     at = page()
-    assert "1 of 8 heatmaps are exact" in said(at)
-    assert "stopped" in said(at)
+    assert "1 of 8 heatmaps are exact" in says(at)
+    assert "stopped" in says(at)
     assert at.button(key="compute patches")
 
 
@@ -170,9 +159,9 @@ def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.Lan
     at = page(corrupted="bad")
     assert "The prompt has 7 tokens and the corrupted prompt 3" in at.error[0].value
     assert "4 tokens longer" in at.error[0].value
-    assert not charts(at)
+    assert not heat_maps(at)
     at.button(key="suggest corrupted").click().run()
-    assert len(charts(at)) == 8
+    assert len(heat_maps(at)) == 8
     ids = lm.encode(CLEAN).tolist()
     assert at.text_area(key=CORRUPTED).value == suggested(model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids))
 
@@ -180,7 +169,7 @@ def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.Lan
 def test_where_there_is_nothing_to_restore_that_is_said(lm: gptviz.LanguageModel) -> None:
     at = page(corrupted=CLEAN)
     assert "nothing to restore" in at.info[0].value
-    assert not charts(at)
+    assert not heat_maps(at)
     at = page(right="a", wrong="a")
     assert "choose another token for one of them" in at.info[0].value
 
@@ -189,29 +178,29 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
     at = page(cell="attention.z/1/2")
     share = preview(lm.model, lm.pair(CLEAN, OTHER), ["attention.z"])["attention.z"].restored.values[1, 2]
     (told,) = (text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value)
-    assert f"head 2 of block 1: would restore, by the preview, {heatmaps.percents(float(share))} of the answer" in told
-    assert charts(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
+    assert f"head 2 of block 1: would restore, by the preview, {show.percents(float(share))} of the answer" in told
+    assert heat_maps(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
     at.button(key="close cell").click().run()
     assert "cell" not in at.query_params
     for strange in ("attention.z/9/0", "attention.z/1", "logits/0/0", "attention.z/-1/0", "²/²/²"):
         at = page(cell=strange)
-        assert "would restore, by" not in said(at)
+        assert "would restore, by" not in says(at)
 
 
 @pytest.mark.parametrize("what", ["resid_pre", "attention.v"])
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_code_computes_the_numbers(lm: gptviz.LanguageModel, what: str, exact: bool) -> None:
     key, pair = model_key("mine", "cpu"), lm.pair(CLEAN, OTHER)
-    both = heatmaps.Maps(computed.previews(key, pair), {})
+    both = show.Maps(computed.previews(key, pair), {})
     if exact:
         work = computed.begin(key, pair)
-        work.join()
-        both = heatmaps.Maps(both.guessed, work.results)
+        work.wait()
+        both = show.Maps(both.guessed, work.results)
     at = page(of=both.best(what).quantity.title)
     (code,) = (block.value for block in at.code)
     scope: dict[str, Any] = {}
     exec(code, scope)
-    table = heatmaps.numbers(both, what)
+    table = show.numbers(both, what)
     assert table.axes[0].labels[:2] == ("share restored", "logit difference")
     np.testing.assert_allclose(table.values[0], scope["patched"].restored.values, atol=1e-6)
     np.testing.assert_allclose(table.values[1], scope["patched"].answers, atol=1e-6)
@@ -221,7 +210,6 @@ def test_the_numbers_are_in_a_table(lm: gptviz.LanguageModel) -> None:
     at = page(of="Queries (q)")
     at.session_state["patching numbers"] = True
     at.run()
-    assert not at.exception
     frame = at.dataframe[0].value
     assert set(frame["number"]) == {"share restored", "logit difference"}
     assert len(frame) == 2 * 2 * 3
@@ -230,9 +218,9 @@ def test_the_numbers_are_in_a_table(lm: gptviz.LanguageModel) -> None:
 def test_a_model_with_fewer_key_heads_says_which_heads_share_them(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=TEXT, n_head=6, d_head=2, n_kv_head=2)
     at = page(cell="attention.k/0/1")
-    assert "2 key heads for 6 heads" in said(at)
-    assert "The keys of key head 1 (heads 3–5) of block 0" in said(at).replace("\\", "")
-    assert drawn(charts(at)["Keys (k)"]).shape == (2, 2)
+    assert "2 key heads for 6 heads" in says(at)
+    assert "The keys of key head 1 (heads 3–5) of block 0" in says(at).replace("\\", "")
+    assert drawn(heat_maps(at)["Keys (k)"]).shape == (2, 2)
 
 
 def test_tokens_are_never_markup(tiny_model: TinyModel) -> None:
@@ -249,15 +237,14 @@ def test_models_without_blocks_and_damaged_ones_say_so(tiny_model: TinyModel) ->
     assert "no blocks" in at.info[0].value
     tiny_model("single", text=TEXT)
     at = opened(PAGE, model="single", prompt="a")
-    assert not at.exception
-    assert len(charts(at)) == 8
+    assert len(heat_maps(at)) == 8
 
 
 @pytest.mark.parametrize("name", ["shakespeare", "addition", "induction", "bpe"])
 def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
     lm = gptviz.load(name)
     default = default_prompt("decoder", lm.card)
-    found = to_try(read_prompt(model_key(name, "cpu"), lm, default, default))
+    found = tries(read_prompt(model_key(name, "cpu"), lm, default, default))
     if name != "bpe":
         assert found
     for one in found:
@@ -272,7 +259,7 @@ def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
 def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restores_most_and_when_it_learned_them() -> None:
     lm = gptviz.load("sentences")
     default = default_prompt("decoder", lm.card)
-    found = to_try(read_prompt(model_key("sentences", "cpu"), lm, default, default))
+    found = tries(read_prompt(model_key("sentences", "cpu"), lm, default, default))
     assert len(found) == len(contrasts())
     steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
     for one, contrast in zip(found, contrasts(), strict=True):
@@ -280,7 +267,7 @@ def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restore
         asked = contrast.clean, contrast.corrupted
         shares = lm.patch(*asked, contrast.right, contrast.wrong, "attention.z").shares
         block, head = divmod(int(shares.argmax()), shares.shape[1])
-        assert f"head {head} of block {block} alone restores {heatmaps.percents(float(shares.max()))}" in one.notice
+        assert f"head {head} of block {block} alone restores {show.percents(float(shares.max()))}" in one.notice
         since = int(re.findall(r"from step ([\d,]+) on", one.notice)[0].replace(",", ""))
         for step in (since, steps[steps.index(since) - 1], steps[-1]):
             early = gptviz.load("sentences", step=step)
@@ -291,9 +278,8 @@ def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restore
 def test_the_pair_with_known_answers_is_what_the_prompt_is_corrupted_to() -> None:
     one = contrasts()[0]
     at = opened(PAGE, model="sentences", prompt=one.clean)
-    assert not at.exception
     assert at.text_area(key=CORRUPTED).value == one.corrupted
-    assert f"**{one.right}**" in said(at)
+    assert f"**{one.right}**" in says(at)
 
 
 def test_select_boxes_choose_what_a_click_chooses(lm: gptviz.LanguageModel) -> None:
@@ -304,7 +290,6 @@ def test_select_boxes_choose_what_a_click_chooses(lm: gptviz.LanguageModel) -> N
     other = (int(place) + 1) % lm.model.config.n_head
     at.selectbox(key="patched head").select(other).run()
     assert at.query_params["cell"] == f"attention.z/{block}/{other}"
-    assert f"The output of head {other} of block {block}" in said(at)
+    assert f"The output of head {other} of block {block}" in says(at)
     at.selectbox(key="patched map").select(None).run()
-    assert not at.exception, at.exception
     assert "cell" not in at.query_params

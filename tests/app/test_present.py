@@ -8,14 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
-from gptviz.ui.shell import on_screen, present
-from tests.app.opening import opened
+from gptviz.ui.shell.around import present
+from gptviz.ui.shell.subject import on_screen
+from tests.app.opening import opened, press
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
-
-
-def button(at: AppTest, label: str):
-    return next(one for one in at.button if one.label == label)
 
 
 def menu(at: AppTest) -> list[str]:
@@ -32,13 +29,12 @@ def test_it_is_turned_on_kept_in_links_and_left() -> None:
     at = opened("pages/positions.py", model="ladder-2")
     assert "present" not in at.query_params
     assert look(at) == kit.page_style()
-    button(at, "Larger type, no menu").click().run()
-    assert not at.exception
+    press(at, "Larger type, no menu")
     assert at.query_params["present"] == "1"
     assert look(at) == kit.page_style(presenting=True)
     assert [one.label for one in at.sidebar.expander] == ["All pages"]
     assert all("present=1" in link.proto.query_string for link in at.sidebar.get("page_link"))
-    button(at, "Leave the presentation").click().run()
+    press(at, "Leave the presentation")
     assert "present" not in at.query_params
     assert look(at) == kit.page_style()
     assert not at.sidebar.expander
@@ -73,13 +69,13 @@ def test_the_code_is_that_of_the_link_without_the_speakers_view(
 
 
 def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = SimpleNamespace(page_script_hash="attention", query_string="model=bpe")
-    monkeypatch.setattr(on_screen, "get_script_run_ctx", lambda: here)
+    here = SimpleNamespace(page="attention", query="model=bpe")
+    monkeypatch.setattr(on_screen, "address", lambda: (here.page, here.query))
     monkeypatch.setattr(on_screen.st, "session_state", {})
     assert on_screen.query() == "model=bpe"
     on_screen._hear("model=bpe&head=2")
     assert on_screen.query() == "model=bpe&head=2"
-    here.query_string = "model=bpe&prompt=a"
+    here.query = "model=bpe&prompt=a"
     assert on_screen.query() == "model=bpe&prompt=a"
-    here.page_script_hash, here.query_string = "positions", "model=bpe"
+    here.page, here.query = "positions", "model=bpe"
     assert on_screen.query() == "model=bpe"

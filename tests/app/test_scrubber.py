@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import io
-import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -18,16 +16,20 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
+from gptviz.machine.job import Job
 from gptviz.runs import checkpoints
 from gptviz.text import task
-from gptviz.ui.pages import embeddings as ui
+from gptviz.ui.pages.embeddings import computed, words
 from gptviz.ui.pages.generate import beginning
-from gptviz.ui.shell import models, pages, scrubber
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.explorer import pattern
-from tests.app.opening import opened, views
+from tests.app.opening import charts, opened, payload, says, views
+from tests.drawn import numbers
 from tests.tiny import scrambled
+from tests.waiting import PATIENCE
 
 Tiny = Callable[..., Path]
 PROMPT = "the fox"
@@ -54,19 +56,7 @@ def trained(tiny_model: Tiny) -> Path:
 
 
 def page(path: str, **query: str) -> AppTest:
-    at = opened(path, **{"model": "tiny", "prompt": PROMPT} | query)
-    assert not at.exception
-    return at
-
-
-def charts(at: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
-
-
-def ledger(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of the sampling ledger, as the browser gets them."""
-    (view,) = (view for view in views(at) if view.proto.id.endswith("-ledger"))
-    return unpack(view.proto.bytes)
+    return opened(path, **{"model": "tiny", "prompt": PROMPT} | query)
 
 
 def codes(at: AppTest) -> list[str]:
@@ -75,13 +65,6 @@ def codes(at: AppTest) -> list[str]:
     behind = [code for code in (unpack(one)[0].get("code") for one in packed) if code]
     # Of the ledger's, the browser fills in how the token is drawn.
     return [*(one.value for one in at.code), *(code if isinstance(code, str) else "Sampling()".join(code) for code in behind)]
-
-
-def array(spec: Any) -> np.ndarray:
-    if not isinstance(spec, dict):
-        return np.array(spec)
-    values = np.frombuffer(base64.b64decode(spec["bdata"]), spec["dtype"])
-    return values.reshape([int(size) for size in spec["shape"].split(",")]) if "shape" in spec else values
 
 
 def by_hand(folder: Path, step: int) -> torch.nn.Module:
@@ -100,13 +83,9 @@ def ids() -> torch.Tensor:
     return torch.tensor([gptviz.load("tiny").tokenizer.encode(PROMPT).ids])
 
 
-def says(at: AppTest) -> str:
-    return " ".join(element.value for kind in (at.caption, at.info, at.warning) for element in kind)
-
-
 @pytest.mark.parametrize("step", STEPS)
 def test_the_ledger_at_a_step_has_the_logits_of_its_snapshot(trained: Path, step: int) -> None:
-    _, arrays = ledger(page("pages/next_token.py", step=str(step)))
+    _, arrays = payload(page("pages/next_token.py", step=str(step)), "ledger")
     with torch.inference_mode():
         expected = by_hand(trained, step)(ids())[0, -1].numpy()
     np.testing.assert_allclose(arrays["logits"], expected, atol=1e-5)
@@ -146,7 +125,7 @@ def cloud(at: AppTest) -> np.ndarray:
     places: dict[int, list[float]] = {}
     for trace in figure["data"]:
         if "customdata" in trace:
-            for index, x, y in zip(array(trace["customdata"]), array(trace["x"]), array(trace["y"]), strict=True):
+            for index, x, y in zip(numbers(trace["customdata"]), numbers(trace["x"]), numbers(trace["y"]), strict=True):
                 places[int(index)] = [x, y]
     return np.array([places[index] for index in sorted(places)])
 
@@ -205,7 +184,7 @@ def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
     assert trail["hovertext"] == ["step 0", "step 1", "step 16", "last"]
     token = gptviz.load("tiny").tokenizer.encode("q").ids[0]
     expected = [cloud(page("pages/embeddings.py", **step))[token] for step in ({"step": "0"}, {"step": "1"}, {"step": "16"}, {})]
-    np.testing.assert_allclose(np.column_stack((array(trail["x"]), array(trail["y"]))), expected, atol=1e-5)
+    np.testing.assert_allclose(np.column_stack((numbers(trail["x"]), numbers(trail["y"]))), expected, atol=1e-5)
 
 
 def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
@@ -295,7 +274,6 @@ def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(t
     assert all("step=1" in link for link in links(at))
     assert links(at)
     at.selectbox(key="model").set_value("untrained").run()
-    assert not at.exception
     assert not at.warning
     assert not any("step" in link for link in links(at))
     at.selectbox(key="model").set_value("tiny").run()
@@ -319,7 +297,7 @@ def test_a_damaged_snapshot_is_said_and_the_others_can_be_chosen(trained: Path) 
     assert charts(at)
 
 
-def test_a_run_begun_anew_under_the_same_name_is_read_anew(trained: Path) -> None:
+def test_a_run_begun_again_under_the_same_name_is_read_again(trained: Path) -> None:
     import os
 
     at = page("pages/embeddings.py", step="1")
@@ -365,11 +343,13 @@ def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch)
     state[scrubber._PLAYING] = True
     scrubber._play(["0", "1", "last"], "0")
     assert not reruns, "drawing the page is no tick"
-    slow: Future[None] = Future()
+    go_on = Event()
+    slow = Job("Slow", lambda _: go_on.wait(PATIENCE))
     scrubber.wait_for(slow)
     ticks[0]()
     assert not reruns
-    slow.set_result(None)
+    go_on.set()
+    slow.wait()
     ticks[0]()
     assert reruns == [True]
     assert state[scrubber._NEXT] == "1"
@@ -431,23 +411,21 @@ PATHS = ("app.py", "pages/generate.py", "pages/attention.py", "pages/next_token.
 @pytest.mark.parametrize("path", PATHS)
 def test_a_model_of_a_task_opens_on_an_example_of_it(reversal: str, path: str) -> None:
     at = opened(path, model="mirror")
-    assert not at.exception
     assert not at.warning
     assert at.text_area(key="prompt").value == reversal
 
 
-@pytest.mark.parametrize("query", [{"prompt": pages.DEFAULT_PROMPT}, {"step": "1"}])
+@pytest.mark.parametrize("query", [{"prompt": frame.DEFAULT_PROMPT}, {"step": "1"}])
 def test_a_model_of_a_task_opens_on_an_example_at_any_step_and_in_place_of_lines(reversal: str, query: dict[str, str]) -> None:
     at = opened("pages/positions.py", model="mirror", **query)  # the quickest: all pages have the same bar
-    assert not at.exception
     assert not at.warning
     assert at.text_area(key="prompt").value == reversal
 
 
 def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: Tiny) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT)
+    tiny_model(text=frame.DEFAULT_PROMPT)
     at = opened("pages/attention.py", model="tiny")
-    for name, prompt in (("mirror", reversal), ("tiny", pages.DEFAULT_PROMPT), ("mirror", reversal)):
+    for name, prompt in (("mirror", reversal), ("tiny", frame.DEFAULT_PROMPT), ("mirror", reversal)):
         at.selectbox(key="model").set_value(name).run()
         assert at.text_area(key="prompt").value == prompt
         assert not any("prompt" in link for link in links(at.run()))
@@ -464,7 +442,6 @@ def test_every_button_of_a_task_page_leads_somewhere_known(reversal: str, path: 
         if not [button for button in at.button if button.key == f"try {label}"]:
             at = opened(path, model="mirror")
         at.button(key=f"try {label}").click().run()
-        assert not at.exception
         assert not at.warning
 
 
@@ -482,34 +459,33 @@ def test_a_model_that_lacks_a_part_is_shown_at_every_step(tiny_model: Tiny, path
     at = page(path, step="0")
     assert not at.warning
     at.select_slider(key="step").set_value("last").run()
-    assert not at.exception
     assert not at.warning
 
 
 def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: Tiny) -> None:
-    tiny_model(text=pages.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
-    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == pages.DEFAULT_PROMPT
+    tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
+    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
 
 
 def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
-    views = [ui.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
-    found = [ui._job(view).result.result(60).points.values for view in views]
+    views = [computed.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
+    found = [computed.placing_of(view).job.result().points.values for view in views]
     np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.usefixtures("fresh_caches")
 def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(trained: Path) -> None:
     def picture(step: int | None) -> np.ndarray:
-        view = ui.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
-        return ui._job(view).result.result(60).points.values
+        view = computed.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
+        return computed.placing_of(view).job.result().points.values
 
     ways = []
     for way in ((0,), (None, 16, 1, 0), (1, 0)):
-        ui._begun.clear()
+        computed._begun.clear()
         ways.append([picture(step) for step in way][-1])
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])
-    shown = ui.View(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
+    shown = computed.View(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
     made: dict[str, Any] = {}
-    exec(ui.code(gptviz.load("tiny", step=0), shown, 3), made)
+    exec(words.code(gptviz.load("tiny", step=0), shown, 3), made)
     np.testing.assert_array_equal(made["picture"].points.values, ways[0])

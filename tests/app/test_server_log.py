@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gptviz import terminal
-from gptviz.ui.shell import next_step, server_log
+from gptviz.machine import terminal
+from gptviz.ui.shell.around import next_step, server_log
 from tests.app.opening import opened
 
 FORGED = "x\r\n2026-01-01 00:00:00 FORGED\x1b[2J\x1b]0;FORGED\x07\u202eFORGED\u2028FORGED\nTraceback"
@@ -22,7 +22,7 @@ FORM = "%(levelname)s %(name)s: %(message)s"
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """What a handler writes, as Streamlit sets its own up, while the log is protected."""
+    """The text that a handler writes, set up as Streamlit does, while the log is protected."""
     usual = logging.getLogRecordFactory(), threading.excepthook
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -112,8 +112,8 @@ def test_every_page_protects_the_log_from_what_its_address_says(written: io.Stri
         raise ValueError(f"no such thing as {FORGED}")
 
     logging.setLogRecordFactory(logging.LogRecord)
-    monkeypatch.setattr(next_step.pages, "shared_state", fail)
-    at = opened("pages/costs.py", model="ladder-0", prompt=FORGED)
-    assert at.exception
+    monkeypatch.setattr(next_step.frame, "shared_state", fail)
+    with pytest.raises(AssertionError, match="encountered an error"):  # as on any page that fails in a test (see conftest)
+        opened("pages/costs.py", model="ladder-0", prompt=FORGED)
     assert "ValueError: no such thing as x" in written.getvalue()
     check(written.getvalue())

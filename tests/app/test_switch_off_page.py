@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,24 +16,21 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.components.kit import unpack
-from gptviz.figures.format import percent
-from gptviz.interp.edits import edit
-from gptviz.interp.units import heads_and_mlps, unit
+from gptviz.figures.kit.format import percent
+from gptviz.interp.changing.edits import edit
+from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.switch_off import choosing, compare, grid, texts
-from gptviz.ui.shell.models import model_key
+from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import right_by_task
-from tests.app.opening import opened, views
+from tests.app.opening import charts, opened, page_at, views
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
 
 PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
 
 
-def page(**query: str) -> AppTest:
-    at = opened("pages/switch_off.py", **{"model": "tiny", "prompt": PROMPT} | query)
-    assert not at.exception
-    return at
+page = page_at("pages/switch_off.py", model="tiny", prompt=PROMPT)
 
 
 def cells(at: AppTest) -> dict[str, dict[str, Any]]:
@@ -55,7 +51,7 @@ def metric(at: AppTest) -> list[float]:
 
 def bars(at: AppTest) -> list[list[float]]:
     """The bars of the figure, before and after."""
-    chart = json.loads(at.get("plotly_chart")[0].proto.spec)
+    chart = charts(at)[0]
     return [np.frombuffer(base64.b64decode(each["x"]["bdata"]), each["x"]["dtype"]).tolist() for each in chart["data"]]
 
 
@@ -106,7 +102,7 @@ def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None
 ) -> None:
     lm = gptviz.load(tiny_model())
-    monkeypatch.setattr(texts, "AT_ONCE", 0)
+    monkeypatch.setattr(texts, "LITTLE", 0)
     worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
     assert metric(page())[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
 
@@ -114,7 +110,6 @@ def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
 def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the_head_that_it_needs() -> None:
     lm = gptviz.load("sentences")
     at = opened("pages/switch_off.py", model="sentences")
-    assert not at.exception
     known = Sentences().contrasts()
     example = re.findall(r"As an example: Head (\d) of block (\d)", " ".join(one.value for one in at.caption))
     ((head, block),) = example
@@ -127,7 +122,6 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     offered = [button.label for button in at.button if str(button.key).startswith("try ")]
     assert offered[:5] == [*(one.title for one in known), "When this head appeared"]
     at.button(key=f"try {known[1].title}").click().run()
-    assert not at.exception
     edits = str(at.query_params["edits"])
     assert at.text_area(key="prompt").value == known[1].clean
     share = right_by_task(model_key("sentences", "cpu"))["agreement"]
@@ -136,7 +130,6 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     assert f"in the task agreement, {percent(less)} are right without it, {percent(share)} with it" in said
     assert int(guess(lm.edited(edits), known[1].clean).argmax()) == lm.token(known[1].wrong)
     at.button(key="try When this head appeared").click().run()
-    assert not at.exception
     step = int(str(at.select_slider(key="step").value))
     early = gptviz.load("sentences", step=step)
     answers = [int(guess(one, known[1].clean).argmax()) for one in (early, early.edited(edits))]
@@ -156,7 +149,6 @@ def test_any_piece_is_edited_from_the_list(tiny_model: TinyModel) -> None:
     at.selectbox(key="edit becomes").select("a number").run()
     at.number_input(key="edit value").set_value(4.2).run()
     at.button(key="add edit").click().run()
-    assert not at.exception
     assert at.query_params["edits"] == "blocks.1.attention=previous,blocks.0.mlp.neuron.17=4.2"
 
 
@@ -172,7 +164,6 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
 @pytest.mark.parametrize("over", ["the prompt", "held-out data"])
 def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
     at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
-    assert not at.exception
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     if not any(cell["change"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
@@ -196,13 +187,12 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model()
-    monkeypatch.setattr(grid, "AT_ONCE", 0)
+    monkeypatch.setattr(grid, "MUCH", 0)
     at = page(prompt="a lazy dog")
     assert all(cell["change"] is None for cell in cells(at).values())
     assert at.metric  # an example is shown all the same
     at.button(key="compute losses").click().run()
     wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
-    assert not at.exception
     again = page(prompt="a lazy dog")
     assert cells(again) == cells(at), "found again by another session"
 
@@ -217,7 +207,7 @@ def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
             assert gate.wait(PATIENCE)
             yield token
 
-    monkeypatch.setattr(compare, "AT_ONCE", 0)
+    monkeypatch.setattr(compare, "LEAST", 0)
     monkeypatch.setattr(compare, "_tokens", slowly)
     at = page(edits=HEAD, prompt="a slow fox")
     assert len(bars(at)) == 2
@@ -232,7 +222,8 @@ def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
     wait_until(lambda: len(written()) == 2)
     before, after = written()
     assert before == lm.generate("a slow fox", len(before), temperature=0)
-    assert lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after)
+    # Stopped while the other text is begun, it may have nothing yet: that is shown as a space.
+    assert lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after.strip())
     assert len(after) < len(before), "stopped: what was written stays"
     at.button(key="write After").click().run()
     wait_until(lambda: written()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)])
@@ -245,7 +236,6 @@ def test_other_kinds_of_models_have_the_page_too(kind: str, tiny_classifier: Tin
     tiny_classifier("classifier") if kind == "classifier" else tiny_pair("pair")
     prompt = "the film was funny" if kind == "classifier" else "the fox"
     at = opened("pages/switch_off.py", model=kind, prompt=prompt, edits="blocks.1.mlp")
-    assert not at.exception
     lm = gptviz.load(kind)
     if kind == "classifier":
         first, then = lm.classify(prompt), lm.edited("blocks.1.mlp").classify(prompt)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gptviz.ui.shell import take_home
+from gptviz.ui.shell.around import take_home
 from tests.waiting import PATIENCE, wait_until
 
 

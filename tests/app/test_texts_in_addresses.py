@@ -33,7 +33,7 @@ def prompt(at: AppTest) -> str:
 
 
 def reloaded(at: AppTest) -> AppTest:
-    """The page as somebody sees it who opens the same address anew."""
+    """The page for somebody who opens the same address again."""
     return opened(PAGE, **{key: value if isinstance(value, str) else value[-1] for key, value in at.query_params.items()})
 
 
@@ -58,7 +58,6 @@ def test_an_older_link_gives_its_text_in_full() -> None:
 def test_a_long_prompt_is_there_after_a_reload_and_the_address_is_one_the_server_takes(text: str) -> None:
     at = opened(PAGE)
     at.text_area(key="prompt").set_value(text).run()
-    assert not at.exception
     assert len(urlencode(at.query_params, doseq=True)) < SERVER_TAKES / 2
     assert any("works only on this machine" in caption.value for caption in at.caption)
     assert prompt(reloaded(at)) == text
@@ -89,7 +88,7 @@ def test_the_links_to_other_pages_carry_a_long_prompt() -> None:
 
 def test_a_link_names_as_many_models_as_an_address_holds_the_first_of_them() -> None:
     for names in (["語" * 60 + str(i) for i in range(500)], [f"a{i}" for i in range(3)], []):
-        value = selection._in_link(names)
+        value = selection.written(names)
         assert len(quote_plus(value)) < SERVER_TAKES / 4
         there = [unquote(name) for name in value.split(",")]
         assert there == (names[: len(there)] or [selection.NONE])
@@ -111,7 +110,6 @@ def test_a_link_to_a_text_of_another_machine_says_so_and_keeps_its_key() -> None
     key = "kept-" + "0" * 32
     at = opened(PAGE, prompt=key)
     for _ in range(2):
-        assert not at.exception
         assert [alert.value for alert in at.warning if "this machine does not have" in alert.value]
         assert prompt(at) == prompt(opened(PAGE))
         assert at.query_params["prompt"] == key
@@ -126,7 +124,6 @@ def test_where_a_long_text_cannot_be_kept_the_page_says_so(tmp_path: Path, monke
     monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path / "file"))
     at = opened(PAGE, prompt="ROMEO")
     at.text_area(key="prompt").set_value(LONG["letters"]).run()
-    assert not at.exception
     assert any("cannot be kept on this machine" in alert.value for alert in at.warning)
     assert "prompt" not in at.query_params
     assert prompt(at) == LONG["letters"]
@@ -137,7 +134,6 @@ def test_a_long_output_is_there_after_a_reload(tiny_pair: TinyModel) -> None:
     text = "один два " * 300
     at = opened("pages/translate.py", model="pair", prompt="one")
     at.text_input(key="output").set_value(text).run()
-    assert not at.exception
     assert len(urlencode(at.query_params, doseq=True)) < SERVER_TAKES / 2
     assert opened("pages/translate.py", **at.query_params).text_input(key="output").value == text
 

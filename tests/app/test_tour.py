@@ -5,61 +5,66 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
-from gptviz.ui.shell.pages import PAGES
-from gptviz.ui.shell.tour import TOURS, Keys
+from gptviz.components import kit
+from gptviz.ui.page import MODEL_ON_TOP, Keys, Page
+from gptviz.ui.pages import PAGES
 from tests.app.opening import ROOT, opened
 
 
 def test_every_page_has_a_tour_of_a_few_lines() -> None:
-    assert set(TOURS) == set(PAGES)
-    assert all(3 <= len(lines) <= 7 for lines in TOURS.values())
+    assert [page.name for page in PAGES.values() if not 3 <= len(page.tour) <= 7] == []
 
 
-def texts(path: str) -> set[str]:
-    """Every text in the code of a page: of its own, and of what all pages share."""
-    name = path.removeprefix("pages/").removesuffix(".py").replace("app", "home")
-    places = [
-        path,
-        f"gptviz/ui/pages/{name}.py",
-        f"gptviz/ui/pages/{name}",
-        "gptviz/ui/views",
-        "gptviz/ui/shell",
-        "gptviz/ui/widgets",
-    ]
-    files = [file for place in places for file in ([ROOT / place] if place.endswith(".py") else (ROOT / place).rglob("*.py"))]
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files if file.exists() and file.name != "tour.py"]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+@cache
+def texts_in(place: Path) -> set[str]:
+    """Every text in the code of a file, or of all files of a folder."""
+    files = [place] if place.suffix else [*place.rglob("*.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+@cache
+def texts_in_scripts() -> set[str]:
     scripts = [file.read_text(encoding="utf-8") for file in (ROOT / "gptviz/components").rglob("*.js")]
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)} | {
-        text for script in scripts for text in re.findall(r'"([^"\n]*)"', script)
-    }
+    return {text for script in scripts for text in re.findall(r'"([^"\n]*)"', script)}
 
 
-@pytest.mark.parametrize("path", TOURS)
-def test_a_part_that_a_tour_names_in_bold_is_called_so_on_its_page(path: str) -> None:
-    named = {name for line in TOURS[path] if isinstance(line, str) for name in re.findall(r"\*\*(.+?)\*\*", line)}
-    assert named <= texts(path), named - texts(path)
+def texts(page: Page) -> set[str]:
+    """Every text in the code of a page, of its own and of what all pages share, and in the scripts of the views."""
+    places = [page.path, f"gptviz/ui/pages/{page.name}", "gptviz/ui/views", "gptviz/ui/shell", "gptviz/ui/widgets"]
+    return texts_in_scripts().union(*(texts_in(ROOT / place) for place in places))
+
+
+def bold(page: Page) -> set[str]:
+    """The words that the tour of a page writes in bold."""
+    return {name for line in page.tour if isinstance(line, str) for name in re.findall(r"\*\*(.+?)\*\*", line)}
+
+
+def test_a_part_that_a_tour_names_in_bold_is_called_so_on_its_page() -> None:
+    unknown = {page.name: bold(page) - texts(page) for page in PAGES.values()}
+    assert {name: parts for name, parts in unknown.items() if parts} == {}
 
 
 def test_most_tours_name_parts_of_their_page() -> None:
-    own = [path for path, lines in TOURS.items() if any("**" in line for line in lines[1:] if isinstance(line, str))]
-    assert len(own) > len(TOURS) / 2
+    shared = set.intersection(*(bold(page) for page in PAGES.values() if MODEL_ON_TOP in page.tour))
+    assert sum(bool(bold(page) - shared) for page in PAGES.values()) > len(PAGES) / 2
 
 
-KEYS = {(path, line) for path, lines in TOURS.items() for line in lines if isinstance(line, Keys)}
+KEYS = {line for page in PAGES.values() for line in page.tour if isinstance(line, Keys)}
 
 
-@pytest.mark.parametrize("line", sorted({line for _, line in KEYS}, key=repr), ids=lambda line: f"{line.view} {line.keys}")
+@pytest.mark.parametrize("line", sorted(KEYS, key=repr), ids=lambda line: f"{line.view} {line.keys}")
 def test_the_scripts_of_the_view_know_the_keys(line: Keys) -> None:
-    scripts = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "gptviz/components" / line.view).glob("*.js"))
+    script = kit.script(kit.FOLDER.parent / line.view)
     for key in line.keys:
-        assert json.dumps(key) in scripts or f"{key}:" in scripts, key
+        assert json.dumps(key) in script or f"{key}:" in script, key
 
 
 def test_the_tour_stands_on_the_page() -> None:
     at = opened("pages/lens.py", model="ladder-2")
-    assert not at.exception
     assert any("a row for each layer" in text.value and "**↑**" in text.value for text in at.markdown)

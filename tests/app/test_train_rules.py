@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from gptviz.data.text import TextSource
-from gptviz.fields import field_info
 from gptviz.model import Config, changed
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
+from gptviz.settings.fields import field_info
 from gptviz.text import Corpus
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.train.fields import LARGEST, ZERO, limits

@@ -1,4 +1,4 @@
-"""What no page may say is found, and what looks like it is left alone; pages are checked wherever a test opens one."""
+"""Mistakes of wording are found, and similar words are left alone; every page that a test opens is checked."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def sentences(at: AppTest) -> Iterator[str]:
 
 
 def slips(said: str) -> list[str]:
-    """What is wrong in a text of the page."""
+    """The mistakes in a text of the page."""
     plain = IS_NO_SENTENCE.sub(" ", said)
     found = [f"{match.group()!r} ({why}) in: {said[:400]}" for slip, why in SLIPS.items() if (match := re.search(slip, plain))]
     return found + ([f"a formula that is not closed in: {said[:400]}"] if BROKEN_FORMULA.search(said) else [])

@@ -20,26 +20,12 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, Response
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.chromium import installed
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (
-    *("", "generate", "attention", "next_token", "positions", "embeddings"),
-    "gradients",
-    "heads",
-    "neurons",
-    "lens",
-    "attribution",
-    "patching",
-    "switch_off",
-    "stream",
-    "context",
-    "circuit",
-    "compare",
-    "costs",
-    "lessons",
-    *("classify", "translate", "open_model", "train", "runs"),
-)
+# The pages by what their address has after the server's: Home has nothing.
+PAGES = tuple("" if name == "home" else name for name in RECORDS)
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (
     "<img src=x onerror=\"document.title='pwned'\">",
@@ -315,16 +301,6 @@ class Visit:
         self.page.evaluate(FRAMES)
         return self.page
 
-    def memory(self) -> dict[str, float]:
-        """What the page holds once its garbage is collected: bytes of the heap, and the numbers of nodes and listeners."""
-        session = self.context.new_cdp_session(self.page)
-        for _ in range(2):
-            session.send("HeapProfiler.collectGarbage")
-        counters = session.send("Memory.getDOMCounters")
-        heap = session.send("Runtime.getHeapUsage")["usedSize"]
-        session.detach()
-        return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
-
     def wrong(self) -> list[str]:
         """Everything that went wrong so far: exceptions on the page, failed or foreign requests, tracebacks in the log."""
         shown = [f"exception on the page: {box.inner_text()}" for box in self.page.get_by_test_id("stException").all()]
@@ -332,6 +308,17 @@ class Visit:
             file.seek(self.seen_log)
             log = file.read().decode(errors="replace")
         return [*self.troubles, *shown, *([f"the server's log:\n{log}"] if "Traceback" in log else [])]
+
+
+def memory(page: Page) -> dict[str, float]:
+    """What a page holds once its garbage is collected: bytes of the heap, and the numbers of nodes and listeners."""
+    session = page.context.new_cdp_session(page)
+    for _ in range(2):
+        session.send("HeapProfiler.collectGarbage")
+    counters = session.send("Memory.getDOMCounters")
+    heap = session.send("Runtime.getHeapUsage")["usedSize"]
+    session.detach()
+    return {"heap": heap, "nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
 @contextlib.contextmanager

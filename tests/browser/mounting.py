@@ -80,12 +80,12 @@ class Mounted:
 
     def show(self, payload: bytes) -> None:
         """Give the view another payload, as a run of the script does."""
-        self.page.evaluate("(payload) => window.show(payload)", _text(payload))
+        self.page.evaluate("(payload) => window.show(payload)", encoded(payload))
 
     def keep(self, parts: Iterable[kit.Part]) -> None:
         """Give the page parts of payloads, as a run of the script does."""
         script = joined(kit.FOLDER / "part.js")
-        self.page.evaluate("([script, parts]) => window.keep(script, parts)", [script, [_text(part.carried) for part in parts]])
+        self.page.evaluate("([script, parts]) => window.keep(script, parts)", [script, [encoded(part.carried) for part in parts]])
 
     def replace(self) -> None:
         """Take the view away and make room for a new one, which the next `show` puts there (as Streamlit sometimes does)."""
@@ -98,7 +98,8 @@ class Mounted:
         return [message._replace(value=_read(message.value)) for message in messages]
 
 
-def _text(data: bytes) -> str:
+def encoded(data: bytes) -> str:
+    """Bytes as the page takes them."""
     return base64.b64encode(data).decode()
 
 

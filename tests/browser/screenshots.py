@@ -7,17 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gptviz.ui.pages import PAGES
 from tests.browser.machinery import ROOT, Visit, chromium, serve
-
-# Pages that show more with another model or setting than with those they open on.
-OPENED_WITH = {
-    "attribution": {"model": "sentences"},
-    "circuit": {"model": "sentences", "share": "0.5"},
-    "heads": {"model": "induction"},
-    "lens": {"model": "sentences"},
-    "patching": {"model": "sentences"},
-    "switch_off": {"model": "sentences"},
-}
 
 # Pixels; a picture that is cut at the usual height is higher.
 HEIGHT, HIGHER = 800, {"circuit": 1250}
@@ -34,7 +25,7 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as home, serve(Path(home)) as server, chromium() as browser:
         for name, look in shown():
             visit = Visit.begin(browser, server, dark=look == "dark", height=HIGHER.get(name, HEIGHT))
-            page = visit.open("" if name == "home" else name, **OPENED_WITH.get(name, {}))
+            page = visit.open("" if name == "home" else name, **PAGES[name].pictured)
             page.wait_for_timeout(2_500)  # charts draw, transitions end
             visit.settle()
             page.screenshot(path=folder / f"{name}-{look}.png")

@@ -17,16 +17,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from playwright.sync_api import Browser, ConsoleMessage, Locator
 from playwright.sync_api import Error as BrowserError
 
-from gptviz.ui.shell.pages import PAGES as PAGES_BY_PATH
-from tests.browser.machinery import ALLOWED_MISSES, PAGES, Server, Visit, chromium, serve
+from gptviz.ui.pages import PAGES as RECORDS
+from tests.browser.machinery import ALLOWED_MISSES, PAGES, Server, Visit, chromium, memory, serve
 from tests.processes import running
 
 PROMPTS = ("ROMEO:", "What is", "3 1 4 1 5", "שלום", "🙂", "x" * 400, "<b>bold</b> $x$", "the film was never dull")
 ACTIONS_A_SAMPLE = 6
-TITLES = [page.title for page in PAGES_BY_PATH.values()]
+TITLES = [page.title for page in RECORDS.values()]
 MEASURED = "Next token"  # each measurement is taken on this page
 # The share of actions that load the whole page anew: with few of them, one document lives long.
 LOADS = 0.05
@@ -75,9 +76,8 @@ class Walk:
 
 
 def resident(pid: int) -> float:
-    """The bytes of memory that a process has; Linux alone tells them here, elsewhere 0."""
-    status = Path(f"/proc/{pid}/status")
-    return 1024 * float(status.read_text().split("VmRSS:")[1].split()[0]) if status.exists() else 0.0
+    """The bytes of memory that a process has."""
+    return float(psutil.Process(pid).memory_info().rss)
 
 
 def grew(whose: str, samples: list[float], most: float) -> str:
@@ -200,7 +200,7 @@ def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed
                     return done
             reader.to(MEASURED)
             visit.settle()
-            done.browser.append(visit.memory()["heap"])
+            done.browser.append(memory(visit.page)["heap"])
             done.server.append(resident(server.pid))
             print(
                 f"{done.actions:6} actions   server {done.server[-1] / 2**20:6.0f} MiB   heap {done.browser[-1] / 2**20:5.1f} MiB"

@@ -10,11 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from gptviz.components.token_strip import Token, payload
-from gptviz.ui.pages.classify import view_names as classify
-from gptviz.ui.pages.compare.views import VIEWS as COMPARED
-from gptviz.ui.pages.heads.choices import VIEWS as OF_HEADS
-from gptviz.ui.pages.stream import VIEWS as OF_THE_STREAM
-from gptviz.ui.pages.translate import view_names as translate
+from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.axe import COLOURS, darken, everywhere, findings
 from tests.browser.machinery import PAGES, Server, Visit, quick, visiting
 from tests.browser.mounting import Mounted
@@ -28,16 +24,11 @@ QUICK = "next_token"
 SHARED, SHOWN_ON = re.compile("Share|All"), ("", "classify", "translate", "train", "runs")
 # Where popovers are opened in the dark too. These pages have those of all pages, and all that are of one page alone.
 DARK_POPOVERS = ("train", "runs")
-# What pages show but do not open with: the first of the views of a page is what it opens with.
+# What pages show but do not open with.
 OPENED: list[tuple[str, dict[str, Any]]] = [
-    *(("classify", {"view": view}) for view in classify.VIEWS[1:]),
-    *(("translate", {"view": view}) for view in translate.VIEWS[1:]),
-    *(("stream", {"view": view}) for view in OF_THE_STREAM[1:]),
-    *(("heads", {"view": view}) for view in OF_HEADS[1:]),
-    *(("compare", {"compared": view}) for view in list(COMPARED)[1:]),
+    *((page.name, dict(state)) for page in RECORDS.values() for state in page.states),
     ("positions", {"model": "ladder-8", "lesson": "06-positions", "lesson_step": 2}),
     ("attention", {"present": 1}),
-    ("switch_off", {"edits": "blocks.0.attention.head.1"}),
     ("next_token", {"model": "../no such model", "top_k": "many"}),
     ("lens", {"model": "bpe", "prompt": "\x00 "}),
 ]

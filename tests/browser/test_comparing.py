@@ -22,7 +22,7 @@ ROW = 35  # pixels
 
 @pytest.mark.full
 def test_rows_are_ticked_and_a_model_is_taken_along_deleted_and_brought_back(browser: Browser, tmp_path: Path) -> None:
-    tokenizer = CharTokenizer.from_text("abc")
+    tokenizer = CharTokenizer("abc")
     root = tmp_path / "home" / "checkpoints"
     for name in ("first", "second"):
         losses = [{"step": step, "validation": 4 - step / 10} for step in range(0, 20, 5)]

@@ -15,10 +15,10 @@ import plotly.graph_objects as go
 import pytest
 
 from gptviz.components.figure_tools import payload
-from gptviz.figures.heatmap import one_head
-from gptviz.figures.labels import labels
-from gptviz.figures.theme import DARK, LIGHT
-from gptviz.figures.waterfall import waterfall
+from gptviz.figures.kit.heat import attention_pattern
+from gptviz.figures.kit.theme import DARK, LIGHT
+from gptviz.figures.reading.labels import labels
+from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
@@ -66,7 +66,7 @@ def bars(dark: bool) -> go.Figure:
 def heatmap(dark: bool) -> go.Figure:
     tokens = ("<b>", "&lt;", "$x$", "O", "␣")
     pattern = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None]
-    return one_head(
+    return attention_pattern(
         LabelledArray(pattern, (Axis("query", tokens), Axis("key", tokens)), "share"), DARK if dark else LIGHT, title="Head 1"
     )
 
@@ -95,7 +95,7 @@ def test_the_drawing_has_every_word_and_cell_of_the_figure_under_its_heading(
 def test_the_numbers_of_a_waterfall_stand_beside_its_names(mounted: Callable[..., Mounted], width: int) -> None:
     rungs = "a bigram", "+ positions", "+ residual connections", "+ six blocks"
     levels = LabelledArray(np.array([2.482, 2.483, 2.2, 1.745]), (Axis("rung", rungs),), "loss (nats per token)")
-    view, seen = beside(mounted, waterfall(levels, LIGHT), width=width)
+    view, seen = beside(mounted, level_by_level(levels, LIGHT), width=width)
     assert "−0.737" in seen["texts"]
     assert view.page.evaluate(TEXTS_THAT_MEET) == []
 

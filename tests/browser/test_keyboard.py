@@ -29,9 +29,9 @@ from playwright.sync_api import expect
 from gptviz.components import circuit_graph, lens_grid, token_strip, unit_grid
 from gptviz.components.kit import pack
 from gptviz.components.unit_grid import About, rows
-from gptviz.interp.circuit import circuit
-from gptviz.interp.lens import lens
-from gptviz.interp.units import heads_and_mlps
+from gptviz.interp.explaining.circuit import circuit
+from gptviz.interp.reading.lens import lens
+from gptviz.interp.units.unit import heads_and_mlps
 from tests.browser.keyboard import check_tools, press, stops, tab_to, to_start, unreached
 from tests.browser.mounting import Mounted
 from tests.hand_built import induction_circuit

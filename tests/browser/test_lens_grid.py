@@ -1,24 +1,24 @@
-"""The grid of the logit lens in a browser: its cells against the lens, its keyboard, hostile text, and its pictures."""
+"""The grid of the logit lens in a browser: its cells against the lens, its keyboard, its words and its pictures."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from gptviz.components.kit.command import Command
+from gptviz.components.kit.command import ViewCommand
 from gptviz.components.lens_grid import payload
-from gptviz.interp.lens import Lens, lens
-from tests.browser.contrast import faint
-from tests.browser.machinery import HOSTILE, Visit
+from gptviz.figures.kit import theme
+from gptviz.interp.reading.lens import Lens, lens
+from tests.browser.files import csv_rows
+from tests.browser.machinery import Visit
 from tests.browser.mounting import Mounted
-from tests.browser.pictures import faults, saved, small, words
+from tests.browser.pictures import saved, words
+from tests.browser.pixels import check_pixels, colours, screenshot
 from tests.tiny import scrambled, some_ids, tiny
 from tests.waiting import wait_until
 
@@ -33,11 +33,7 @@ def seen_of(tokens: int = 6, n_layer: int = 2) -> Lens:
     return lens(model, some_ids(tokens, batch=1, vocab=VOCAB)[0].tolist())
 
 
-def label(token: int) -> str:
-    return HOSTILE[token][:60] if token < len(HOSTILE) else f"t{token}"
-
-
-def packed(seen: Lens, **changes: Any) -> bytes:
+def packed(seen: Lens, label: Callable[[int], str] = "t{}".format, **changes: Any) -> bytes:
     usual = {"of": "text", "model": "a model", "vocab_size": VOCAB, "code": "seen = …"}
     return payload(seen, label, **usual | changes)
 
@@ -63,7 +59,7 @@ def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(mo
     heat.hover(position=at)
     expect(page.locator(".where")).to_contain_text("After the attention of block 1")
     expect(page.locator(".where")).to_contain_text("(position 2)")
-    assert page.locator(".guesses .chip").all_text_contents() == [label(i) for i in seen.top[layer, index].tolist()]
+    assert page.locator(".guesses .chip").all_text_contents() == [f"t{i}" for i in seen.top[layer, index]]
     shown = [float(text.split(" ")[0]) / 100 for text in page.locator(".guesses .number").all_text_contents() if "<" not in text]
     np.testing.assert_allclose(shown, seen.probability[layer, index][: len(shown)], rtol=5e-3)
     heat.click(position=at)
@@ -105,65 +101,33 @@ def test_a_link_reopens_the_cell_and_the_colours_and_another_text_begins_at_its_
 
 
 def test_a_command_is_obeyed_once_and_taken_back(mounted: Mount) -> None:
-    seen, command = seen_of(), Command({"layer": "embed", "position": 0, "colour": "entropy"}, 5)
+    seen, command = seen_of(), ViewCommand({"layer": "embed", "position": 0, "colour": "entropy"}, 5)
     view = mounted("lens_grid", packed(seen))
     view.show(packed(seen, command=command))
     expect(view.page.locator(".where")).to_contain_text("After the embedding")
     assert view.sent[-1].value == {"layer": 0, "index": 0, "of": "text"}
     expect(view.page.get_by_label("What the colours show")).to_have_value("entropy")
-    view.show(packed(seen, command=Command({"back": 5}, 6)))
+    view.show(packed(seen, command=ViewCommand({"back": 5}, 6)))
     expect(view.page.locator(".where")).to_contain_text("After the MLP of block 1")
     expect(view.page.get_by_label("What the colours show")).to_have_value("probability")
 
 
-PIXELS = """() => {
-    const canvas = [...document.querySelectorAll('*')].flatMap((one) => one.shadowRoot ?? [])
-        .map((root) => root.querySelector('.heat')).find((one) => one);
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return { width: canvas.width, height: canvas.height, reds: [...data].filter((_, i) => i % 4 === 1) };
-}"""
-
-
-def test_every_cell_has_a_colour_in_the_order_of_its_number_and_the_file_has_all_numbers(mounted: Mount) -> None:
+def test_every_pixel_has_the_colour_of_its_cell_and_the_file_has_all_numbers(mounted: Mount) -> None:
     seen = seen_of()
     view = mounted("lens_grid", packed(seen))
     page = view.page
-    pixels = page.evaluate(PIXELS)
-    assert (pixels["height"], pixels["width"]) == seen.entropy.shape
-    order = np.argsort(-seen.probability[..., 0].ravel())
-    greens = np.array(pixels["reds"])[order]  # the likelier, the less green is left of the light ground
-    assert (np.diff(greens.astype(int)) >= 0).all()
-    page.get_by_role("button", name="Numbers").click()
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download CSV").click()
-    text = Path(waiting.value.path()).read_bytes().decode("utf-8")
-    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    check_pixels(page.locator(".heat"), seen.probability[..., 0], theme.OUTPUT)
+    page.get_by_label("What the colours show").select_option("entropy")
+    check_pixels(page.locator(".heat"), 1 - seen.entropy / np.log(VOCAB), theme.OUTPUT)
+    page.get_by_label("What the colours show").select_option("rank")
+    known = np.where(seen.rank > 0, seen.rank, np.nan)
+    check_pixels(page.locator(".heat"), 1 - np.log(known) / np.log(VOCAB), theme.OUTPUT)
+    rows = csv_rows(page)
     assert len(rows) == seen.entropy.size
     np.testing.assert_allclose([float(row["entropy in nats"]) for row in rows], seen.entropy.ravel(), rtol=1e-6)
     np.testing.assert_allclose([float(row["probability"]) for row in rows], seen.probability[..., 0].ravel(), rtol=1e-6)
-    known = [row for row in rows if row["its rank"]]
-    assert [int(row["its rank"]) for row in known] == seen.rank[:, :-1].ravel().tolist()
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_texts_are_large_and_clear_enough_and_the_picture_is_whole(mounted: Mount, dark: bool) -> None:
-    view = mounted("lens_grid", packed(seen_of()), dark=dark)
-    page = view.page
-    expect(page.locator(".where")).to_be_visible()
-    assert small(page) == []
-    assert faint(page) == []
-    drawn = saved(page)
-    assert faults(page, drawn) == []
-    assert {"Model: a model · coloured by probability", "embedding", "MLP 1"} <= set(words(drawn))
-
-
-def test_hostile_tokens_stay_text(mounted: Mount) -> None:
-    model = scrambled(tiny(vocab_size=len(HOSTILE), context_length=8))
-    seen = lens(model, list(range(len(HOSTILE))), top=len(HOSTILE))
-    view = mounted("lens_grid", packed(seen, vocab_size=len(HOSTILE)), words="true")
-    expect(view.page.locator(".guesses .chip")).to_have_count(len(HOSTILE))
-    assert view.page.title() == "A view"
-    assert view.page.locator(".root img, .root script").count() == 0
+    ranked = [row for row in rows if row["its rank"]]
+    assert [int(row["its rank"]) for row in ranked] == seen.rank[:, :-1].ravel().tolist()
 
 
 @pytest.mark.parametrize("width", [390, 1280, 3840])
@@ -181,6 +145,86 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     page.get_by_role("button", name="Large cells").click()
     expect(page.locator(".marks text", has_text="really next")).to_have_count(1)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+# Writes words into the cells in place of the view's own, an element each: [word, ink] by row and column.
+WRITE = """(frame, cells) => {
+    frame.querySelector('.words').remove();
+    const marks = frame.querySelector('.marks'), { left, top, width, height } = frame.querySelector('.heat').style;
+    const across = parseFloat(width) / cells[0].length, down = parseFloat(height) / cells.length;
+    const look = { 'font-size': marks.querySelector('text').getAttribute('font-size'), 'font-family': 'monospace',
+        'dominant-baseline': 'central', 'text-anchor': 'middle' };
+    cells.forEach((row, i) => row.forEach(([word, ink], j) => {
+        const text = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+        const place = { x: parseFloat(left) + (j + 0.5) * across, y: parseFloat(top) + (i + 0.5) * down, fill: ink };
+        for (const [name, value] of Object.entries({ ...look, ...place })) text.setAttribute(name, value);
+        text.textContent = word;
+        marks.prepend(text);
+    }));
+}"""
+
+
+@pytest.mark.parametrize(("colour", "dark"), [("probability", False), ("rank", True)])
+@pytest.mark.parametrize("key", ["Home", "End"], ids=["begin", "scrolled to the end"])
+def test_every_cell_shows_its_likeliest_token_in_an_ink_that_can_be_read(
+    mounted: Mount, key: str, colour: str, dark: bool
+) -> None:
+    seen = seen_of(60, 3)
+    page = mounted("lens_grid", packed(seen), words="true", colour=colour, width=800, dark=dark).page
+    page.locator(".frame").focus()
+    page.keyboard.press(key)
+    page.locator(".frame").blur()
+    heat, box = page.locator(".heat").bounding_box(), page.locator(".box").bounding_box()
+    assert heat
+    assert box
+    left, right = max(heat["x"], box["x"]), min(heat["x"] + heat["width"], box["x"] + box["width"])
+    part = {"x": left, "y": heat["y"], "width": right - left, "height": heat["height"]}
+    shown = screenshot(page, part)
+    ranked = 1 - np.log(np.where(seen.rank > 0, seen.rank, np.nan)) / np.log(VOCAB)
+    places = seen.probability[..., 0] if colour == "probability" else ranked
+    grounds = colours(places, theme.OUTPUT, dark=dark) / 255
+    inks = [[theme.DARK.text if np.isnan(one).any() else theme.ink(one) for one in row] for row in grounds]
+    cells = [[(f"t{seen.top[i, j, 0]}", ink) for j, ink in enumerate(row)] for i, row in enumerate(inks)]
+    page.locator(".frame").evaluate(WRITE, cells)
+    expected = screenshot(page, part)
+    page.locator(".marks text").evaluate_all("all => all.forEach((one) => one.remove())")
+    wordless = screenshot(page, part)
+    assert np.abs(shown - expected).mean() < 0.1 * np.abs(wordless - expected).mean()
+
+
+def test_in_the_picture_every_cell_has_its_likeliest_token_in_its_middle(mounted: Mount) -> None:
+    seen = seen_of(60, 3)
+    page = mounted("lens_grid", packed(seen), words="true", width=800).page
+    drawn = saved(page)
+    assert {"Model: a model · coloured by probability", "embedding", "MLP 1"} <= set(words(drawn))
+    drawing = ElementTree.fromstring(drawn)
+    cells = drawing.find(f".//{SVG}image")
+    assert cells is not None
+    x, y, width, height = (float(cells.get(name) or "nan") for name in ("x", "y", "width", "height"))
+    found: dict[tuple[int, int], str | None] = {}
+    for text in drawing.iter(f"{SVG}text"):
+        column = (float(text.get("x") or "nan") - x) / width * len(seen.positions) - 0.5
+        row = (float(text.get("y") or "nan") - y) / height * len(seen.layers) - 0.5
+        if text.get("font-family") == "monospace" and -0.1 < row < len(seen.layers) - 0.9 and column > -0.1:
+            assert [row, column] == pytest.approx([round(row), round(column)], abs=1e-3)
+            found[round(row), round(column)] = text.text
+    assert found == {at: f"t{token}" for at, token in np.ndenumerate(seen.top[..., 0])}
+    assert page.locator(".marks text").count() < seen.entropy.size, "they are gone from the page again"
+
+
+def test_the_words_in_the_cells_are_as_sharp_as_the_screen_also_one_that_the_window_comes_to(mounted: Mount) -> None:
+    page = mounted("lens_grid", packed(seen_of()), words="true").page
+    sharpness = "words => words.width / words.offsetWidth"
+    page.add_style_tag(content="body { width: 700px }")  # the view has the same size on either screen
+    wait_until(lambda: page.locator(".box").evaluate("box => box.clientWidth") == 700)
+    assert page.locator(".words").evaluate(sharpness) == 1
+    other = {"width": 1281, "height": 720, "deviceScaleFactor": 2, "mobile": False}
+    page.context.new_cdp_session(page).send("Emulation.setDeviceMetricsOverride", other)
+    page.wait_for_function("devicePixelRatio === 2")
+    wait_until(
+        lambda: page.evaluate("() => new Promise(requestAnimationFrame)") and page.locator(".words").evaluate(sharpness) == 2
+    )
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -12,6 +12,7 @@ from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
 from tests.browser.machinery import PATIENCE
+from tests.figures.contrast import contrast
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +44,11 @@ def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) 
     context.close()
 
 
+def hexadecimal(colour: str) -> str:
+    """A colour "rgb(…)" as "#RRGGBB"."""
+    return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", colour)[:3])
+
+
 @pytest.mark.full
 def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
@@ -57,17 +63,5 @@ def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -
     ground = label.evaluate("one => getComputedStyle(one.closest('.figure')).backgroundColor")
     painted = page.locator(".figure .main-svg").first.evaluate("one => getComputedStyle(one).backgroundColor")
     assert painted in (ground, "rgba(0, 0, 0, 0)")
-    assert contrast(text, ground) >= LEAST
+    assert contrast(hexadecimal(text), hexadecimal(ground)) >= LEAST
     context.close()
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two opaque colours, written as a browser does (WCAG 2.2)."""
-
-    def light(colour: str) -> float:
-        shares = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    dark, bright = sorted((light(one), light(other)))
-    return (bright + 0.05) / (dark + 0.05)

@@ -9,12 +9,12 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, quick, visiting
 
 pytestmark = pytest.mark.browser
 
 READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
-MENU = (*READING, "Classify", "Translate", "Gradients", "Open a model", "Train", "Runs")
 # Pages that show the prompt's tokens; a byte-pair encoding has tokens for every text.
 READ_BY_BPE = ("", "generate", "attention", "next_token")
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
@@ -28,10 +28,10 @@ TEXT = """() => {
 def check_frame(page: Page, path: str) -> None:
     """The menu of the app, a question as the title, a model to choose: whatever the address the app was opened by."""
     sidebar = page.get_by_test_id("stSidebar")
-    for title in MENU:
-        expect(sidebar.get_by_role("link", name=title, exact=True)).to_be_visible()
+    for one in RECORDS.values():
+        expect(sidebar.get_by_role("link", name=one.title, exact=True)).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
-    if path not in ("gradients", "open_model", "lessons"):  # which are about no one model that is here
+    if RECORDS[path or "home"].has_model:
         expect(page.get_by_role("combobox", name=re.compile(r"Model\b"))).to_be_visible()
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 

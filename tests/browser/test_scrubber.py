@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.pages import DEFAULT_PROMPT
+from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.shell.subject import scrubber
 from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
 from tests.tiny import scrambled, tiny
 
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose home has a model with snapshots."""
     folder = tmp_path_factory.mktemp("trained")
     root = folder / "home" / "checkpoints"
-    tokenizer = CharTokenizer.from_text(DEFAULT_PROMPT)
+    tokenizer = CharTokenizer(DEFAULT_PROMPT)
     config = tiny(vocab_size=tokenizer.vocab_size, context_length=64, n_head=6, positions="rotary")
     kept = checkpoints.save("grown", scrambled(config, STEPS[-1]), tokenizer, {"steps": STEPS[-1]}, root=root)
     for step in STEPS:

@@ -14,7 +14,6 @@ from tests.browser.mounting import Message, Mounted
 pytestmark = pytest.mark.browser
 
 Mount = Callable[..., Mounted]
-NASTY = ['<img src=x onerror="window.bad = 1">', "constructor", "\u202eabc", "</script>", "a" * 300]
 TEXT = [
     Token("To"),
     *(Token(label, 0.25, (("x", 0.5), (label, 0.25)), "a note") for label in ["␣", "be", ",", "⏎", "or", "␣", "not"]),
@@ -120,12 +119,3 @@ def test_a_list_has_a_bar_and_a_number_on_each_line(mounted: Mount) -> None:
     assert page.locator(".chip .fill").first.evaluate(
         "fill => fill.offsetWidth / fill.parentElement.offsetWidth"
     ) == pytest.approx(0.25, abs=0.02)
-
-
-def test_hostile_text_is_text_and_does_not_widen_the_page(mounted: Mount) -> None:
-    page = mounted("token_strip", packed([Token(text, 0.5, ((text, 0.5),), text) for text in NASTY]), width=360).page
-    assert [text for text in labels(page) if text] == NASTY
-    page.locator(".chip").nth(1).hover()
-    expect(page.locator(".card .head .name")).to_have_text("constructor")
-    assert page.evaluate("window.bad === undefined && document.querySelectorAll('img').length === 0")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -9,17 +9,18 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-from gptviz.figures.format import percent
+from gptviz.figures.kit.format import percent
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
 from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
+from tests.browser.test_attention_explorer import STEP, weights
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
 SOURCE = "may the 3rd"
-MARKS = SpecialTokensTokenizer(CharTokenizer.from_text("may the 3rd of june 1977-0456<>"))
+MARKS = SpecialTokensTokenizer(CharTokenizer("may the 3rd of june 1977-0456<>"))
 OUTPUT = re.compile("Output$")
 
 
@@ -73,10 +74,8 @@ def test_the_page_opens_on_the_mean_of_the_last_block_and_says_what_it_hides(see
     decoded = torch.tensor([[MARKS.start, *MARKS.encode("june 3").ids]])
     patterns = run(made(0, -1e4), decoded, source=source)["blocks.1.cross_attention.pattern"][0]
     page.locator(".tokens .chip[data-side=query]").nth(2).hover()
-    chips = page.locator(".tokens .chip[data-side=key]")
     seen.drawn()
-    shown = chips.evaluate_all("chips => chips.map(chip => chip.weights[0])")
-    assert shown == pytest.approx(patterns[:, 2].mean(0).tolist(), abs=1e-6)
+    assert weights(page) == pytest.approx(patterns[:, 2].mean(0).numpy(), abs=STEP)
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from gptviz.components.unit_grid import About, clicked, payload, rows
-from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.interp.units.unit import Unit, heads_and_mlps
 from tests.browser.machinery import serve, visiting
 from tests.browser.mounting import Mounted
 from tests.tiny import tiny

@@ -1,46 +1,32 @@
-"""What an address may say of a view: Python, which answers the command line, refuses what the view's script refuses."""
+"""What an address may say of a view: Python, which answers the command line, and the view's script read one declaration alike."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gptviz.address_values import Values
 from gptviz.components import attention_explorer, generation_tree, lens_grid, model_map, sampling_ledger
-from gptviz.components.attention_explorer import Size
-from gptviz.interp.anatomy import anatomy
+from gptviz.interp.reading.anatomy import anatomy
+from gptviz.settings.address_values import Values, declared, real
 from tests.components.test_attention_explorer import heads
 from tests.tiny import tiny
 
 COMPONENTS = Path(attention_explorer.__file__).parents[1]
-TEXTS = (
-    "",
-    "0",
-    "1",
-    "2",
-    "3",
-    "5",
-    "99",
-    "-1",
-    "1.5",
-    "0.04",
-    "1e-1",
-    "x",
-    "one",
-    "all",
-    "1.2 0.3",
-    "0.2",
-    "9.9",
-    "in",
-    "pattern",
-)
-TEXTS = (*TEXTS, "rest", "rollout", "spread", "true", "True", "FALSE", "All, by vocabulary", "rank", "probability", "100", "101")
+NUMBERS = ("0", "1", "2", "3", "5", "99", "100", "101", "-1", "1.5", "0.04", "1e-1", "3.0", "00002", "+1", "-0", ".5", "1.")
+NO_NUMBERS = ("inf", "nan", "1_0", " 1", "1 ", "1\n", "0x1", "٣", "²", "1" * 9, "1" * 5_000, "1E0", "1e400", "-1e-400")
+PAIRS = ("1.2 0.2", "1.2 0.3", "0.2", "9.9", "0.1 ", " 0.1", "0.1  0.2", "0.1 0.1", "0.00001", "1.٣")
+NAMES = ("one", "all", "in", "pattern", "rest", "rollout", "spread", "All, by vocabulary", "rank", "probability", "embed")
+BOXES = ("encoder.0", "blocks.1.attention.pattern", "true", "True", "FALSE")
+ODD = ("", "x", "__proto__", "constructor", "<b>", "null", "undefined", "[object Object]", "\ud800")
+TEXTS = (*NUMBERS, *NO_NUMBERS, *PAIRS, *NAMES, *BOXES, *ODD)
 
 
 def in_node(script: str) -> Any:
@@ -51,63 +37,68 @@ def in_node(script: str) -> Any:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
-def refused(values: dict[str, Values]) -> dict[str, list[str]]:
-    return {key: [text for text in TEXTS if not each.has(text)] for key, each in values.items()}
-
-
-@pytest.mark.parametrize("without_first", [False, True])
-def test_the_attention_explorer(without_first: bool):
+def addresses() -> Iterator[tuple[str, dict[str, Values]]]:
+    """What the address may say of each view, of small and large models."""
     shown = heads()
-    shown = replace(shown, without_first=shown.thumbnails if without_first else None)
-    size: Size = shown.size
-    numbers = {
-        "n_block": 2,
-        "n_head": size.n_head,
-        "nQuery": size.queries,
-        "nKey": size.keys,
-        "facts": list(shown.facts),
-        "arrays": {"rollout": 1} | ({"without first": 1} if without_first else {}),
-        "start": {"block": 0, "head": 0},
-    }
-    said = in_node(f"""
-        import {{ KEYS, takeOver, usualChoice }} from "@/attention_explorer/choice.js";
-        const numbers = {{ ...{json.dumps(numbers)}, place: () => 0 }};
-        const refused = (key, text) => takeOver(usualChoice(numbers), {{ [key]: text }}, numbers).length > 0;
-        const texts = {json.dumps(TEXTS)};
-        console.log(JSON.stringify(Object.fromEntries(KEYS.map((key) => [key, texts.filter((text) => refused(key, text))]))));
-    """)
-    assert refused(attention_explorer.address(shown)) == said
+    yield "attention_explorer", attention_explorer.address(shown)
+    yield "attention_explorer without the first", attention_explorer.address(replace(shown, without_first=shown.thumbnails))
+    yield "lens_grid", lens_grid.address(["embed", "blocks.0.mlp"], range(2, 6))
+    yield "model_map", model_map.address(anatomy(tiny(n_layer=2, n_encoder_layer=1), 4, 3))
+    yield "generation_tree", generation_tree.address(2, 4)
+    for size in (65, 2_000):
+        yield f"sampling_ledger of {size}", sampling_ledger.address(size, draws=True)
+    yield "sampling_ledger without a draw", sampling_ledger.address(65, draws=False)
+    yield "numbers", {"small": real(-2, 0.5), "far": real(-1e300, 1e300)}
 
 
-@pytest.mark.parametrize("size", [65, 2_000])
-def test_the_sampling_ledger(size: int):
-    said = in_node(f"""
+ADDRESSES = dict(addresses())
+
+
+@pytest.mark.parametrize("view", ADDRESSES)
+def test_a_view_refuses_in_the_browser_what_the_command_line_refuses(view: str) -> None:
+    taken = in_node(f"""
         globalThis.location = {{ search: "", pathname: "/" }};
-        const {{ CHOICES, OF_THE_DRAW }} = await import("@/sampling_ledger/choices.js");
+        const {{ valuesIn }} = await import("@/kit/values.js");
+        const declared = {json.dumps(declared(ADDRESSES[view]))};
+        const taken = (key, text) => Object.hasOwn(valuesIn(declared, {{ [key]: text }}).values, key);
         const texts = {json.dumps(TEXTS)};
-        const refused = ({{ read, possible }}) => texts.filter((text) => !possible(read(text), {size}));
-        const all = Object.fromEntries(Object.entries(CHOICES).map(([key, one]) => [key, refused(one)]));
-        console.log(JSON.stringify([all, OF_THE_DRAW]));
+        console.log(JSON.stringify(Object.fromEntries(
+            Object.keys(declared).map((key) => [key, texts.filter((text) => taken(key, text))]))));
     """)
-    assert refused(sampling_ledger.address(size, draws=True)) == said[0]
-    without = sampling_ledger.address(size, draws=False)
-    assert without.keys() == said[0].keys() - set(said[1])
+    assert taken == {key: [text for text in TEXTS if each.has(text)] for key, each in ADDRESSES[view].items()}
 
 
-def test_the_lens_the_map_and_the_tree():
-    colours = in_node("""
+def test_every_view_that_has_an_address_is_tried() -> None:
+    scripts = [script for script in COMPONENTS.glob("*/*.js") if script.stem == script.parent.name]
+    views = [script.stem for script in scripts if hasattr(import_module(f"gptviz.components.{script.stem}"), "address")]
+    assert sorted(views) == sorted({view.split()[0] for view in ADDRESSES} - {"numbers"})
+
+
+def test_an_address_takes_what_there_is() -> None:
+    assert ADDRESSES["model_map"]["block"].has("encoder.0")
+    assert ADDRESSES["model_map"]["box"].has("blocks.1.attention.pattern")
+    assert ADDRESSES["generation_tree"]["attended"].has("1.3")
+    assert ADDRESSES["attention_explorer"]["heads"].has("1.2 0.2")
+    assert ADDRESSES["attention_explorer without the first"]["show"].has("rest")
+    assert not ADDRESSES["attention_explorer"]["show"].has("rest")
+    of_the_draw = ADDRESSES["sampling_ledger of 65"].keys() - ADDRESSES["sampling_ledger without a draw"].keys()
+    assert of_the_draw == {"temperature", "top_k", "top_p", "seed"}
+
+
+def test_a_view_offers_the_choices_that_the_address_has() -> None:
+    """A view says what each choice means: those of Python and those of its script are the same."""
+    offered = in_node("""
+        globalThis.location = { search: "", pathname: "/" };
         const { COLOURS } = await import("@/lens_grid/cells.js");
-        console.log(JSON.stringify(Object.keys(COLOURS)));
+        const { CHOICES, ORDERS, OF_THE_DRAW } = await import("@/sampling_ledger/choices.js");
+        const { SHOWS } = await import("@/attention_explorer/settings.js");
+        const lists = { colours: COLOURS, choices: CHOICES, orders: ORDERS, shows: SHOWS };
+        const named = Object.fromEntries(Object.entries(lists).map(([name, one]) => [name, Object.keys(one)]));
+        console.log(JSON.stringify({ ...named, draw: OF_THE_DRAW }));
     """)
-    assert list(lens_grid.COLOURS) == colours
-    keys = in_node("""
-        import { KEYS } from "@/model_map/opened.js";
-        console.log(JSON.stringify(KEYS));
-    """)
-    values = model_map.address(anatomy(tiny(n_layer=2), 4))
-    assert list(values) == keys
-    assert values["block"].has("1")
-    assert not values["block"].has("2")
-    assert values["box"].has("blocks.1.attention.pattern")
-    (key,) = generation_tree.address(2, 3)
-    assert f'IN_ADDRESS = "{key}"' in (COMPONENTS / "generation_tree" / "attention.js").read_text(encoding="utf-8")
+    ledger = ADDRESSES["sampling_ledger of 65"]
+    assert offered["colours"] == list(lens_grid.COLOURS)
+    assert offered["choices"] == list(ledger)
+    assert offered["orders"] == list(ledger["tokens"].names)
+    assert set(offered["shows"]) >= set(ADDRESSES["attention_explorer without the first"]["show"].names)
+    assert set(offered["draw"]) == ledger.keys() - ADDRESSES["sampling_ledger without a draw"].keys()

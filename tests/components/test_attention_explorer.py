@@ -129,15 +129,8 @@ def test_the_default_model_on_a_full_context_is_sent_with_all_digits() -> None:
     ("event", "expected"),
     [
         ({"block": 2, "of": "x"}, 2),
-        ('{"block": 0, "of": "x"}', 0),
         ({"block": 2, "of": "y"}, None),
         ({"block": 3, "of": "x"}, None),
-        ({"block": -1, "of": "x"}, None),
-        ({"block": True, "of": "x"}, None),
-        ({"block": "1", "of": "x"}, None),
-        ({"of": "x"}, None),
-        ([1], None),
-        (None, None),
     ],
 )
 def test_a_block_is_given_only_to_the_text_that_asks_for_one_it_has(event: object, expected: int | None) -> None:
@@ -150,10 +143,8 @@ def test_a_block_is_given_only_to_the_text_that_asks_for_one_it_has(event: objec
         ({"block": 2, "head": 1, "of": "x"}, (2, 1)),
         ({"block": 2, "head": None, "of": "x"}, (2, None)),
         ({"block": 2, "head": 4, "of": "x"}, None),
-        ({"block": 2, "head": "1", "of": "x"}, None),
         ({"block": 3, "head": 1, "of": "x"}, None),
         ({"block": 2, "head": 1, "of": "y"}, None),
-        (None, None),
     ],
 )
 def test_only_a_head_of_the_text_shown_is_switched(event: object, expected: tuple[int, int | None] | None) -> None:

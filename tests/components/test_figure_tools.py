@@ -12,8 +12,6 @@ def test_a_size_is_taken(value: object, size: float) -> None:
     assert told(value) == size
 
 
-@pytest.mark.parametrize(
-    "value", [None, "x", {}, {"size": 0.5}, {"size": 1e9}, {"size": "2"}, {"size": True}, {"size": float("nan")}, 2]
-)
+@pytest.mark.parametrize("value", [None, {}, {"size": 0.5}, {"size": 1e9}, {"size": float("nan")}])
 def test_what_is_no_size_is_refused(value: object) -> None:
     assert told(value) is None

@@ -11,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
-from gptviz.components.kit import event, pack, unpack
+from gptviz.components.kit import pack, unpack
+from gptviz.components.kit.events import Possible, maybe, number_between, read, text_up_to
 from gptviz.components.kit.modules import joined
 
 VIEWS = sorted(
@@ -66,7 +67,31 @@ def test_any_text_travels(text: str) -> None:
     [({"at": 1}, {"at": 1}), ('{"at": 1}', {"at": 1}), ("{", None), ([1], None), ("[1]", None), (None, None), (3, None)],
 )
 def test_an_event_is_a_dictionary_or_nothing(value: object, expected: dict[str, int] | None) -> None:
-    assert event(value) == expected
+    assert read(value, at=range(2)) == expected
+
+
+# Nothing that JSON can say is taken for another thing that Python holds equal to it.
+SAID = (None, True, False, 0, 1, 2, -1, 1.0, 1.5, "", "1", "a", "ab", [], [1], ["a"], {}, {"a": 1}, float("nan"), 10**400)
+
+
+@pytest.mark.parametrize(
+    ("possible", "expected"),
+    [
+        (range(2), [0, 1]),
+        ({"a": 7, "ab": 8}, ["a", "ab"]),
+        ({1: "x"}, [1]),
+        ("ab", ["ab"]),
+        (1, [1]),
+        (maybe(range(2)), [None, 0, 1]),
+        (text_up_to(1), ["", "1", "a"]),
+        (number_between(1, 1.5), [1, 1.0, 1.5]),
+    ],
+    ids=["range", "names", "numbers", "text", "number", "maybe", "text_up_to", "number_between"],
+)
+def test_a_field_is_believed_if_its_value_is_possible(possible: Possible, expected: list[object]) -> None:
+    believed = [fields["it"] for value in SAID if (fields := read({"it": value, "more": 1}, it=possible)) is not None]
+    assert [(type(one), one) for one in believed] == [(type(one), one) for one in expected]
+    assert read({"it": "none of them", "other": 0}, it=possible, other=range(1)) is None
 
 
 def source(folder: Path) -> str:

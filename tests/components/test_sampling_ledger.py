@@ -11,19 +11,14 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.components import sampling_ledger
 from gptviz.components.kit import unpack
-from gptviz.components.kit.command import Command
+from gptviz.components.kit.command import ViewCommand
 from gptviz.components.sampling_ledger import chosen, payload
-from tests.browser.machinery import HOSTILE
 
 LOGITS = np.array([1.5, -np.inf, 3.25], np.float32)
 
 
 def made(logits: np.ndarray = LOGITS, labels: tuple[str, ...] = ("a", "␣", "c"), **given: object):  # type: ignore[no-untyped-def]
     return payload(logits, labels, **{"about": "a text", "title": "a title", "code": ("before ", " after")} | given)  # type: ignore[arg-type]
-
-
-def labels_in(arrays: dict[str, Any]) -> list[str]:
-    return json.loads(arrays["labels"].tobytes())
 
 
 def test_logits_and_random_numbers_travel_with_all_their_digits() -> None:
@@ -41,20 +36,14 @@ def test_without_random_numbers_there_is_nothing_to_draw_with() -> None:
     assert set(unpack(made().data)[1]) == {"logits", "labels"}
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "\ud800", "\x00", "\u2028", '"\\'])
-def test_hostile_labels_arrive_as_they_are(text: str) -> None:
-    header, arrays = unpack(made(labels=(text, "b", "c"), title=text, code=(text, text)).data)
-    assert (labels_in(arrays)[0], header["title"], header["code"]) == (text, text, [text, text])
-
-
 def test_a_command_travels_with_its_number_and_none_is_number_zero() -> None:
     assert unpack(made().data)[0]["number"] == 0
-    header, _ = unpack(made(command=Command({"top_k": 3}, 17)).data)
+    header, _ = unpack(made(command=ViewCommand({"top_k": 3}, 17)).data)
     assert (header["asked"], header["number"]) == ({"top_k": 3}, 17)
 
 
 def test_another_text_has_another_number_and_the_same_text_the_same() -> None:
-    assert made().generation == made(command=Command({"seed": 1}, 5)).generation
+    assert made().generation == made(command=ViewCommand({"seed": 1}, 5)).generation
     assert made().generation != made(about="another text").generation
     assert made().generation < 2**53, "a number the browser holds exactly"
 
@@ -74,18 +63,8 @@ def test_logits_of_a_damaged_model_are_refused(broken: float) -> None:
     ("event", "expected"),
     [
         ({"token": 2, "generation": 4}, 2),
-        ('{"token": 0, "generation": 4}', 0),
         ({"token": 2, "generation": 3}, None),
         ({"token": 3, "generation": 4}, None),
-        ({"token": -1, "generation": 4}, None),
-        ({"token": True, "generation": 4}, None),
-        ({"token": "2", "generation": 4}, None),
-        ({"token": 1.0, "generation": 4}, None),
-        ({"generation": 4}, None),
-        ({"token": 2}, None),
-        ("[2", None),
-        ([2], None),
-        (None, None),
     ],
 )
 def test_a_click_counts_only_on_a_token_of_the_text_now_shown(event: object, expected: int | None) -> None:
@@ -165,6 +144,7 @@ def test_a_view_that_lacks_the_labels_gets_them(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_labels_travel_as_json_of_ascii_alone() -> None:
-    _, arrays = unpack(made(labels=("é", "\u202e", "\U0001f600")).data)
+    labels = "é\u202e\u2028", "\U0001f600\ud800\x00", '</script>"\\'
+    _, arrays = unpack(made(labels=labels).data)
     assert arrays["labels"].tobytes().isascii()
-    assert labels_in(arrays) == ["é", "\u202e", "\U0001f600"]
+    assert json.loads(arrays["labels"].tobytes()) == list(labels)

@@ -78,7 +78,7 @@ def test_a_text_that_comes_with_python_needs_no_copy() -> None:
 def test_what_is_written_down_leads_to_the_same_data(source: TextSource | TaskSource) -> None:
     source.keep()
     opened = source_from(json.loads(json.dumps(source.to_dict())))
-    tokenizer = CharTokenizer.from_text(TEXT) if isinstance(source, TextSource) else source.task.tokenizer
+    tokenizer = CharTokenizer(TEXT) if isinstance(source, TextSource) else source.task.tokenizer
     config = tiny(vocab_size=tokenizer.vocab_size)
     batches = [each.data(tokenizer, config).training(4, 1) for each in (source, opened)]
     assert torch.equal(batches[0].targets, batches[1].targets)
@@ -86,7 +86,7 @@ def test_what_is_written_down_leads_to_the_same_data(source: TextSource | TaskSo
 
 
 def test_a_text_is_divided_where_its_fraction_says() -> None:
-    tokenizer = CharTokenizer.from_text(TEXT)
+    tokenizer = CharTokenizer(TEXT)
     data = TextSource(CORPUS, 0.75).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
     assert isinstance(data, Windows)
     cut = 3 * len(TEXT) // 4
@@ -150,7 +150,7 @@ HELD_OUT = {"text": (1, len(TEXT) - 3 * len(TEXT) // 4), "task": (2_000, 6), "la
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
 def test_an_evaluation_reads_at_most_the_tokens_that_were_said(source: Source) -> None:
-    tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)
+    tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)  # type: ignore[call-arg]
     heads = {"decoder": {}, "classifier": {"head": "mean", "n_label": 2}, "encoder-decoder": {"n_encoder_layer": 1}}
     config = source.fitted(tiny(context_length=64, **heads[source.model_kind]), tokenizer)
     rows, tokens = HELD_OUT[source.kind]
@@ -193,7 +193,7 @@ def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
     remember(CORPUS)
     source = source_from({"corpus": "mine", "sha256": CORPUS.sha256, "fraction": fraction})
     with pytest.raises(ValueError, match="the training fraction must lie between 0 and 1"):
-        source.data(CharTokenizer.from_text(TEXT), tiny(vocab_size=28))
+        source.data(CharTokenizer(TEXT), tiny(vocab_size=28))
 
 
 def test_a_disk_that_takes_no_copy_is_an_error_of_the_disk(home: Path) -> None:

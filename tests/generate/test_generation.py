@@ -11,7 +11,7 @@ from torch import Tensor
 from gptviz.generate.generation import Generation, window_start
 from gptviz.generate.sampling import Sampling, choose
 from gptviz.model import Record, Transformer
-from gptviz.model.positions import POSITIONS
+from gptviz.model.parts.positions import POSITIONS
 from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 
 # (tokens in the prompt, how far the window slides): shorter than the context, filling it, longer.
@@ -61,7 +61,7 @@ def test_the_cache_changes_nothing_for_any_kind_of_positions(positions: str) -> 
 
 
 def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptviz.model.attention.ROOM", 3)
+    monkeypatch.setattr("gptviz.model.parts.attention.ROOM", 3)
     model, ids = scrambled(tiny(positions="rotary")), some_ids(2, batch=1)[0]
     grown, whole = (Generation(model, ids, Sampling(temperature=0), samples=2, use_cache=cache) for cache in (True, False))
     assert grown.cache is not None

@@ -16,7 +16,7 @@ from gptviz.generate.generation import Generation, window_start
 from gptviz.generate.sampling import Sampling, ledger
 from gptviz.generate.tree import ROOT, Attended, Tree, TreeNode
 from gptviz.model import Record, Transformer
-from gptviz.model.positions import POSITIONS
+from gptviz.model.parts.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 # (tokens in the prompt, how far the window slides): shorter than the context, filling it, longer.
@@ -269,7 +269,7 @@ def test_what_is_kept_stays_within_its_bytes_and_what_was_seen_longest_ago_goes_
     nodes = [ROOT, *(node.id for node in grow(tree, 9))]
 
     def in_memory() -> set[int]:
-        return {node for node in nodes if tree.kept(node) is not None}
+        return {node for node in nodes if tree.cached(node) is not None}
 
     assert in_memory() == set(nodes[4:9])
     tree.after(nodes[4])
@@ -277,7 +277,7 @@ def test_what_is_kept_stays_within_its_bytes_and_what_was_seen_longest_ago_goes_
     assert in_memory() == {nodes[4], *nodes[6:]}
     for node in nodes:
         tree.after(node)
-        assert sum(tree.kept(node).bytes for node in in_memory()) <= 5 * one
+        assert sum(tree.cached(node).bytes for node in in_memory()) <= 5 * one
 
 
 def test_beyond_the_most_nodes_the_oldest_ends_off_the_path_go_first() -> None:

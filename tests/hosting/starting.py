@@ -21,7 +21,7 @@ def is_healthy(environment: dict[str, str]) -> bool:
 
 @contextmanager
 def started(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
-    """The app as the image starts it, and the environment of its process. What it says is in the file "log" beside its home."""
+    """The app as the image starts it, and the environment of its process. Its output is in the file "log" next to its home."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "GPTVIZ_HOME": str(home), "ADDRESS": "127.0.0.1", "PORT": str(free_port())}
     environment |= {"PYTHONPATH": str(ROOT), **settings}

@@ -1,4 +1,4 @@
-"""What a server answers to requests that no page of its own makes."""
+"""The answers of a server to requests that its pages do not make."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from gptviz import terminal
-from gptviz.hosting import variable
+from gptviz.machine import terminal
+from gptviz.machine.hosting import variable
 from tests.hosting.starting import HOSTING, is_healthy, started
 from tests.waiting import free_port, wait_until
 

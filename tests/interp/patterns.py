@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gptviz.interp.attention import Patterns
+from gptviz.interp.reading.attention import Patterns
 
 
 def random_patterns(n_block: int, n_head: int, n_tokens: int, causal: bool = True) -> Patterns:

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 import gptviz
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared, Side
-from gptviz.interp.embeddings import vectors
+from gptviz.interp.reading.embeddings import vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.model.heads import Unembed
+from gptviz.model.parts.heads import Unembed
 from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
 WORDS = tuple(f"word {i}" for i in range(VOCAB))

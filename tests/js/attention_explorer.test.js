@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fitted, forAddress, takeOver, usualChoice } from "../../gptviz/components/attention_explorer/choice.js";
-import { layoutOf, poolOf } from "../../gptviz/components/attention_explorer/heat.js";
+import { layoutOf } from "../../gptviz/components/attention_explorer/heat.js";
 import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
 import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
+import { poolOf } from "../../gptviz/components/kit/heatmap.js";
 
 /** Numbers of some blocks of heads over a text: a share is 1 / (place + 2), larger by the head. */
 function numbersOf({ n_block = 2, n_head = 3, tokens = 4, first = 0, count = n_block, triangle = true, ...more } = {}) {
@@ -24,7 +25,14 @@ function numbersOf({ n_block = 2, n_head = 3, tokens = 4, first = 0, count = n_b
     q: shaped(new Float32Array(count * n_head * tokens * 2), count, n_head, tokens, 2),
   };
   const start = { block: 1, head: 0 };
-  const header = { n_block, n_head, first, count, triangle, facts: ["spread"], alone: true, start };
+  const declared = {
+    ...{ block: { whole: [0, n_block - 1] }, head: { whole: [0, n_head - 1] } },
+    heads: { names: ["one", "mean", "all"], pairs: [n_block, n_head, n_block * n_head] },
+    ...{ show: { names: ["pattern", "value"] }, direction: { names: ["out", "in"] } },
+    ...{ query: { whole: [0, tokens - 1] }, key: { whole: [0, tokens - 1] } },
+    ...{ sort: { names: ["spread"] }, least: { whole: [0, 9_999] }, log: { switch: true } },
+  };
+  const header = { n_block, n_head, first, count, triangle, facts: ["spread"], alone: true, start, declared };
   return new Numbers({ ...header, arrays, queries: labels, keys: labels, ...more });
 }
 
@@ -54,9 +62,6 @@ test("without the first token a row is what is left of it, scaled up to one; bla
     }
     assert.deepEqual([numbers.rest(0, head, 3, 0), numbers.rest(0, head, 0, 0), numbers.rest(0, head, 1, 3)], [NaN, NaN, NaN]);
   }
-  numbers.arrays["without first"] = true;
-  assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbers), []);
-  assert.deepEqual(takeOver(choose(numbers), { show: "rest" }, numbersOf()), [["show", "rest"]]);
 });
 
 test("the picture of a long text fits into its room, and a dot of it stands for several cells", () => {
@@ -68,6 +73,76 @@ test("the picture of a long text fits into its room, and a dot of it stands for 
     assert.equal(poolOf(cell), Math.max(1, Math.floor(1 / cell)));
   }
   assert.equal(poolOf(3), 1);
+});
+
+test("of heads together the mean and the largest are those of all cells, in whichever order blocks are looked at", () => {
+  for (const triangle of [true, false]) {
+    const numbers = numbersOf({ n_block: 3, triangle });
+    const each = (value) => [0, 1, 2].map((head) => value(head));
+    for (const block of [2, 0, 2, 1]) {
+      for (const show of ["pattern", "value"]) {
+        for (let query = 0; query < 4; query++) {
+          for (let key = 0; key < 4; key++) {
+            const mean = each((head) => numbers[show](block, head, query, key)).reduce((sum, one) => sum + one, 0) / 3;
+            assert.equal(numbers[show](block, "mean", query, key), mean);
+          }
+        }
+      }
+      const cells = [0, 1, 2, 3].flatMap((query) => [0, 1, 2, 3].map((key) => [query, key]));
+      const seen = cells.filter(([query, key]) => numbers.isVisible(query, key, block));
+      const all = seen.flatMap(([query, key]) => each((head) => numbers.value(block, head, query, key)));
+      const heads = each((head) => [block, head]);
+      assert.equal(numbers.largest("value", heads), Math.max(...all));
+      assert.equal(numbers.largest("pattern", heads), 1);
+    }
+  }
+});
+
+test("another choice walks over no head again, and numbers of another block are its own", () => {
+  const walked = (numbers) => {
+    let count = 0;
+    const { square } = Object.getPrototypeOf(numbers);
+    numbers.square = (...at) => {
+      count++;
+      return square.apply(numbers, at);
+    };
+    return () => count;
+  };
+  const first = numbersOf({ tokens: 20, first: 0, count: 1 }),
+    count = walked(first);
+  for (const heads of ["all", "mean"]) {
+    const look = (changes) => {
+      const { largest, large, value } = new Selection(first, choose(first, { block: 0, show: "value", heads, ...changes }));
+      return heads === "mean" ? [largest, value(...large, 7, 3)] : [largest];
+    };
+    const before = look({});
+    const walks = count();
+    assert.ok(walks > 0);
+    assert.deepEqual(look({ query: 7, key: 3 }), before);
+    assert.deepEqual(look({ log: true, direction: "in" }), before);
+    assert.equal(count(), walks);
+  }
+  const later = numbersOf({ tokens: 20, first: 1, count: 1 });
+  later.arrays.moved.fill(1000);
+  // Of the first cell the heads give shares of 1/2, 2/2 and 3/2.
+  assert.equal(new Selection(later, choose(later, { block: 1, show: "value", heads: "mean" })).largest, 1000);
+  assert.equal(new Selection(later, choose(later, { block: 1, show: "value", heads: "all" })).largest, 1500);
+});
+
+test("the rows of what is looked at are those of each head, for one token after another", () => {
+  const numbers = numbersOf();
+  const selection = new Selection(numbers, choose(numbers, { heads: "all" }));
+  for (const at of [
+    { side: "query", index: 2 },
+    { side: "query", index: 2 },
+    { side: "key", index: 2 },
+    { side: "key", index: 1 },
+  ]) {
+    assert.deepEqual(
+      selection.rows(at),
+      [0, 1, 2].map((head) => selection.row(at, [1, head])),
+    );
+  }
 });
 
 test("the window of a block is said in tokens", () => {

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { colourAt, logarithmic, mixed, rgb, scale } from "../../gptviz/components/kit/colour.js";
+import { colourAt, diverging, inkOn, logarithmic, mixed, rgb, scale, sequential } from "../../gptviz/components/kit/colour.js";
+import { ROLES } from "../../gptviz/components/kit/roles.js";
 
 test("a colour is read in each of its forms", () => {
   for (const form of ["#0077BB", "rgb(0, 119, 187)", "rgb(0 119 187 / 50%)"]) assert.deepEqual(rgb(form), [0, 119, 187]);
@@ -47,4 +48,28 @@ test("equal ratios are equal steps, down to one in a thousand", () => {
   assert.equal(logarithmic(1), 1);
   assert.ok(Math.abs(logarithmic(0.1) - logarithmic(0.01) - (logarithmic(0.01) - logarithmic(0.001))) < 1e-12);
   assert.equal(logarithmic(1e-9), logarithmic(0.001));
+});
+
+/** The contrast of two colours of 0 … 255 (WCAG 2.2, the smallest being 1 and the largest 21). */
+function contrast(one, other) {
+  const [low, high] = [one, other]
+    .map((colour) => colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)))
+    .map(([r, g, b]) => 0.2126 * r + 0.7152 * g + 0.0722 * b)
+    .sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+test("the ink on every colour of every scale is the better of the two, and can be read", () => {
+  for (const ground of ["#FFFFFF", "#10151B"]) {
+    globalThis.getComputedStyle = () => ({ getPropertyValue: () => ground });
+    const scales = [diverging(null), ...Object.values(ROLES).map((role) => sequential(role, null))];
+    for (const table of scales) {
+      for (let i = 0; i < 256; i++) {
+        const colour = [...table.slice(3 * i, 3 * i + 3)];
+        const ink = rgb(inkOn(colourAt(table, i / 255)));
+        const other = ink.map((one) => 255 - one);
+        assert.ok(contrast(ink, colour) >= Math.max(4.5, contrast(other, colour)), `${ink} on ${colour}`);
+      }
+    }
+  }
 });

@@ -7,6 +7,7 @@ import { Cells } from "../../gptviz/components/model_map/cells.js";
 import { Layout, SMALL, apart, direction, drawnBlocks, rounded, squares } from "../../gptviz/components/model_map/geometry.js";
 import { walk } from "../../gptviz/components/model_map/keyboard.js";
 import { Opened } from "../../gptviz/components/model_map/opened.js";
+import { valuesIn } from "../../gptviz/components/kit/values.js";
 import { Questions } from "../../gptviz/components/model_map/questions.js";
 
 const NONE = { box: null, block: null, tensor: null, head: null };
@@ -35,10 +36,22 @@ function boxesOf({ blocks = 6, encoder = 0, heads = 3 } = {}) {
   return new Boxes({ sizes: [encoder, blocks], boxes, arrows, like: { "encoder.": alike(encoder), "": alike(blocks) } });
 }
 
-function openedOf(asked, model) {
+/** What a link opens in a model of `blocks` blocks. */
+function openedOf(asked, { blocks = 6, encoder = 0, heads = 3 } = {}) {
   const opened = new Opened();
-  opened.boxes = boxesOf(model);
-  opened.take({ ...NONE, ...asked });
+  opened.boxes = boxesOf({ blocks, encoder, heads });
+  const named = (prefix, count) => Array.from({ length: count }, (_, block) => prefix + block);
+  const paths = ["", "encoder."].flatMap((stack) =>
+    named("", stack ? encoder : blocks).flatMap((block) => opened.boxes.of(stack, Number(block))),
+  );
+  const declared = {
+    box: { names: ["embed", "logits", ...paths] },
+    block: { names: [...named("", blocks), ...named("encoder.", encoder)] },
+    tensor: { whole: [0, 1] },
+    head: { whole: [0, heads - 1] },
+  };
+  const said = Object.entries(asked).filter(([, value]) => value !== null);
+  opened.take(valuesIn(declared, Object.fromEntries(said)).values);
   opened.fit();
   return opened;
 }
@@ -100,7 +113,8 @@ test("a link opens what the model has, and nothing else", () => {
     assert.deepEqual(none.forAddress(), NONE, box);
     assert.equal(none.block, 2);
   }
-  assert.deepEqual(openedOf({ block: "99" }).forAddress(), { ...NONE, block: "5" });
+  assert.deepEqual(openedOf({ block: "5" }).forAddress(), { ...NONE, block: "5" });
+  assert.deepEqual(openedOf({ block: "99" }).forAddress(), NONE);
   assert.deepEqual(openedOf({ block: "encoder.1" }, { encoder: 3 }).forAddress(), { ...NONE, block: "encoder.1" });
   for (const tensor of ["-1", "0.5", "2", "x"]) assert.equal(openedOf({ box: "blocks.0.attention.q", tensor }).piece, 0, tensor);
 });

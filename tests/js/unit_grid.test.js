@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { all, inkOn, limitOf, said, signed, tableOfUnits } from "../../gptviz/components/unit_grid/cells.js";
+import { all, limitOf, said, signed, tableOfUnits } from "../../gptviz/components/unit_grid/cells.js";
 
 /** @param {string} unit @param {number | null} change @param {string | null} [edit] */
 const cell = (unit, change, edit = null) => ({ unit, title: unit, edit, change });
@@ -47,9 +47,4 @@ test("the table has a row for every piece", () => {
     ["b", "b=mean", -0.5],
     ["c", "", null],
   ]);
-});
-
-test("ink is black on light colours and white on dark ones", () => {
-  assert.equal(inkOn("rgb(250 250 250)"), "#000000");
-  assert.equal(inkOn("rgb(0 60 90)"), "#FFFFFF");
 });

@@ -12,7 +12,7 @@ import gptviz
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
-from gptviz.lessons.quantities import ASKED, PLAIN, Quantities
+from gptviz.lessons.quantities import OF_MODELS, PLAIN, Quantities
 from gptviz.text.datasets.sentences import contrasts
 
 PROMPT = "ROMEO:"
@@ -133,8 +133,8 @@ def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
 
 
 def test_every_quantity_says_what_it_is():
-    assert all(function.__doc__ for function in ASKED.values())
-    assert not set(ASKED) & set(PLAIN)
+    assert all(function.__doc__ for function in OF_MODELS.values())
+    assert not set(OF_MODELS) & set(PLAIN)
 
 
 @pytest.mark.parametrize(

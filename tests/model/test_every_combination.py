@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gptviz.model import GLOSSARY, Config, KVCache, Record, build
-from gptviz.model.norms import NORMS
-from gptviz.model.positions import POSITIONS
-from gptviz.model.residuals import RESIDUALS
+from gptviz.model.parts.norms import NORMS
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.model.parts.residuals import RESIDUALS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
 many = settings(max_examples=50)

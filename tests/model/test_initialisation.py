@@ -69,7 +69,7 @@ def test_laying_out_a_model_without_memory_does_not_import_the_compiler_of_torch
     code = (
         "import sys, torch\n"
         "from gptviz.model import PRESETS, changed, parameter_count\n"
-        "from gptviz.model.positions import POSITIONS\n"
+        "from gptviz.model.parts.positions import POSITIONS\n"
         "configs = [*PRESETS.values(), *(changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS)]\n"
         "for config in configs: parameter_count(config)\n"
         "assert 'torch._dynamo' not in sys.modules\n"

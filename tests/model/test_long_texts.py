@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.attribution import attribute
-from gptviz.interp.next_token import places
+from gptviz.interp.explaining.attribution import attribute
+from gptviz.interp.reading.next_token import places
 from gptviz.interp.trace import run
 from gptviz.model import Config, Watch, passes, read_in_passes
 from tests.tiny import scrambled, some_ids, tiny
@@ -60,7 +60,7 @@ def test_one_pass_over_a_long_text_has_few_scores_at_a_time(name: str, monkeypat
     model = scrambled(CONFIGS.get(name, tiny(**LONG, positions="relative")))
     n_head, ids = model.config.n_head, some_ids(37, 1)
     expected, guessed = run(model, ids), places(model, ids[0].tolist())
-    monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 700)
+    monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     parts: dict[str, list[torch.Tensor]] = {}
     watch = Watch(["*.scores", "*.pattern"], lambda tap, value: parts.setdefault(tap, []).append(value), in_parts=True)
     with torch.inference_mode():
@@ -90,14 +90,14 @@ def test_an_edit_of_a_pattern_gets_it_whole(monkeypatch: pytest.MonkeyPatch) -> 
     model, ids = scrambled(CONFIGS["learned"]), some_ids(37, 1)
     even: dict[str, Any] = {"edits": {"blocks.1.attention.pattern": lambda pattern: pattern.flip(1)}}
     expected = run(model, ids, ["logits"], **even)["logits"]
-    monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 700)
+    monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     torch.testing.assert_close(run(model, ids, ["logits"], **even)["logits"], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_logit_is_the_same_sum_of_parts_where_patterns_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = scrambled(CONFIGS["rotary, a window"]), some_ids(37, 1)[0].tolist()
     expected = attribute(model, ids, position=30)
-    monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 700)
+    monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     found = attribute(model, ids, position=30)
     assert found.adds_up
     assert [part.name for part in found.parts] == [part.name for part in expected.parts]
@@ -125,13 +125,13 @@ def written(config: Config, samples: int) -> torch.Tensor:
 def test_what_follows_a_long_prompt_is_the_same_where_it_is_read_in_parts(samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["rotary, a window"]
     expected = written(config, samples)
-    monkeypatch.setattr("gptviz.model.attention.MOST_SCORES", 300)
+    monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 300)
     assert torch.equal(written(config, samples), expected)
 
 
 def test_a_long_pass_gives_back_memory_after_every_block_and_a_short_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     model, given = scrambled(CONFIGS["learned"]), list[int]()
-    monkeypatch.setattr("gptviz.model.transformer.give_back", given.append)
+    monkeypatch.setattr("gptviz.model.transformer.release_memory", given.append)
     monkeypatch.setattr("gptviz.model.transformer.LONG", 30)
     with torch.inference_mode():
         model(some_ids(29, 1))

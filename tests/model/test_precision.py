@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
-from gptviz.model.arena import HAS_LARGE_PAGES, LINE, Arena
 from gptviz.model.build import lay_out
+from gptviz.model.fast import HAS_LARGE_PAGES, LINE
 from gptviz.model.precision import AT_ONCE, PRECISIONS, are_finite, in_float32, place, said
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -144,22 +143,6 @@ def test_a_product_with_a_short_matrix_has_the_gradient_of_a_long_one() -> None:
     (short,) = torch.autograd.grad(found, x, upstream)
     (long,) = torch.autograd.grad(expected, x, upstream)
     assert torch.allclose(short, long, atol=1e-5)
-
-
-def test_weights_lie_side_by_side_in_few_pieces_that_are_given_back_with_the_last_of_them() -> None:
-    arena = Arena(4_096)
-    tensors = [
-        arena.empty(shape, torch.float32).fill_(index) for index, shape in enumerate([(3, 5), (7,), (40, 50), (0,), (2, 2)])
-    ]
-    assert [set(tensor.flatten().tolist()) for tensor in tensors] == [{0}, {1}, {2}, set(), {4}]  # none lies on another
-    assert [tuple(tensor.shape) for tensor in tensors] == [(3, 5), (7,), (40, 50), (0,), (2, 2)]
-    assert all(tensor.data_ptr() % LINE == 0 for tensor in tensors)
-    if HAS_LARGE_PAGES:
-        piece = weakref.ref(arena._piece)
-        del arena
-        assert piece() is not None
-        del tensors
-        assert piece() is None
 
 
 def test_an_open_model_takes_one_small_piece_of_memory_more_than_its_weights_at_most() -> None:

@@ -13,7 +13,7 @@ import gptviz.model
 from gptviz.model import GLOSSARY, Config, Edit, Record
 from tests.tiny import scrambled, some_ids, tiny
 
-SOURCES = sorted(Path(gptviz.model.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(gptviz.model.__file__).parent.rglob("*.py"))
 
 
 def emitted(config: Config) -> list[str]:

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.model import Config, KVCache, Record, describe, parameter_count
-from gptviz.model.heads import HEADS
-from gptviz.model.positions import POSITIONS
+from gptviz.model.parts.heads import HEADS
+from gptviz.model.parts.positions import POSITIONS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
 many = settings(max_examples=40)

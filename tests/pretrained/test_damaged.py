@@ -36,7 +36,7 @@ def opened(path: Path) -> Transformer:
 
 
 def refused(path: Path) -> str | None:
-    """Why a file is refused; None where it opens. Anything but a refusal in one line is an error."""
+    """Why a file is refused, or None if it opens. Anything but a refusal in one line is an error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -38,6 +38,19 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+# The tensors of a file as llama.cpp reads them: those of the model, then those of each block.
+ROTARY = "token_embd output_norm output", "attn_norm attn_q attn_k attn_v attn_output ffn_norm ffn_gate ffn_up ffn_down"
+JOINED = "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down"
+TENSORS = {
+    "llama": ROTARY,
+    "qwen2": ROTARY,
+    "qwen3": (ROTARY[0], f"{ROTARY[1]} attn_q_norm attn_k_norm"),
+    "gpt2": ("token_embd position_embd output_norm", JOINED),
+    "gpt_neox": ("token_embd output_norm output", JOINED),
+    "gemma3_text": ("token_embd output_norm", f"{ROTARY[1]} attn_q_norm attn_k_norm post_attention_norm post_ffw_norm"),
+}
+
+
 def opened(path: Path) -> Any:
     source = source_at(path)
     return filled(source, source.opened().config).eval()
@@ -55,6 +68,12 @@ def test_each_family_has_the_logits_of_transformers(kind: str, sizes: dict[str, 
     saved(model, tmp_path / "a.gguf")
     mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
     torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+    outside, inside = TENSORS[kind]
+    expected = set(outside.split()) | {
+        f"blk.{i}.{name}" for i in range(model.config.num_hidden_layers) for name in inside.split()
+    }
+    found = {tensor.name.rsplit(".", 1)[0] for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
+    assert found | {"output"} == expected | {"output"}, "a tied head is not written"
 
 
 def test_the_windows_of_gemma_3_are_those_of_the_header(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gptviz.machine import progress
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.places import download, hub
 from tests.pretrained.fake_hub import FakeHub, fake_hub
@@ -55,14 +56,15 @@ def test_what_the_hub_has_is_said_before_anything_is_written(server: FakeHub, fo
 
 
 def test_only_what_is_needed_is_fetched_and_never_code(server: FakeHub, folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    place = hub.fetched(NAME, lambda done, of: seen.append((done, of)))
+    seen: list[progress.Progress] = []
+    with progress.listening(seen.append):
+        place = hub.fetched(NAME)
     assert {path.name for path in place.iterdir()} == {
         *("config.json", "generation_config.json", "README.md", "tokenizer.json", "model.safetensors")
     }
     assert weights(place) == weights(folder)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1][0] == seen[-1][1] == hub.look_up(NAME).size
+    assert [one.done for one in seen] == sorted(one.done for one in seen)
+    assert seen[-1].done == seen[-1].of == hub.look_up(NAME).size
     assert hub.look_up(NAME).missing == 0
 
 
@@ -88,12 +90,12 @@ def test_a_download_that_was_stopped_is_gone_on_with_and_until_then_nothing_is_l
 
     before = hub.look_up(NAME).size - len(weights(folder))
 
-    def stop(done: int, of: int) -> None:
-        if done >= before + 2_000:
+    def stop(far: progress.Progress) -> None:
+        if far.done >= before + 2_000:
             raise StoppedError
 
-    with pytest.raises(StoppedError):
-        hub.fetched(NAME, stop)
+    with pytest.raises(StoppedError), progress.listening(stop):
+        hub.fetched(NAME)
     assert [part.stat().st_size for part in parts(tmp_path)] == [2_000]
     assert hub.cached(NAME) is None
     assert not list((tmp_path / "hub").rglob("snapshots"))
@@ -125,14 +127,13 @@ def test_a_full_disk_is_said_before_or_when_it_happens_and_the_download_goes_on_
         with pytest.raises(ImportRefusedError, match="someone/tiny takes .* and 100 bytes is free: free some space"):
             hub.fetch(offer)
 
-    def full(done: int, of: int) -> None:
-        if done > of - len(weights(folder)) + 1_000:
+    def full(far: progress.Progress) -> None:
+        if far.done > far.of - len(weights(folder)) + 1_000:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(
-        ImportRefusedError, match="the disk of .* was full .*: free some space, then open the model again"
-    ) as caught:
-        hub.fetch(offer, full)
+    refused = pytest.raises(ImportRefusedError, match="the disk of .* was full .*: free some space, then open the model again")
+    with refused as caught, progress.listening(full):
+        hub.fetch(offer)
     assert "\n" not in str(caught.value)
     assert hub.cached(NAME) is None
     assert weights(hub.fetch(offer)) == weights(folder)

@@ -24,7 +24,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, reference, referred, source_at
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
-from gptviz.pretrained.sources.mapping import Row, compared, complaint, mapping_of, said_of
+from gptviz.pretrained.sources.mapping import MatchRow, additions_of, compared, complaint, mapping_of
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, theirs
 from tests.tiny import families, scrambled, some_ids
 
@@ -334,11 +334,11 @@ def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
     course: CourseGPT, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["import", str(saved)]) == 2
-    said = capsys.readouterr()
-    assert "blocks.{}.ln1.weight  [12]" in said.out
-    assert "Assumed: activation: gelu; no tensor tells it." in said.out
-    assert "needs a mapping (--map)" in said.err
-    assert said.err.count("\n") == 1
+    shown = capsys.readouterr()
+    assert "blocks.{}.ln1.weight  [12]" in shown.out
+    assert "Assumed: activation: gelu; no tensor tells it." in shown.out
+    assert "needs a mapping (--map)" in shown.err
+    assert shown.err.count("\n") == 1
     assert main(["import", str(saved), "--json"]) == 2
     mapping = json.loads(capsys.readouterr().out)["mapping"]
     mapping["config"]["n_head"] = None
@@ -377,12 +377,12 @@ def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, caps
     mapping["config"]["d_mlp"] = 24
     (tmp_path / "mapping.json").write_text(json.dumps(mapping))
     assert main(["import", str(saved), "--map", str(tmp_path / "mapping.json")]) == 2
-    said = capsys.readouterr()
+    shown = capsys.readouterr()
     assert re.search(
         r"wrong shape +2 ×  blocks\.\{\}\.mlp\.up\.weight ← blocks\.\{\}\.net\.0\.weight: \[20, 12\], must be \[24, 12\]",
-        said.out,
+        shown.out,
     )
-    assert "mine.pt does not match its mapping: " in said.err
+    assert "mine.pt does not match its mapping: " in shown.err
     for wrong in ("none.json", "mine.pt"):
         assert main(["import", str(saved), "--map", str(tmp_path / wrong)]) == 2
         assert wrong in capsys.readouterr().err
@@ -421,7 +421,7 @@ def test_a_mapping_file_is_read_within_bounds(tmp_path: Path) -> None:
     for content, words in (("[" * 200_000, "damaged"), ("{}", "is no mapping"), (" " * (2**20 + 1), "longer than")):
         (tmp_path / "mapping.json").write_text(content)
         with pytest.raises(ImportRefusedError, match=words):
-            said_of(tmp_path / "mapping.json", {})
+            additions_of(tmp_path / "mapping.json", {})
 
 
 def test_a_reference_keeps_what_was_said(course: CourseGPT, tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_rows_are_json(course: CourseGPT) -> None:
     mapping, shapes = course_mapping(course)
     rows = compared(mapping_of(mapping), shapes)
     assert [
-        Row(**{**row.as_json(), "theirs": tuple(row.theirs), "found": row.found, "expected": row.expected}) for row in rows
+        MatchRow(**{**row.as_json(), "theirs": tuple(row.theirs), "found": row.found, "expected": row.expected}) for row in rows
     ] == rows
 
 
@@ -477,7 +477,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("fields", "words"),
     [
         (None, "does not tell how many heads a block has: put the config.json"),
         ({"n_head": 5}, "its width 24 does not divide into 5 heads"),
@@ -485,7 +485,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
         ({"n_head": 2, "d_model": 3}, "tells d_model itself"),
     ],
 )
-def test_mingpts_heads_are_asked_for(tmp_path: Path, said: dict[str, Any] | None, words: str) -> None:
+def test_mingpts_heads_are_asked_for(tmp_path: Path, fields: dict[str, Any] | None, words: str) -> None:
     saved_by_mingpt(tmp_path)
     with pytest.raises(ImportRefusedError, match=words):
-        source_at(tmp_path / "model.pt", said and {"set": said}).opened()
+        source_at(tmp_path / "model.pt", fields and {"set": fields}).opened()

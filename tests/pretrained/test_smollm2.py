@@ -126,7 +126,7 @@ def of_transformers() -> Any:
         "rope_theta": get("rope.freq_base"),
         "tie_word_embeddings": True,
     }
-    model = LlamaForCausalLM(LlamaConfig(**sizes, attn_implementation="eager")).eval()
+    model = LlamaForCausalLM(LlamaConfig(**sizes, attn_implementation="eager")).eval()  # type: ignore[call-arg]
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, sizes["num_hidden_layers"])
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     with torch.no_grad():

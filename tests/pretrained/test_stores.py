@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gptviz.model.memory_needed import needed
+from gptviz.model.costs.memory_needed import needed
 from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place, summary

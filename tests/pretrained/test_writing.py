@@ -196,11 +196,11 @@ def test_what_no_family_has_is_named_in_one_line(name: str, lacks: str) -> None:
 
 TEXTS = ["", "to be, or not to be", "  two  spaces\n\nand a line\t", "Ω is unknown 🙂 here", "7 12 7", "\x1c7\x857\u20037"]
 TOKENIZERS = [
-    CharTokenizer.from_text("to be, or not to be\n\t that is"),
-    CharTokenizer.from_text("abc\ud800", unknown="?"),
+    CharTokenizer("to be, or not to be\n\t that is"),
+    CharTokenizer("abc\ud800", unknown="?"),
     SymbolTokenizer.numbers(20),
     BPETokenizer.learn("to be, or not to be: that is the question", 280),
-    PaddedTokenizer(CharTokenizer.from_text("to be\n"), 12),
+    PaddedTokenizer(CharTokenizer("to be\n"), 12),
 ]
 
 
@@ -244,7 +244,7 @@ def test_any_text_has_the_same_ids_in_the_library(text: str) -> None:
 
 def test_the_written_model_writes_the_same_text_there_and_stops_at_the_same_token(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    tokenizer = CharTokenizer.from_text("the quick brown fox jumps over a lazy dog")
+    tokenizer = CharTokenizer("the quick brown fox jumps over a lazy dog")
     model = scrambled(Config(**BASICS | LLAMA_LIKE | {"vocab_size": tokenizer.vocab_size}))
     ids = tokenizer.encode("the fox").ids
     with torch.inference_mode():
@@ -305,7 +305,7 @@ def nanogpt_forward(checkpoint: dict[str, Any], ids: Tensor) -> Tensor:
 @torch.inference_mode()
 def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(bias: bool, tmp_path: Path) -> None:
     flags = {} if bias else NO_BIAS | {"norm_bias": False}
-    tokenizer = CharTokenizer.from_text("".join(chr(ord("A") + place) for place in range(VOCAB)))
+    tokenizer = CharTokenizer("".join(chr(ord("A") + place) for place in range(VOCAB)))
     model = scrambled(Config(**BASICS | {"d_mlp": 96, "tied": True, "dropout": 0.1} | flags))
     write_nanogpt(written(model, tokenizer), tmp_path)
     checkpoint, ids = torch.load(tmp_path / "ckpt.pt", weights_only=True), some_ids(20, vocab=VOCAB)

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import gptviz
-from gptviz import memory
 from gptviz.__main__ import main
-from gptviz.model import memory_needed
+from gptviz.machine import memory, progress
+from gptviz.model.costs import memory_needed
 from gptviz.pretrained.places import download, hub
 from gptviz.pretrained.sources import tensors
 from gptviz.runs import checkpoints
@@ -240,20 +240,15 @@ def test_the_command_says_the_size_before_it_fetches_and_ctrl_c_leaves_nothing_h
     server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(download, "CHUNK", 1_000)
-    append = download._append
+    report = progress.report
 
-    def interrupted(part: Path, *given: Any) -> None:
-        *first, grown = given
-
-        def stop(have: int) -> None:
-            grown(have)
-            if have >= 5_000:
-                raise KeyboardInterrupt
-
-        append(part, *first, stop)
+    def interrupted(done: int, of: int, step: str) -> None:
+        report(done, of, step)
+        if done >= 5_000:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(download, "_append", interrupted)
+        patch.setattr(progress, "report", interrupted)
         assert main(["import", "someone/tiny"]) == 130
     error = capsys.readouterr().err
     assert re.search(r"someone/tiny: [\d.]+ kB are fetched from the hub, licence mit; Ctrl-C stops", error)

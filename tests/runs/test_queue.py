@@ -106,7 +106,7 @@ def test_a_process_trains_a_run_from_beginning_to_end(process_queue: Queue) -> N
     assert process_queue.submit("alone", device="cpu") == 0
     assert process_queue.processes()["alone"] not in (0, os.getpid())
     until(lambda: state("alone") == "finished")
-    until(lambda: not process_queue.is_attended)
+    until(lambda: not process_queue.processes())
     assert process_queue.processes() == {}
     assert [line.step for line in read_log(log("alone")) if line.kind == "step"] == [1, 2, 3, 4, 5]
     assert (folder / ".stderr").read_text() == ""
@@ -119,7 +119,7 @@ def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, lau
     assert [queue.submit(name) for name in names] == [0, 1, 2]
     until(lambda: all(state(name) == "finished" for name in names))
     assert launches.made == [(name, []) for name in names]
-    until(lambda: not queue.is_attended)
+    until(lambda: not queue.processes())
     assert [queue.place(name) for name in names] == [None, None, None]
 
 
@@ -236,7 +236,7 @@ def test_a_real_process_that_is_killed_does_too(process_queue: Queue) -> None:
 
 
 def interrupted_and_resumed(queue: Queue, folder: Path) -> None:
-    until(lambda: not queue.is_attended)
+    until(lambda: not queue.processes())
     status = read_status(folder)
     assert status.state == "interrupted"
     assert "SIGKILL" in status.message or "exit status" in status.message
@@ -357,7 +357,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
                 stop("survivor")
                 until(lambda: state("survivor") == "stopped")
                 until(lambda: state("heir") == "finished")
-                until(lambda: not again.is_attended)
+                until(lambda: not again.processes())
             finally:
                 again.close()
 

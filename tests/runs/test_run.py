@@ -312,7 +312,7 @@ def test_a_killed_run_is_interrupted_and_going_on_ends_with_the_same_curve(kille
     assert max(checkpoints.snapshots(killed)) > 20
     begun = train(killed)
     assert [type(next(begun)).__name__ for _ in range(2)] == ["Engine", "Stepped"]
-    begun.close()
+    begun.close()  # type: ignore[attr-defined]
     assert max(checkpoints.snapshots(killed)) == 20  # what came after the state saved is not this run's any more
     resumed = [event.step for event in train(killed) if isinstance(event, Stepped)]
     assert resumed == list(range(21, 41))
@@ -330,7 +330,7 @@ def test_a_run_killed_between_an_evaluation_and_its_save_has_no_line_of_its_log_
     samples = 0
     while samples < evaluations_made:  # a sample is told before the run is saved
         samples += isinstance(next(begun), Sampled)
-    begun.close()
+    begun.close()  # type: ignore[attr-defined]
     assert [line.kind for line in told(folder)].count("evaluation") == evaluations_made
     assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=6, evaluations=2)))
@@ -346,7 +346,7 @@ def test_a_run_killed_before_anything_was_saved_begins_again() -> None:
     begun = train(folder)
     next(begun)
     assert read_status(folder).state == "running"
-    begun.close()  # as a killed process does, it gives its lock back and writes nothing more
+    begun.close()  # type: ignore[attr-defined]  # as a killed process does, it gives its lock back and writes nothing more
     assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=5)))
 
@@ -361,7 +361,7 @@ def test_a_state_is_saved_every_so_often_between_evaluations(monkeypatch: pytest
     assert load_file(folder / "state.safetensors")["step"] == 4  # that of the fifth is kept once it was told
     next(running)
     assert load_file(folder / "state.safetensors")["step"] == 5
-    running.close()
+    running.close()  # type: ignore[attr-defined]
     assert read_status(folder).state == "interrupted"
     assert_alike(finish(folder), finish(task_run("unbroken", steps=9, evaluations=1)))
 
@@ -561,7 +561,7 @@ def test_a_free_name_is_the_name_or_the_first_number_nobody_has() -> None:
 
 def test_a_run_whose_data_does_not_suit_the_model_is_not_written_down(home: Path) -> None:
     copying = task("copy", vocab=VOCAB, lag=3, length=9)
-    letters = CharTokenizer.from_text(TEXT)
+    letters = CharTokenizer(TEXT)
     text = TextSource(Corpus("short", "abcdefgh"))
     unsuited: list[tuple[Any, Any, Any, str]] = [
         (tiny(context_length=5), copying.tokenizer, TaskSource(copying), "copy needs 8 or more"),

@@ -21,8 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gptviz
-from gptviz import progress
 from gptviz.__main__ import main
+from gptviz.machine import progress
+from gptviz.machine.progress import Progress
 from gptviz.runs import checkpoints, sharing, zips
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.imports import import_model
@@ -392,14 +393,14 @@ def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(sharing, "PIECE", 1_000)
     folder, shares = tiny_model("mine"), list[float]()
-    with progress.listening(lambda share, _doing: shares.append(share)):
+    with progress.listening(lambda now: shares.append(now.share)):
         sharing.pack(folder, tmp_path / "whole.zip")
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5
     assert shares[-1] == 1
 
-    def stop(share: float, _doing: str) -> None:
-        if share > 0.5:
+    def stop(now: Progress) -> None:
+        if now.share > 0.5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), progress.listening(stop):

@@ -11,10 +11,10 @@ import pytest
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.lessons.lesson import Lesson, PageState, Question, Step, parse_lesson
+from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question, parse_lesson
 from gptviz.lessons.library import own_folder
 from gptviz.takehome.lesson_file import lesson_content
-from gptviz.takehome.page import Group, Heading, PageContent, Plain, Text
+from gptviz.takehome.page import Heading, MarkdownText, PageContent, PieceGroup, Plain
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
 
@@ -49,13 +49,13 @@ def blank(name: str, query: dict[str, str]) -> PageContent:
 
 def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
     content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1234}, blank)
-    (beside,) = [group for group in content.all(Group) if group.look == "beside"]
+    (beside,) = [group for group in content.all(PieceGroup) if group.look == "beside"]
     said, page = beside.pieces
-    assert isinstance(said, Group)
+    assert isinstance(said, PieceGroup)
     assert isinstance(page, PageContent)
     assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
-    (folded,) = [group for group in said.pieces if isinstance(group, Group) and group.look == "folded"]
-    assert folded.pieces == (Plain("1234 (an answer within 10 counts as right)"), Text("They are 1234."))
+    (folded,) = [group for group in said.pieces if isinstance(group, PieceGroup) and group.look == "folded"]
+    assert folded.pieces == (Plain("1234 (an answer within 10 counts as right)"), MarkdownText("They are 1234."))
     html = as_html(content)
     assert re.findall(r"<h(\d)>([^<]*)<", html) == [
         ("1", "A title"),
@@ -70,7 +70,7 @@ def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_the_text_of_a_lesson_is_never_markup(hostile: str):
     question = Question(hostile, "choice", "'b'", (hostile, "b"), reveal=hostile)
-    step = Step(hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,))
+    step = LessonStep(hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,))
     html = as_html(lesson_content(Lesson("own", hostile, hostile, (step,), based_on=(hostile,)), {}, blank))
     assert "<img src=x" not in html
     assert "<script" not in html

@@ -18,16 +18,16 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 import gptviz
 from gptviz.components import kit
-from gptviz.page_run import page_names
 from gptviz.takehome.notebook import as_notebook, codes
-from gptviz.takehome.page import Figure, PageContent, View, read_page
+from gptviz.takehome.page import Figure, PageContent, SavedView, read_page
+from gptviz.ui.pages import PAGES
 
 PROMPT = "O Romeo, Romeo"
 PATIENCE = 300  # seconds a cell may take
 ROOT = Path(gptviz.__file__).resolve().parents[1]
 Run = Callable[..., nbformat.NotebookNode]
 # Pages with code about any model of text; the others have theirs for classifiers and for models that translate, or none.
-PAGES = [name for name in page_names() if name not in ("classify", "lessons", "translate")]
+WITH_CODE = [page.name for page in PAGES.values() if "decoder" in page.kinds and page.name != "lessons"]
 
 
 def started(folder: Path, path: str) -> KernelManager:
@@ -53,14 +53,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 def numbers(run: Run, notebook: nbformat.NotebookNode, expression: str) -> np.ndarray:
-    """What `expression` is after the last cell."""
+    """The value of `expression` after the last cell."""
     notebook.cells.append(new_code_cell(f"import json, numpy\nprint(json.dumps(numpy.asarray({expression}).tolist()))"))
     return np.array(json.loads(run(notebook).cells[-1].outputs[0].text))
 
 
 def of_view(name: str) -> Callable[[PageContent], np.ndarray]:
     """An array that the last view of a page was sent."""
-    return lambda page: kit.unpack(page.all(View)[-1].data)[1][name]
+    return lambda page: kit.unpack(page.all(SavedView)[-1].data)[1][name]
 
 
 def of_map(page: PageContent) -> np.ndarray:
@@ -88,7 +88,7 @@ def test_a_notebook_gives_the_numbers_of_its_page(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", WITH_CODE)
 def test_the_notebook_of_every_page_runs_from_start_to_end(run: Run, name: str) -> None:
     page = read_page(name, {"model": "ladder-8", "prompt": PROMPT})
     assert codes(page)
@@ -108,7 +108,7 @@ def test_a_trace_is_shown_below_its_cell_with_the_numbers_of_the_trace(run: Run)
     notebook = new_notebook(cells=[new_code_cell(lines), new_code_cell("shown = gptviz.show(trace, page='lens')\nshown")])
     both = (
         "[trace['logits'][0].softmax(-1).sort(descending=True).values[:, :5].tolist(), "
-        "gptviz.components.kit.unpack(shown.page.all(gptviz.takehome.page.View)[0].data)[1]['probability'][-1].tolist()]"
+        "gptviz.components.kit.unpack(shown.page.all(gptviz.takehome.page.SavedView)[0].data)[1]['probability'][-1].tolist()]"
     )
     expected, seen = numbers(run, notebook, both)
     np.testing.assert_allclose(seen, expected, atol=1e-3)

@@ -16,7 +16,19 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.components import kit
 from gptviz.interp.trace import run
-from gptviz.takehome.page import Code, Figure, Group, Heading, PageContent, PageError, Plain, Setting, Text, View, read_page
+from gptviz.takehome.page import (
+    Code,
+    ControlValue,
+    Figure,
+    Heading,
+    MarkdownText,
+    PageContent,
+    PageError,
+    PieceGroup,
+    Plain,
+    SavedView,
+    read_page,
+)
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
 
@@ -30,8 +42,10 @@ def attention() -> PageContent:
 
 def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: PageContent) -> None:
     assert attention.title == "What does each head look at?"
-    assert {"Model": "ladder-8", "Prompt": PROMPT}.items() <= {one.label: one.value for one in attention.all(Setting)}.items()
-    (view,) = attention.all(View)
+    assert {"Model": "ladder-8", "Prompt": PROMPT}.items() <= {
+        one.label: one.value for one in attention.all(ControlValue)
+    }.items()
+    (view,) = attention.all(SavedView)
     header, _ = kit.unpack(view.data)
     assert view.name == "attention_explorer"
     assert header["n_block"] == gptviz.load("ladder-8").model.config.n_layer
@@ -39,8 +53,8 @@ def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: Pag
 
 def test_a_link_to_another_page_is_no_setting() -> None:
     page = read_page("patching", {"model": "sentences"})
-    assert not [one for one in page.all(Setting) if one.label == one.value]
-    assert [one for one in page.all(Text) if re.fullmatch(r"Head \d of block \d: .*", one.body)]
+    assert not [one for one in page.all(ControlValue) if one.label == one.value]
+    assert [one for one in page.all(MarkdownText) if re.fullmatch(r"Head \d of block \d: .*", one.body)]
 
 
 def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageContent) -> None:
@@ -55,12 +69,12 @@ def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageCo
 def test_hostile_text_stays_text(hostile: str) -> None:
     pieces = (
         Heading(hostile, 1),
-        Text(hostile),
+        MarkdownText(hostile),
         Plain(hostile),
         Code(hostile, "python"),
-        Setting(hostile, hostile),
+        ControlValue(hostile, hostile),
         Figure(json.dumps({"data": [], "layout": {"title": hostile}}), hostile),
-        Group((Plain(hostile),), "folded", hostile),
+        PieceGroup((Plain(hostile),), "folded", hostile),
     )
     content = as_html(PageContent("x", {"prompt": hostile}, pieces))
     shown = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)  # plotly
@@ -113,7 +127,7 @@ def test_what_the_address_says_may_come_by_the_standard_input(
         ("block", "--state block names no value"),
     ],
 )
-def test_what_a_state_asks_for_in_vain_is_an_error_that_names_it(
+def test_a_rejected_value_of_a_state_is_an_error_that_names_it(
     state: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "page.html"
@@ -142,8 +156,8 @@ def test_a_notebook_shows_a_model_with_its_edits() -> None:
     html = shown._repr_html_()
     assert html.startswith("<iframe sandbox=")
     assert "allow-same-origin" not in html
-    (view,) = shown.page.all(View)
-    (plain,) = gptviz.show("ladder-8", PROMPT).page.all(View)
+    (view,) = shown.page.all(SavedView)
+    (plain,) = gptviz.show("ladder-8", PROMPT).page.all(SavedView)
     edited, before = kit.unpack(view.data)[1], kit.unpack(plain.data)[1]
     assert any(not np.array_equal(edited[name], before[name]) for name in edited)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gptviz.__main__ import main
-from gptviz.location import FOLDER
+from gptviz.machine.location import FOLDER
 from gptviz.runs import checkpoints
 from gptviz.takehome.page import Code, Figure, Table
 from gptviz.takehome.page_file import as_html

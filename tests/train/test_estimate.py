@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS
-from gptviz.memory import available, size
+from gptviz.machine.memory import available, size
 from gptviz.model import Config, build, preset
 from gptviz.train import estimate, optimisers
 from gptviz.train.estimate import Speed, refusal
@@ -132,10 +133,10 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
     ids=["logits", "blocks", "relative", "llama", "neox", "windows and a cap"],
 )
 def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe: Recipe) -> None:
-    said, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)
-    assert 0.9 < said.activations / real < 1.5
-    assert said.logits < said.activations
-    assert said.memory > said.weights + said.optimiser + said.activations + estimate.PROCESS / 2
+    estimated, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)
+    assert 0.9 < estimated.activations / real < 1.5
+    assert estimated.logits < estimated.activations
+    assert estimated.memory > estimated.weights + estimated.optimiser + estimated.activations + estimate.PROCESS / 2
 
 
 def real_memory(config: Config, recipe: Recipe) -> dict[str, int]:
@@ -172,8 +173,8 @@ print(json.dumps({{"before": before, "step": most() - before}}))
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the most a process had")
 def test_a_classifier_gives_a_text_one_logit_for_each_label() -> None:
     sizes = {"vocab_size": 7_000, "mask": "full", "head": "mean", "n_label": 3}
-    said = estimate.estimate(tiny(**sizes), Recipe(steps=2, batch_size=4), SPEED)
-    assert said.logits == 4 * 4 * 3  # bytes, texts, labels
+    estimated = estimate.estimate(tiny(**sizes), Recipe(steps=2, batch_size=4), SPEED)
+    assert estimated.logits == 4 * 4 * 3  # bytes, texts, labels
 
 
 @pytest.mark.parametrize(
@@ -189,14 +190,14 @@ def test_a_classifier_gives_a_text_one_logit_for_each_label() -> None:
 )
 def test_the_memory_of_a_step_is_within_a_factor_of_two_of_what_a_real_one_takes(config: Config, batch: int) -> None:
     recipe = Recipe(steps=2, batch_size=batch)
-    said = estimate.estimate(config, recipe, SPEED)
+    estimated = estimate.estimate(config, recipe, SPEED)
     real = real_memory(config, recipe)
-    step = said.weights + said.optimiser + said.activations
+    step = estimated.weights + estimated.optimiser + estimated.activations
     assert real["step"] > 30e6, "too little to measure"
     assert 0.6 < step / real["step"] < 1.7
-    assert said.logits < said.activations
+    assert estimated.logits < estimated.activations
     assert real["before"] / 2 < estimate.PROCESS < real["before"] * 2
-    assert said.memory > step
+    assert estimated.memory > step
 
 
 def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
@@ -212,10 +213,10 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
 
 def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
     huge = Config(vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64)
-    said = estimate.estimate(huge, Recipe(steps=10, batch_size=512), SPEED)
-    assert said.parameters > 600e9
-    assert said.memory > 10e12
-    assert refusal(said, available()) is not None
+    estimated = estimate.estimate(huge, Recipe(steps=10, batch_size=512), SPEED)
+    assert estimated.parameters > 600e9
+    assert estimated.memory > 10e12
+    assert refusal(estimated, available()) is not None
 
 
 @pytest.mark.parametrize("snapshots", [0, 1, 2, 3, 7])
@@ -233,7 +234,7 @@ def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_t
 ) -> None:
     true = Speed(flops=50e9 * prices[0], bytes=4e9 * prices[1], overhead=20e-6 * prices[2])
 
-    def times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> estimate.Numbers:
+    def times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
         alone = true.seconds(estimate.step_work(config, recipe.batch_size, config.context_length))
         return alone * np.array([*waits, 1.0]) / (2 if bfloat16 else 1)
 
@@ -259,8 +260,8 @@ def test_evaluations_take_a_bounded_share_of_the_time_however_much_is_held_out()
     alone = estimate.estimate(config, recipe, SPEED, tokens=tokens).seconds
     held_out = 50_000_000
     last = SPEED.seconds(estimate.evaluation_work(config, tokens)) * held_out / EVALUATION_TOKENS
-    said = estimate.estimate(config, recipe, SPEED, tokens=tokens, held_out=held_out).seconds
-    assert 0 < said - last - alone <= 0.1 * alone
+    estimated = estimate.estimate(config, recipe, SPEED, tokens=tokens, held_out=held_out).seconds
+    assert 0 < estimated - last - alone <= 0.1 * alone
 
 
 def test_the_probes_give_this_machine_a_speed() -> None:
@@ -269,26 +270,24 @@ def test_the_probes_give_this_machine_a_speed() -> None:
 
 
 def test_a_run_given_in_minutes_takes_them() -> None:
-    said = estimate.estimate(tiny(), Recipe(minutes=2), SPEED)
-    assert said.seconds == pytest.approx(120)
+    estimated = estimate.estimate(tiny(), Recipe(minutes=2), SPEED)
+    assert estimated.seconds == pytest.approx(120)
     longer = estimate.estimate(tiny(), Recipe(minutes=2, evaluations=10), SPEED, held_out=100_000)
-    assert longer.seconds > said.seconds
+    assert longer.seconds > estimated.seconds
 
 
 def test_a_run_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free() -> None:
-    said = estimate.estimate(preset("gpt2"), Recipe(steps=10, batch_size=64), SPEED)
-    message = refusal(said, 8 * 10**9)
+    estimated = estimate.estimate(preset("gpt2"), Recipe(steps=10, batch_size=64), SPEED)
+    message = refusal(estimated, 8 * 10**9)
     assert message is not None
-    assert size(said.memory) in message
+    assert size(estimated.memory) in message
     assert "8 GB is free" in message
     assert "smaller batch" in message
-    assert refusal(said, None) is None
-    assert refusal(said, 10**15) is None
+    assert refusal(estimated, 10**15) is None
 
 
 def test_free_memory_is_less_than_what_the_machine_has() -> None:
     free = available()
-    assert free is not None
     assert 0 < free < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gptviz.fields import field_info, field_infos
+from gptviz.settings.fields import field_info, field_infos
 from gptviz.train.recipe import Recipe
 from tests.small_runs import recipe
 

@@ -6,7 +6,6 @@ the reader looks at a block whose numbers did not fit into what was sent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.address_values import ON_OR_OFF, Values, one_of, whole
-from gptviz.components.kit import event, pack, register
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import maybe, read
+from gptviz.labelled_array import Float32Array
+from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, pairs, whole
 
 _mount = register(Path(__file__).parent)
-
-Numbers = npt.NDArray[np.float32]
 
 # Up to the first of these limits (in bytes) numbers are sent with all their digits, above it in half precision (three digits);
 # above the second limit only the numbers of one block are sent.
@@ -36,38 +35,38 @@ class Heads:
     Attributes:
         patterns: for each block the shares [n_head, query, key]. These and all other numbers but `thumbnails` and `facts` are of
             the blocks that are sent: see `blocks_sent`.
-        blocked: where a query must not look at a key, to be broadcast to [query, key]; None where all may look at all.
+        blocked: where a query must not look at a key, to be broadcast to [query, key]; None if all may look at all.
         q: the queries [n_block, n_head, query, d_head].
         k: the keys [n_block, n_head, key, d_head].
-        moved: the length of what each key moves [n_block, n_head, key].
-        position: what positions add to the scores [n_block, n_head, query, key], None for nothing.
-        rollout: attention multiplied through the blocks [n_block, query, key], None where that means nothing.
+        moved: the length of the vector that each key moves [n_block, n_head, key].
+        position: the term that positions add to the scores [n_block, n_head, query, key], None for nothing.
+        rollout: attention multiplied through the blocks [n_block, query, key], None if that means nothing.
         thumbnails: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank.
-        facts: what each head does on average, by name: [n_block, n_head].
-        scale: what the product of a query and a key is multiplied by.
-        cap: where scores s are capped, they are cap · tanh(s / cap).
+        facts: averages that tell what each head does, by name: [n_block, n_head].
+        scale: the factor of the product of a query and a key.
+        cap: capped scores s are cap · tanh(s / cap); None for no cap.
         sharing: how many neighbouring heads share their keys and values; 1 where each has its own.
         hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty where it is `blocked` in all.
         first: the number of the first block that is sent.
-        without_first: thumbnails of what rows have left without the first token; None where that means nothing.
+        without_first: thumbnails of the rows without the first token; None if that means nothing.
         windows: for each block of the model how many keys its window leaves a query, None for no window; empty without windows.
     """
 
-    patterns: Sequence[Numbers]
+    patterns: Sequence[Float32Array]
     blocked: npt.NDArray[np.bool_] | None
-    q: Numbers
-    k: Numbers
-    moved: Numbers
-    position: Numbers | None
-    rollout: Numbers | None
-    thumbnails: Numbers
-    facts: Mapping[str, Numbers]
+    q: Float32Array
+    k: Float32Array
+    moved: Float32Array
+    position: Float32Array | None
+    rollout: Float32Array | None
+    thumbnails: Float32Array
+    facts: Mapping[str, Float32Array]
     scale: float
     cap: float | None = None
     sharing: int = 1
     hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
     first: int = 0
-    without_first: Numbers | None = None
+    without_first: Float32Array | None = None
     windows: Sequence[int | None] = ()
 
     @property
@@ -120,7 +119,7 @@ def blocks_sent(size: Size, n_block: int, block: int) -> range:
 
 
 def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
-    """What the browser gets: `header`, and the numbers of the blocks that `heads` has.
+    """The bytes that the browser gets: `header`, and the numbers of the blocks that `heads` has.
 
     The header has these keys besides the given ones: `first` and `count`, the blocks whose numbers are sent; `triangle`, whether
     squares have only what is on and below their diagonal, row after row; `half`, whether numbers have only three digits.
@@ -131,12 +130,12 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
     hidden = heads.hidden or [None] * count
     corner = np.tril_indices(size.queries) if size.triangle else ()
 
-    def square(values: Numbers, hides: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
+    def square(values: Float32Array, hides: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
         """Values [query, key] as they are sent: a row of numbers."""
         seen = _blank(values, hides)
         return (seen[corner] if size.triangle else _blank(seen, heads.blocked).reshape(-1)).astype(kind)
 
-    def squares(values: Sequence[Numbers] | Numbers, hides: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[Any]:
+    def squares(values: Sequence[Float32Array] | Float32Array, hides: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[Any]:
         """Head by head, into the array that is sent: a long text has large ones."""
         flat = np.empty((count, len(values[0]), size.cells), kind)
         for block, heads_of in enumerate(values):
@@ -160,29 +159,25 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         arrays["without first"] = heads.without_first
     n_block, half_is = len(heads.thumbnails), {"triangle": size.triangle, "half": half}
     sizes = {"n_block": n_block, "n_head": size.n_head, "first": heads.first, "count": count, **half_is}
+    header = {**header, "declared": declared(address(heads))}
     arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing, "windows": list(heads.windows)}
     return pack({**header, **sizes, **arithmetic, "facts": list(heads.facts)}, **arrays)
 
 
-# What the view shows, by the numbers that this needs beside the patterns.
+# The quantities that the view can show, each with the numbers that it needs besides the patterns.
 _SHOWS = {"pattern": "", "rest": "without_first", "value": "", "rollout": "rollout"}
-_COMPARED = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+# Which heads of the chosen block are shown if no heads are named.
+_WAYS = ("one", "mean", "all")
 
 
 def address(heads: Heads) -> dict[str, Values]:
-    """What the address may say of the view: as `READERS` in choice.js."""
+    """The choices that the address may hold for the view."""
     n_block, size = len(heads.thumbnails), heads.size
-
-    def are_heads(text: str) -> bool:
-        found = [_COMPARED.fullmatch(one) for one in text.split(" ")]
-        return all(one is not None and int(one[1]) < n_block and int(one[2]) < size.n_head for one in found)
-
-    ways = ("one", "mean", "all")
-    compared = f"{', '.join(ways)}, or heads as block.head with spaces between"
+    compared = f"{', '.join(_WAYS)}, or heads as block.head with spaces between"
     return {
         "block": whole(0, n_block - 1),
         "head": whole(0, size.n_head - 1),
-        "heads": Values(compared, lambda text: text in ways or are_heads(text)),
+        "heads": pairs(n_block, size.n_head, compared, most=n_block * size.n_head, names=_WAYS),
         "show": one_of([name for name, needs in _SHOWS.items() if not needs or getattr(heads, needs) is not None]),
         "direction": one_of(("out", "in")),
         "query": whole(0, size.queries - 1),
@@ -193,7 +188,7 @@ def address(heads: Heads) -> dict[str, Values]:
     }
 
 
-def _blank(values: Numbers, blocked: npt.NDArray[np.bool_] | None) -> Numbers:
+def _blank(values: Float32Array, blocked: npt.NDArray[np.bool_] | None) -> Float32Array:
     return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
 
 
@@ -219,21 +214,13 @@ def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int,
     """The block and the head that an event asks to switch off or bring back, {"block": number, "head": number or null, "of":
     `shown`}; null is all heads. None as in `wanted`.
     """
-    block, fields = wanted(value, shown, n_block), event(value)
-    if block is None or fields is None:
-        return None
-    head = fields.get("head")
-    if head is None:
-        return block, None
-    return (block, head) if type(head) is int and 0 <= head < n_head else None
+    fields = read(value, of=shown, block=range(n_block), head=maybe(range(n_head)))
+    return None if fields is None else (fields["block"], fields["head"])
 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:
     """The block that an event asks for, {"block": number, "of": `shown`}; None if it is about another text than the one
     shown, or is not what this view sends.
     """
-    fields = event(value)
-    if fields is None or fields.get("of") != shown:
-        return None
-    block = fields.get("block")
-    return block if type(block) is int and 0 <= block < n_block else None
+    fields = read(value, of=shown, block=range(n_block))
+    return None if fields is None else fields["block"]

@@ -1,16 +1,18 @@
 // Who reads whom: all heads at a glance, tokens with lines and shades, one head as a heatmap, and the arithmetic of a cell.
 // Everything on screen is computed here from the numbers in the payload; the page's address holds what was chosen.
 
-import { inAddress, toAddress } from "../kit/address.js";
-import { background, diverging, paint, sequential } from "../kit/colour.js";
+import { toAddress } from "../kit/address.js";
+import { background, diverging, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { paint, pooled } from "../kit/heatmap.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
+import { saidInAddress } from "../kit/values.js";
 import { Commands, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
-import { KEYS, fitted, forAddress, takeOver, usualChoice, written } from "./choice.js";
+import { fitted, forAddress, takeOver, usualChoice, written } from "./choice.js";
 import { Controls } from "./controls.js";
 import { codeOfHeads, tableOfHeads } from "./export.js";
 import { Grid } from "./grid.js";
@@ -33,10 +35,12 @@ const MOST_NAMED = 100;
 const commands = new Commands();
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
-class Explorer {
+export class Explorer {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {}; // set from outside
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.isWhole = false;
@@ -50,8 +54,8 @@ class Explorer {
     this.heat = new Heat(this);
     const middle = make("div", "middle");
     middle.append(this.readout.element, this.tokens.element, this.cell.element);
-    const body = make("div", "body");
-    body.append(this.grid.element, middle, this.heat.element);
+    this.body = make("div", "body");
+    this.body.append(this.grid.element, middle, this.heat.element);
     const foot = make("div", "row foot");
     const details = {
       name: "attention",
@@ -60,35 +64,34 @@ class Explorer {
       picture: () => drawing(this),
     };
     foot.append(make("span", "note", HINT), tools(root, details));
-    root.replaceChildren(this.notices, this.controls.element, body, foot);
+    root.replaceChildren(this.notices, this.controls.element, this.body, foot);
     this.observer = new ResizeObserver(() => this.resized());
     this.observer.observe(root);
   }
 
   close() {
     this.observer.disconnect();
-    cancelAnimationFrame(/** @type {number} */ (this.frame));
+    if (this.frame) cancelAnimationFrame(this.frame);
     this.grid.shut();
   }
 
   // What is shown
 
-  /** @param {any} data */
-  show(data) {
-    const before = /** @type {any} */ (this).numbers;
-    const isNew = before?.of !== data.of,
+  /** @param {import("./numbers.js").Payload} payload */
+  show(payload) {
+    const before = this.payload;
+    const isNew = before?.of !== payload.of,
       isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
     // A command that is taken back finds what was chosen before other numbers came with it.
-    const chosen = isFirst ? null : written(/** @type {any} */ (this).choice);
-    /** @type {Numbers} */
-    this.numbers = new Numbers(data);
+    const chosen = isFirst ? null : written(this.choice);
+    if (payload !== before) this.receive(payload);
     if (isFirst) this.begin();
     else if (isNew) {
       this.notices.replaceChildren();
-      this.choice = fitted(/** @type {any} */ (this).choice, this.numbers);
+      Object.assign(this.choice, fitted(this.choice, this.numbers));
     }
-    const isObeyed = this.obey(data, chosen ?? written(/** @type {any} */ (this).choice)),
+    const isObeyed = this.obey(payload, chosen ?? written(this.choice)),
       isRepainted = isNew || colours !== this.coloured;
     this.select();
     if (isRepainted) {
@@ -100,15 +103,23 @@ class Explorer {
       if (isNew) this.tokens.build();
       this.resized();
     }
-    if (isRepainted || isObeyed || before.first !== data.first) {
+    if (isRepainted || isObeyed || before?.first !== payload.first) {
       this.hover = {};
       this.chosenChanged();
     }
   }
 
+  /** @param {import("./numbers.js").Payload} payload another one than before */
+  receive(payload) {
+    /** @type {import("./numbers.js").Payload | undefined} */
+    this.payload = payload;
+    /** @type {Numbers} */
+    this.numbers = new Numbers(payload);
+  }
+
   /** Take what the address asks for, and say what it asks for in vain. */
   begin() {
-    const asked = Object.fromEntries(KEYS.map((key) => [key, inAddress(key)]).filter(([, value]) => value !== null));
+    const asked = saidInAddress(this.numbers.declared);
     /** @type {import("./choice.js").Choice} */
     this.choice = usualChoice(this.numbers);
     const refused = takeOver(this.choice, asked, this.numbers);
@@ -117,8 +128,8 @@ class Explorer {
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
         const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not available here`;
-        const instead = /** @type {any} */ (this.choice)[key] === null ? "none" : `“${/** @type {any} */ (this.choice)[key]}”`;
-        return make("p", "notice", `${why}; showing ${instead}.`);
+        const shown = written(this.choice)[key];
+        return make("p", "notice", `${why}; showing ${shown === null ? "none" : `“${shown}”`}.`);
       }),
     );
   }
@@ -177,7 +188,7 @@ class Explorer {
     else if (this.asking !== block) {
       /** @type {number | null | undefined} */
       this.asking = block;
-      /** @type {any} */ (this).send("block", { block, of: numbers.of });
+      this.send("block", { block, of: numbers.of });
     }
   }
 
@@ -190,7 +201,7 @@ class Explorer {
   /** Ask for the model without what is chosen, or with it again. */
   switch() {
     const [block, head] = this.switched;
-    /** @type {any} */ (this).send("switch", { block, head, of: this.numbers.of });
+    this.send("switch", { block, head, of: this.numbers.of });
   }
 
   /** Add a head to those compared, or take it out; the last one stays. @param {[number, number]} at */
@@ -248,6 +259,7 @@ class Explorer {
 
   /** The scales of colour, on this page's background. */
   scales() {
+    /** @type {ArrayLike<number>} */
     this.signed = diverging(this.root);
     /** @type {Record<string, ArrayLike<number>>} */
     this.palettes = Object.fromEntries(
@@ -264,26 +276,18 @@ class Explorer {
    *
    * @param {HTMLCanvasElement} canvas
    * @param {import("./settings.js").Head} at
-   * @param {"pattern" | "rest" | "value" | "rollout"} show
+   * @param {import("./settings.js").Quantity} show
    * @param {number} [pool]
    */
   paint(canvas, [block, head], show, pool = 1) {
     const { numbers, selection } = this,
       { nQuery, nKey } = numbers;
     const largest = show === "value" ? selection.largest : 1;
+    /** @param {number} query @param {number} key */
+    const value = (query, key) => numbers[show](block, head, query, key);
+    const most = pooled(value, nQuery, nKey, pool);
     /** @param {number} row @param {number} column */
-    const place = (row, column) => {
-      let most = Number.NaN;
-      const lastQuery = Math.min((row + 1) * pool, nQuery),
-        lastKey = Math.min((column + 1) * pool, nKey);
-      for (let query = row * pool; query < lastQuery; query++) {
-        for (let key = column * pool; key < lastKey; key++) {
-          const value = numbers[show](block, head, query, key);
-          if (!(value <= most)) most = Number.isNaN(value) ? most : value;
-        }
-      }
-      return selection.scaled(most, largest);
-    };
+    const place = (row, column) => selection.scaled(most(row, column), largest);
     paint(canvas, Math.ceil(nQuery / pool), Math.ceil(nKey / pool), place, this.palettes[SHOWS[show].role]);
   }
 
@@ -358,7 +362,7 @@ class Explorer {
     this.heat.point(aim);
     if (this.aloud) announce(this.root, readout.element.textContent);
     this.aloud = false;
-    this.root.dataset.drawn = /** @type {any} */ (Number(this.root.dataset.drawn ?? 0) + 1);
+    this.root.dataset.drawn = String(Number(this.root.dataset.drawn ?? 0) + 1);
   }
 
   /** Open the arithmetic of a cell, another one, or close it; the focus is not lost. @param {boolean} isOpen */

@@ -2,11 +2,12 @@
 
 import { colourAt } from "../kit/colour.js";
 import { tableOf } from "../kit/details.js";
-import { make, shape } from "../kit/elements.js";
+import { closest, make, shape } from "../kit/elements.js";
+import { walked } from "../kit/heatmap.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, count, percent } from "../kit/text.js";
 import { named } from "./readout.js";
-import { ARROWS, clamp } from "./settings.js";
+import { clamp } from "./settings.js";
 
 /** @typedef {ReturnType<import("./numbers.js").Numbers["cell"]>} Shown */
 
@@ -15,13 +16,13 @@ const ROUNDING = { single: 1e-5, half: 2e-2 };
 
 /** How one cell of the pattern comes about: q · k dimension by dimension, the score, the softmax over its row. */
 export class Cell {
-  /** @param {any} explorer */
+  /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("section", "cell", undefined, { "aria-label": "The arithmetic of one cell", tabindex: "0" });
     this.element.hidden = true;
     this.element.addEventListener("keydown", (event) => this.key(event));
-    this.element.addEventListener("click", (/** @type {any} */ event) => event.target.closest(".shut") && explorer.free());
+    this.element.addEventListener("click", (event) => closest(event, ".shut") && explorer.free());
     this.element.addEventListener("pointermove", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => this.say(null));
   }
@@ -31,8 +32,8 @@ export class Cell {
     const { choice, numbers, selection } = explorer;
     this.element.hidden = !selection.isOpen;
     if (!selection.isOpen) return;
-    const { opened } = selection;
-    const { query, key } = choice;
+    const { opened } = selection,
+      { query, key } = held(choice);
     const cell = numbers.cell(...opened, query, key);
     /** @type {Shown} */
     this.shown = cell;
@@ -89,31 +90,32 @@ export class Cell {
     return strips;
   }
 
-  /** @param {any} event */
+  /** @param {PointerEvent} event */
   over(event) {
-    const drawing = event.target.closest(".strip");
+    const drawing = closest(event, ".strip");
     if (!drawing) return this.say(null);
     const box = drawing.getBoundingClientRect(),
       n = this.shown.q.length;
     this.say(clamp(Math.floor(((event.clientX - box.left) / box.width) * n), 0, n - 1));
   }
 
-  /** @param {any} i a dimension, or null for all */
+  /** @param {number | null} i a dimension, or null for all */
   say(i) {
     if (!this.shown) return;
     const { q, k, products, sums, dot } = this.shown;
     const all = `${q.length} dimensions; all products together: q·k = ${brief(dot)}`;
-    const one = () => `dimension ${i}: ${brief(q[i])} × ${brief(k[i])} = ${brief(products[i])}; sum so far ${brief(sums[i])}`;
-    this.dimension.textContent = i === null ? all : one();
+    this.dimension.textContent =
+      i === null ? all : `dimension ${i}: ${brief(q[i])} × ${brief(k[i])} = ${brief(products[i])}; sum so far ${brief(sums[i])}`;
   }
 
   /** @param {Shown} cell */
   equations(cell) {
     const { arrays, scale, cap } = this.explorer.numbers;
+    const exp = cell.exps[held(this.explorer.choice).key];
     const list = make("dl", "equations");
     /** @param {string} name @param {string} words @param {number} value */
     const line = (name, words, value) => {
-      list.append(make("dt", "", name), make("dd", "", words, { "data-value": value }));
+      list.append(make("dt", "", name), make("dd", "", words, { "data-name": name, "data-value": value }));
     };
     const steps = [times(cell, scale)];
     if (arrays.position)
@@ -123,10 +125,9 @@ export class Cell {
     if (cap) steps.push(`, capped: ${brief(cap)} · tanh(${brief(cell.uncapped)} ÷ ${brief(cap)}) = ${brief(cell.score)}`);
     line("score", steps.join(""), cell.score);
     const less = cell.less ? ` (minus ${brief(cell.less)}, the row’s largest score, which changes no share)` : "";
-    line("exp(score)", `${brief(cell.exps[this.explorer.choice.key])}${less}`, cell.exps[this.explorer.choice.key]);
+    line("exp(score)", `${brief(exp)}${less}`, exp);
     line("sum", `over the ${count(cell.visible)} key${cell.visible > 1 ? "s" : ""} it may read: ${brief(cell.sum)}`, cell.sum);
-    line("share", `${brief(cell.exps[this.explorer.choice.key])} ÷ ${brief(cell.sum)} = ${percent(cell.share)}`, cell.share);
-    list.querySelectorAll("dt").forEach((/** @type {any} */ name) => (name.nextSibling.dataset.name = name.textContent));
+    line("share", `${brief(exp)} ÷ ${brief(cell.sum)} = ${percent(cell.share)}`, cell.share);
     return list;
   }
 
@@ -156,13 +157,14 @@ export class Cell {
   /** The model's own number beside it. @param {Shown} cell */
   check(cell) {
     const { numbers, choice, selection } = this.explorer;
-    const { opened } = selection;
+    const { opened } = selection,
+      { query, key } = held(choice);
     const apart = Math.abs(cell.share - cell.pattern);
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
     const words = isRounding ? `${own}, the same.` : `${own}. The difference of ${brief(apart)} is more than rounding.`;
-    const moved = numbers.moved(...opened, choice.key),
-      here = numbers.value(...opened, choice.query, choice.key);
+    const moved = numbers.moved(...opened, key),
+      here = numbers.value(...opened, query, key);
     const value = ` With a share of 100 % this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });
     line.title = `They differ by ${brief(apart)}${isRounding ? ", which is rounding" : ""}`;
@@ -186,16 +188,15 @@ export class Cell {
     return { columns: ["dimension", "q", "k", "q · k", "sum so far"], rows };
   }
 
-  /** @param {any} event */
+  /** @param {KeyboardEvent} event */
   key(event) {
     const { explorer } = this;
     const { choice, numbers } = explorer;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const walk = event.target === this.element ? ARROWS[event.key] : null;
-    if (walk) {
-      const query = clamp(choice.query + walk[0], 0, numbers.nQuery - 1),
-        key = clamp(choice.key + walk[1], 0, numbers.nKey - 1);
-      if (numbers.isVisible(query, key, choice.block)) explorer.choose({ query, key });
+    const { query, key } = held(choice);
+    const to = event.target === this.element && walked({ row: query, column: key }, event.key, numbers.nQuery, numbers.nKey);
+    if (to) {
+      if (numbers.isVisible(to.row, to.column, choice.block)) explorer.choose({ query: to.row, key: to.column });
     } else if (event.key === "Escape") explorer.free();
     else {
       if (event.key === "Enter" || event.key === " ") event.stopPropagation();
@@ -204,6 +205,11 @@ export class Cell {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** The query and the key of the cell that is open. @param {import("./choice.js").Choice} choice */
+function held({ query, key }) {
+  return { query: query ?? 0, key: key ?? 0 };
 }
 
 /** q · k times the model's scale, in words. @param {Shown} cell @param {number} scale */

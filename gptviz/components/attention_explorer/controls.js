@@ -2,7 +2,6 @@
 
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { quantities } from "./choice.js";
 import { MEAN, SHOWS } from "./settings.js";
 
 const DIRECTIONS = [
@@ -19,25 +18,27 @@ const NO_HEADS =
   "Rollout takes the mean of all heads of every block, so there is none to choose: a click on a thumbnail chooses its block";
 const LOG = [["log", "Log colours", "Colours on a logarithmic scale, down to 0.1 %, so that small shares show"]];
 
+/** @typedef {import("./choice.js").Choice} Choice */
+
 export class Controls {
-  /** @param {any} explorer */
+  /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "bar");
-    /** @type {{ buttons: HTMLButtonElement[], chosen: (choice: import("./choice.js").Choice) => string }[]} */
+    /** @type {{ buttons: HTMLButtonElement[], chosen: (choice: Choice) => string }[]} */
     this.groups = [];
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
     this.#group(
       "Quantity",
       shows,
       ({ show }) => show,
-      (show) => explorer.choose({ show }),
+      (show) => explorer.choose({ show: /** @type {Choice["show"]} */ (show) }),
     );
     this.#group(
       "Direction",
       DIRECTIONS,
       ({ direction }) => direction,
-      (direction) => explorer.choose({ direction }),
+      (direction) => explorer.choose({ direction: /** @type {Choice["direction"]} */ (direction) }),
     );
     this.#group(
       "Heads",
@@ -62,7 +63,7 @@ export class Controls {
   /**
    * @param {string} label
    * @param {string[][]} options
-   * @param {(choice: any) => string} chosen
+   * @param {(choice: Choice) => string} chosen
    * @param {(value: string) => void} choose
    */
   #group(label, options, chosen, choose) {
@@ -77,19 +78,19 @@ export class Controls {
     this.element.append(row);
   }
 
+  /** The heads on screen, for others to be added. @returns {[number, number][]} */
   #toCompare() {
-    const { choice, selection } = this.explorer;
-    return choice.heads === MEAN ? [selection.chosen] : selection.heads;
+    const { selection } = this.explorer;
+    return selection.heads.flatMap(([block, head]) => (head === MEAN ? [selection.chosen] : [[block, head]]));
   }
 
   /** Bring the buttons in line with what is chosen. */
   draw() {
     const { choice, numbers, root } = this.explorer;
     for (const { buttons, chosen } of this.groups) {
-      for (const button of buttons)
-        button.setAttribute("aria-pressed", /** @type {any} */ (button.dataset.value === chosen(choice)));
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === chosen(choice)));
     }
-    const possible = quantities(numbers);
+    const possible = numbers.declared.show.names ?? [];
     // A rollout has no heads of its own.
     const isRollout = choice.show === "rollout";
     for (const button of this.groups[2].buttons) {

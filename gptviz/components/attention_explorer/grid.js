@@ -1,11 +1,12 @@
 // All heads at a glance.
 
-import { logarithmic, paint } from "../kit/colour.js";
-import { TabStop, make } from "../kit/elements.js";
+import { logarithmic } from "../kit/colour.js";
+import { TabStop, closest, make } from "../kit/elements.js";
 import { Floating, beside } from "../kit/floating.js";
+import { paint, paintAs, walked } from "../kit/heatmap.js";
 import { rem } from "../kit/size.js";
 import { brief, percent } from "../kit/text.js";
-import { ARROWS, FACTS, MEAN, clamp, same } from "./settings.js";
+import { FACTS, MEAN, clamp, same } from "./settings.js";
 
 // The dots along a side of the large picture of a head, in pixels.
 const CARD_DOTS = 256;
@@ -18,9 +19,18 @@ const LARGEST_THUMBNAIL = 9,
   BESIDE = 2.9,
   ABOVE = 2.4;
 
+/**
+ * @typedef {object} Thumbnail
+ * @property {[block: number, head: number]} at
+ * @property {HTMLButtonElement} button
+ * @property {HTMLCanvasElement} canvas
+ * @property {HTMLElement} value where the fact stands that heads are ordered by
+ * @property {string} mark the colour that it is marked with; empty where it is not chosen
+ */
+
 /** The thumbnails of all heads, in their places or in an order; hovering one enlarges it. */
 export class Grid {
-  /** @param {any} explorer */
+  /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "left");
@@ -40,9 +50,10 @@ export class Grid {
     this.name = make("strong");
     this.card.element.append(this.name, this.picture, this.words);
     this.element.append(this.card.element);
-    /** @type {Map<string, any>} */
-    this.buttons = new Map();
+    /** By "block head". @type {Map<string, Thumbnail>} */
+    this.thumbnails = new Map();
     this.stop = new TabStop();
+    /** @type {[number, number] | null} */
     this.current = null;
 
     this.select.onchange = () => explorer.choose({ sort: this.select.value || null, least: null });
@@ -55,18 +66,21 @@ export class Grid {
     this.box.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** @param {any} event @returns {[number, number] | null} */
+  /** The head of a thumbnail. @param {Event} event @returns {[number, number] | null} */
   at(event) {
-    const button = event.target.closest(".head");
-    return button ? [Number(button.dataset.block), Number(button.dataset.head)] : null;
+    const button = closest(event, ".head");
+    return button && [Number(button.dataset.block), Number(button.dataset.head)];
+  }
+
+  /** @param {import("./settings.js").Head} at a head, not the mean of all */
+  of(at) {
+    return /** @type {Thumbnail} */ (this.thumbnails.get(at.join(" ")));
   }
 
   /** Draws everything again: there are other numbers. */
   build() {
     const { numbers } = this.explorer;
-    const orders = numbers.facts.map((/** @type {string} */ name) =>
-      make("option", "", `by ${FACTS[name].name}`, { value: name }),
-    );
+    const orders = numbers.facts.map((name) => make("option", "", `by ${FACTS[name].name}`, { value: name }));
     this.select.replaceChildren(make("option", "", "by place", { value: "" }), ...orders);
     this.order.hidden = !numbers.facts.length;
     const notes = [
@@ -76,14 +90,16 @@ export class Grid {
     ].filter(Boolean);
     this.pooled.hidden = !notes.length;
     this.pooled.textContent = notes.join(" ");
-    this.buttons.clear();
+    this.thumbnails.clear();
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
         const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
         const button = make("button", "head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
         button.tabIndex = -1;
-        button.append(make("canvas"), make("span", "value number"));
-        this.buttons.set(`${block} ${head}`, button);
+        const canvas = make("canvas"),
+          value = make("span", "value number");
+        button.append(canvas, value);
+        this.thumbnails.set(`${block} ${head}`, { at: [block, head], button, canvas, value, mark: "" });
       }
     }
     this.colours();
@@ -93,33 +109,27 @@ export class Grid {
   colours() {
     const { numbers, choice, palettes } = this.explorer;
     const thumbnails = numbers.arrays[choice.show === "rest" ? "without first" : "thumbnails"];
-    const [n_block, n_head, down, across] = thumbnails.shape;
+    const [, n_head, down, across] = thumbnails.shape;
     /** @type {(value: number) => number} */
     const share = choice.log ? logarithmic : (value) => value;
-    for (let block = 0; block < n_block; block++) {
-      for (let head = 0; head < n_head; head++) {
-        const start = (block * n_head + head) * down * across;
-        const canvas = this.buttons.get(`${block} ${head}`).firstChild;
-        /** @param {number} row @param {number} column */
-        const place = (row, column) => share(thumbnails[start + row * across + column]);
-        paint(canvas, down, across, place, palettes.pattern);
-      }
+    for (const { at, canvas } of this.thumbnails.values()) {
+      const start = (at[0] * n_head + at[1]) * down * across;
+      paint(canvas, down, across, (row, column) => share(thumbnails[start + row * across + column]), palettes.pattern);
     }
   }
 
-  /** The heads that are shown, in their order. @returns {[number, number][]} */
+  /** The heads that are shown, in their order. */
   listed() {
     const { numbers, choice } = this.explorer;
-    /** @type {[number, number][]} */
-    const all = [...this.buttons.values()].map((button) => [Number(button.dataset.block), Number(button.dataset.head)]);
-    if (!choice.sort) return all;
-    const { fewest } = FACTS[choice.sort];
-    /** @param {[number, number]} at @returns {number} */
-    const value = ([block, head]) => numbers.fact(choice.sort, block, head);
-    /** @param {[number, number]} at */
-    const passes = (at) => (fewest ? value(at) <= choice.least : 100 * value(at) >= choice.least);
-    const kept = choice.least === null ? all : all.filter(passes);
-    return kept.sort((a, b) => (fewest ? value(a) - value(b) : value(b) - value(a)));
+    const { sort, least } = choice;
+    const all = [...this.thumbnails.values()];
+    if (!sort) return all;
+    const { fewest } = FACTS[sort];
+    /** @param {Thumbnail} one */
+    const value = ({ at }) => numbers.fact(sort, ...at);
+    /** @param {Thumbnail} one */
+    const passes = (one) => least === null || (fewest ? value(one) <= least : 100 * value(one) >= least);
+    return all.filter(passes).sort((a, b) => (fewest ? value(a) - value(b) : value(b) - value(a)));
   }
 
   /** Put the thumbnails where they belong. */
@@ -132,22 +142,21 @@ export class Grid {
       const { fewest } = FACTS[sort];
       const most = fewest ? Math.ceil(numbers.nKey) : 100;
       Object.assign(this.range, { min: fewest ? 1 : 0, max: most, step: 1 });
-      this.range.value = least ?? (fewest ? most : 0);
+      this.range.value = String(least ?? (fewest ? most : 0));
       this.limit.textContent = fewest ? `≤ ${this.range.value} tokens` : `≥ ${this.range.value} %`;
     }
-    const listed = this.listed();
-    const shown = listed.map((at) => this.buttons.get(at.join(" ")));
+    const listed = this.listed(),
+      shown = listed.map(({ button }) => button);
     this.box.classList.toggle("sorted", Boolean(sort));
     if (sort) {
-      shown.forEach((button, i) => {
-        const value = numbers.fact(sort, ...listed[i]);
-        const [block, head] = listed[i];
+      for (const { at, button, value } of listed) {
+        const fact = numbers.fact(sort, ...at);
         button.style.gridArea = "";
-        button.lastChild.replaceChildren(
-          make("span", "of", `block ${block} head ${head}`),
-          make("b", "", FACTS[sort].fewest ? `${brief(value)} tokens` : percent(value)),
+        value.replaceChildren(
+          make("span", "of", `block ${at[0]} head ${at[1]}`),
+          make("b", "", FACTS[sort].fewest ? `${brief(fact)} tokens` : percent(fact)),
         );
-      });
+      }
       this.box.style.gridTemplateColumns = this.box.style.gridTemplateRows = "";
       this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head reaches this value.")]));
     } else {
@@ -170,10 +179,10 @@ export class Grid {
         group.style.gridArea = `2 / ${head + 3} / 3 / ${head + 3 + numbers.sharing}`;
         cells.push(group);
       }
-      shown.forEach((button, i) => {
-        button.lastChild.replaceChildren();
-        button.style.gridArea = `${listed[i][0] + 3} / ${listed[i][1] + 3}`;
-      });
+      for (const { at, button, value } of listed) {
+        value.replaceChildren();
+        button.style.gridArea = `${at[0] + 3} / ${at[1] + 3}`;
+      }
       this.box.style.gridTemplateColumns = `0.9rem minmax(1.1rem, max-content) repeat(${n_head}, max-content)`;
       this.box.style.gridTemplateRows = `repeat(${n_block + 2}, max-content)`;
       this.box.replaceChildren(...cells, ...shown);
@@ -203,29 +212,27 @@ export class Grid {
   /** Mark what is chosen; only buttons that change are touched. */
   mark() {
     const { heads, marked, colours, chosen } = this.explorer.selection;
-    /** @param {number} which */
-    const mark = (which) => (heads.length > 1 ? colours[which] : "var(--st-text-color)");
-    const marks = new Map(
-      marked.map((/** @type {import("./settings.js").Head} */ at, /** @type {number} */ which) => [at.join(" "), mark(which)]),
-    );
-    for (const [name, button] of this.buttons) {
-      const colour = marks.get(name) ?? "";
-      if (button.mark === colour) continue;
-      button.mark = colour;
-      button.setAttribute("aria-pressed", colour !== "");
+    const marks = new Map(marked.map((at, which) => [at.join(" "), heads.length > 1 ? colours[which] : "var(--st-text-color)"]));
+    for (const [name, thumbnail] of this.thumbnails) {
+      const { button } = thumbnail,
+        colour = marks.get(name) ?? "";
+      if (thumbnail.mark === colour) continue;
+      thumbnail.mark = colour;
+      button.setAttribute("aria-pressed", String(colour !== ""));
       button.classList.toggle("chosen", colour !== "");
       button.style.setProperty("--mark", colour);
     }
-    const own = this.buttons.get(chosen.join(" "));
-    this.stop.reach(own.isConnected ? own : this.box.querySelector(".head"));
+    const own = this.of(chosen).button;
+    this.stop.reach(own.isConnected ? own : /** @type {HTMLElement | null} */ (this.box.querySelector(".head")));
   }
 
-  /** @param {any} event */
+  /** @param {PointerEvent | FocusEvent} event */
   over(event) {
     const at = this.at(event);
     if (!at) return this.shut();
     // A finger needs none: what it chooses is shown large beside.
-    if (event.type === "focusin" ? event.target.matches(":focus-visible") : event.pointerType !== "touch") this.open(at);
+    const isWanted = event instanceof PointerEvent ? event.pointerType !== "touch" : closest(event, ":focus-visible");
+    if (isWanted) this.open(at);
   }
 
   /** Show a head larger, beside its thumbnail. @param {[number, number]} at */
@@ -236,19 +243,16 @@ export class Grid {
     const { numbers } = explorer;
     this.name.textContent = `Block ${at[0]}, head ${at[1]}`;
     this.words.textContent = numbers.average(at);
-    const small = numbers.has(at[0]) ? null : this.buttons.get(at.join(" ")).firstChild;
-    if (small) {
-      this.picture.width = small.width;
-      this.picture.height = small.height;
-      /** @type {CanvasRenderingContext2D} */ (this.picture.getContext("2d")).drawImage(small, 0, 0);
-    } else {
+    const { button, canvas } = this.of(at);
+    if (!numbers.has(at[0])) paintAs(this.picture, canvas);
+    else {
       const dots = CARD_DOTS * (globalThis.devicePixelRatio || 1);
       const show = explorer.choice.show === "rest" ? "rest" : "pattern"; // as its thumbnail
       explorer.paint(this.picture, at, show, Math.ceil(Math.max(numbers.nQuery, numbers.nKey) / dots));
     }
     // Beside all heads, so that the others stay in sight.
     const edge = explorer.narrow ? undefined : this.box.getBoundingClientRect().right;
-    this.card.open(this.buttons.get(at.join(" ")), beside, { edge });
+    this.card.open(button, beside, { edge });
   }
 
   shut() {
@@ -256,7 +260,7 @@ export class Grid {
     this.card.close();
   }
 
-  /** @param {any} event */
+  /** @param {MouseEvent} event */
   clicked(event) {
     const at = this.at(event);
     if (!at) return;
@@ -264,17 +268,18 @@ export class Grid {
     else this.explorer.choose({ block: at[0], head: at[1], ...(this.explorer.choice.heads === MEAN ? { heads: "one" } : {}) });
   }
 
-  /** @param {any} event */
+  /** @param {KeyboardEvent} event */
   key(event) {
     const at = this.at(event);
     if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
     const { numbers, choice } = this.explorer;
-    const walk = ARROWS[event.key];
-    if (walk && choice.sort) {
+    const to = walked({ row: at[0], column: at[1] }, event.key, numbers.n_block, numbers.n_head);
+    if (to && choice.sort) {
       const list = this.listed(),
-        i = list.findIndex((other) => same(other, at));
-      this.focus(list[clamp(i + walk[0] + walk[1], 0, list.length - 1)]);
-    } else if (walk) this.focus([clamp(at[0] + walk[0], 0, numbers.n_block - 1), clamp(at[1] + walk[1], 0, numbers.n_head - 1)]);
+        step = event.key === "ArrowUp" || event.key === "ArrowLeft" ? -1 : 1;
+      const from = list.findIndex((other) => same(other.at, at));
+      this.focus(list[clamp(from + step, 0, list.length - 1)].at);
+    } else if (to) this.focus([to.row, to.column]);
     else if (event.key === "+") this.explorer.compare(at);
     else if (event.key === "Escape") this.shut();
     else {
@@ -287,6 +292,6 @@ export class Grid {
 
   /** @param {[number, number]} at */
   focus(at) {
-    this.stop.focus(this.buttons.get(at.join(" ")), this.box);
+    this.stop.focus(this.of(at).button, this.box);
   }
 }

@@ -1,11 +1,11 @@
 // One head as a heatmap.
 
-import { colourAt } from "../kit/colour.js";
 import { make, shape } from "../kit/elements.js";
+import { Heatmap, legendOf, paintAs, poolOf, walked } from "../kit/heatmap.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
-import { ARROWS, SHOWS, SIDES, STOPS, clamp } from "./settings.js";
+import { MEAN, SHOWS, SIDES } from "./settings.js";
 
 // Of the names on the axes: their size and the largest cell in rem, the width of a letter as a share of its height, the most letters.
 const SIZE = 0.75,
@@ -22,43 +22,33 @@ const ROLLOUT =
 
 /** One head, queries downwards and keys across; a cell that is chosen opens its arithmetic. */
 export class Heat {
-  /** @param {any} explorer */
+  /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "right");
     this.title = make("strong", "title");
     this.about = make("p", "note about", undefined, { tabindex: "0" }); // on a low window it scrolls
-    this.frame = make("div", "frame", undefined, { tabindex: "0", role: "application", "aria-roledescription": "heatmap" });
-    this.canvas = make("canvas", "heat");
-    this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });
-    this.frame.append(this.canvas, this.marks);
+    this.heatmap = new Heatmap("heatmap");
     this.legend = make("div", "legend");
-    this.element.append(this.title, this.frame, this.legend, this.about);
+    this.element.append(this.title, this.heatmap.frame, this.legend, this.about);
     this.cross = /** @type {const} */ (["query", "key"]).map((side) =>
       shape("rect", { fill: "none", stroke: ROLES[side], "stroke-width": 1.5 }),
     );
-    this.frame.addEventListener("pointermove", (event) => this.over(event));
-    this.frame.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && explorer.look({}));
-    this.frame.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
-    this.frame.addEventListener("click", (event) => this.clicked(event));
-    this.frame.addEventListener("keydown", (event) => this.key(event));
+    const { frame } = this.heatmap;
+    frame.addEventListener("pointermove", (event) => this.over(event));
+    frame.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && explorer.look({}));
+    frame.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
+    frame.addEventListener("click", (event) => this.clicked(event));
+    frame.addEventListener("keydown", (event) => this.key(event));
   }
 
   /** The cells' size, and the room beside them. */
   resize() {
     const { numbers } = this.explorer;
-    /** @type {Layout} */
-    this.layout = layoutOf(numbers, this.explorer.heatRoom(this), rem());
-    const { left, top, cell } = this.layout;
-    const width = cell * numbers.nKey,
-      height = cell * numbers.nQuery;
-    const place = { left, top, width, height };
-    for (const [name, pixels] of Object.entries(place)) /** @type {any} */ (this.canvas.style)[name] = `${pixels}px`;
-    this.frame.style.width = `${left + width}px`;
-    this.frame.style.height = `${top + height}px`;
-    this.marks.setAttribute("width", String(left + width));
-    this.marks.setAttribute("height", String(top + height));
-    this.marks.replaceChildren(...axes(numbers, this.layout), ...this.cross);
+    const layout = layoutOf(numbers, this.explorer.heatRoom(this), rem());
+    const { left, top, cell } = layout;
+    this.heatmap.lay(numbers.nQuery, numbers.nKey, { left, top, width: cell, height: cell });
+    this.heatmap.marks.replaceChildren(...axes(numbers, layout), ...this.cross);
     const before = this.pool;
     /** How many tokens a pixel of the picture stands for along each axis. @type {number | undefined} */
     this.pool = poolOf(cell);
@@ -73,24 +63,16 @@ export class Heat {
     const show = SHOWS[choice.show];
     this.title.textContent = selection.name;
     const help = "arrow keys walk the cells, Enter opens the arithmetic of one";
-    this.frame.setAttribute("aria-label", `Heatmap of ${selection.name}, ${show.name}: ${help}`);
+    this.heatmap.frame.setAttribute("aria-label", `Heatmap of ${selection.name}, ${show.name}: ${help}`);
     const pool = numbers.has(large[0]) ? (this.pool ?? 1) : 1;
-    if (numbers.has(large[0])) explorer.paint(this.canvas, large, choice.show, pool);
-    else if (selection.isMean)
-      this.canvas.width = this.canvas.height = 1; // blank until the numbers are here
-    else {
-      const small = explorer.grid.buttons.get(large.join(" ")).firstChild;
-      this.canvas.width = small.width;
-      this.canvas.height = small.height;
-      /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d")).drawImage(small, 0, 0);
-    }
-    const [low, high] = selection.ends;
-    const bar = make("span", "scale");
-    const stops = STOPS.map((place) => `${colourAt(explorer.palette, place)} ${100 * place}%`);
-    bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+    const { canvas } = this.heatmap;
+    if (numbers.has(large[0])) explorer.paint(canvas, large, choice.show, pool);
+    else if (large[1] === MEAN)
+      canvas.width = canvas.height = 1; // blank until the numbers are here
+    else paintAs(canvas, explorer.grid.of(large).canvas);
     const blank = [numbers.masked ? "may not be read" : "", choice.show === "rest" ? "the first token" : ""].filter(Boolean);
-    const unit = make("span", "note", selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : ""));
-    this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), unit);
+    const unit = selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : "");
+    this.legend.replaceChildren(...legendOf(explorer.palette, ...selection.ends, unit));
     const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
     const pooled = pool > 1 ? ` The picture is too small for single cells: each dot is the largest of ${pool} × ${pool}.` : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half + pooled;
@@ -101,28 +83,16 @@ export class Heat {
     const { numbers } = this.explorer;
     /** @type {{ query?: number, key?: number }} */
     const at = aim ? { [aim.side]: aim.index, ...(aim.partner === null ? {} : { [SIDES[aim.side]]: aim.partner }) } : {};
-    const { left, top, cell } = this.layout;
-    const [row, column] = this.cross;
-    const width = numbers.nKey * cell,
-      height = numbers.nQuery * cell,
-      thin = Math.max(2, cell);
-    /** @param {SVGElement} rect @param {number | undefined} index @param {Record<string, number>} place */
-    const lay = (rect, index, place) => {
-      for (const [name, value] of Object.entries(place)) rect.setAttribute(name, /** @type {any} */ (value));
-      rect.setAttribute("visibility", index === undefined ? "hidden" : "visible");
-    };
-    lay(row, at.query, { x: left, y: top + (at.query ?? 0) * cell, width, height: thin });
-    lay(column, at.key, { x: left + (at.key ?? 0) * cell, y: top, width: thin, height });
+    const [row, column] = this.cross,
+      { query, key } = at;
+    this.heatmap.outline(row, query === undefined ? null : { row: query, column: 0, columns: numbers.nKey }, 2);
+    this.heatmap.outline(column, key === undefined ? null : { row: 0, column: key, rows: numbers.nQuery }, 2);
   }
 
-  /** @param {any} event */
+  /** @param {MouseEvent} event */
   at(event) {
-    const { numbers } = this.explorer;
-    const box = this.canvas.getBoundingClientRect();
-    const query = Math.floor(((event.clientY - box.top) / box.height) * numbers.nQuery);
-    const key = Math.floor(((event.clientX - box.left) / box.width) * numbers.nKey);
-    if (query < 0 || key < 0 || query >= numbers.nQuery || key >= numbers.nKey) return null;
-    return { query, key };
+    const cell = this.heatmap.at(event);
+    return cell && { query: cell.row, key: cell.column };
   }
 
   /** Whether the block that is shown lets a query read a key. @param {{ query: number, key: number }} at */
@@ -131,14 +101,14 @@ export class Heat {
     return numbers.isVisible(query, key, choice.block);
   }
 
-  /** @param {any} event */
+  /** @param {PointerEvent} event */
   over(event) {
     if (event.pointerType === "touch") return; // a tap does it
     const at = this.at(event);
     this.explorer.look(at && this.isVisible(at) ? at : {});
   }
 
-  /** @param {any} event */
+  /** @param {MouseEvent} event */
   clicked(event) {
     const at = this.at(event);
     if (!at || !this.isVisible(at)) return;
@@ -149,34 +119,26 @@ export class Heat {
     else this.explorer.open(at.query, at.key);
   }
 
-  /** @param {any} event */
+  /** @param {KeyboardEvent} event */
   key(event) {
     const { explorer } = this;
-    const { numbers, choice } = explorer;
+    const { numbers, choice, hover } = explorer;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    /** @type {Record<string, number>} */
-    const last = { query: numbers.nQuery - 1, key: 0 };
-    const from = Object.fromEntries(["query", "key"].map((side) => [side, explorer.hover[side] ?? choice[side] ?? last[side]]));
-    const walk = ARROWS[event.key];
-    if (walk) {
-      const query = clamp(from.query + walk[0], 0, numbers.nQuery - 1),
-        key = clamp(from.key + walk[1], 0, numbers.nKey - 1);
-      if (this.isVisible({ query, key })) {
-        if (explorer.selection.isOpen) explorer.choose({ query, key });
-        explorer.look({ query, key }, true);
+    const from = { query: hover.query ?? choice.query ?? numbers.nQuery - 1, key: hover.key ?? choice.key ?? 0 };
+    const to = walked({ row: from.query, column: from.key }, event.key, numbers.nQuery, numbers.nKey);
+    if (to) {
+      const at = { query: to.row, key: to.column };
+      if (this.isVisible(at)) {
+        if (explorer.selection.isOpen) explorer.choose(at);
+        explorer.look(at, true);
       }
     } else if (event.key === "Enter" || event.key === " ") {
-      if (this.isVisible(/** @type {any} */ (from))) explorer.open(from.query, from.key);
+      if (this.isVisible(from)) explorer.open(from.query, from.key);
     } else if (event.key === "Escape") explorer.free();
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
-}
-
-/** How many cells of so many pixels a dot of the screen stands for, along each axis. @param {number} cell */
-export function poolOf(cell) {
-  return Math.max(1, Math.floor(1 / (cell * (globalThis.devicePixelRatio || 1))));
 }
 
 /**

@@ -7,57 +7,100 @@ const LARGEST_EXPONENT = 80;
 // A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
 const NOTHING = 1e-6;
 
-/** The numbers of the payload by block, head, query and key. */
+/** @typedef {import("./settings.js").Head} Head @typedef {import("./settings.js").Quantity} Quantity */
+
+/**
+ * The header of the payload: see `payload` in __init__.py and `explore` in gptviz/ui/views/attention.py.
+ *
+ * @typedef {object} Header
+ * @property {string} of the name of what is shown
+ * @property {string} model its name
+ * @property {string} code the lines of Python that make these numbers
+ * @property {string[]} queries tokens
+ * @property {string[]} keys tokens
+ * @property {boolean} alone whether queries and keys are one text
+ * @property {boolean} spaced whether tokens stand apart in a text
+ * @property {string} reads what the axis of queries is called
+ * @property {string} isRead what the axis of keys is called
+ * @property {number} n_block the number of blocks of the model
+ * @property {number} n_head the number of heads of a block
+ * @property {number} first the first block whose numbers are here
+ * @property {number} count the number of blocks whose numbers are here
+ * @property {boolean} triangle whether only keys up to the query are sent
+ * @property {boolean} half whether numbers have only three digits
+ * @property {string[]} facts their names
+ * @property {number} scale what the product of a query and a key is multiplied by
+ * @property {number | null} cap where scores are capped, the number that none exceeds
+ * @property {number} sharing how many neighbouring heads share their keys and values
+ * @property {(number | null)[]} windows for each block how many keys its window leaves a query, null for no window; empty where no
+ *  block has one
+ * @property {string[]} [hidden] for each block a sentence on what the mean of its heads hides
+ * @property {number} pooling how many tokens a cell of a thumbnail stands for along each axis
+ * @property {Partial<import("./choice.js").Choice> & { block: number, head: number }} start what is chosen at first
+ * @property {Record<string, string> | null} [edited] the edits of the model by the unit that each is about, "block" or "block.head"
+ * @property {import("../kit/values.js").Declared} declared what the address may say
+ * @property {Record<string, unknown> | null} [asked] what a command asks for
+ * @property {number} number of the command
+ *
+ * @typedef {Header & { arrays: Record<string, import("../kit/view.js").Numbers> }} Payload
+ */
+
+/**
+ * The value that a map has for a key; made first where it has none.
+ *
+ * @template Value
+ * @param {Map<string, Value>} map
+ * @param {string} key
+ * @param {() => Value} make
+ * @returns {Value}
+ */
+function remembered(map, key, make) {
+  if (!map.has(key)) map.set(key, make());
+  return /** @type {Value} */ (map.get(key));
+}
+
+/** The numbers of the payload by block, head, query and key. What takes a walk over all cells of heads is computed once. */
 export class Numbers {
-  // What the payload says; the constructor copies it.
-  /** The lines of Python that make these numbers. @type {any} */
-  code;
-  /** The first block whose numbers are here. @type {any} */
-  first;
-  /** The number of blocks whose numbers are here. @type {any} */
-  count;
-  /** The number of blocks of the model. @type {any} */
-  n_block;
-  /** The number of heads of a block. @type {any} */
-  n_head;
-  /** Whether only keys up to the query are sent. @type {any} */
-  triangle;
-  /** Name → typed array with its shape. @type {any} */
-  arrays;
-  /** Tokens. @type {any} */
-  queries;
-  /** Tokens. @type {any} */
-  keys;
-  /** Names of facts. @type {any} */
-  facts;
-  /** What the product of a query and a key is multiplied by. @type {any} */
-  scale;
-  /** Where scores are capped, what none exceeds; null elsewhere. @type {any} */
-  cap;
-  /** How many neighbouring heads share their keys and values. @type {any} */
-  sharing;
-  /** What the mean of the heads hides, a sentence for each block. @type {any} */
-  hidden;
-  /** The name of what is shown. @type {any} */
-  of;
-  /** Whether queries and keys are one text. @type {any} */
-  alone;
-  /** For each block how many keys its window leaves a query, null for no window; empty where none has one. @type {any} */
-  windows;
-
-  /** The edits of the model by the unit that each is about, "block" or "block.head". @type {Record<string, string> | undefined} */
-  edited;
-
-  /** @param {any} data */
-  constructor(data) {
-    Object.assign(this, data);
-    this.nQuery = data.queries.length;
-    this.nKey = data.keys.length;
-    this.size = data.triangle ? (this.nQuery * (this.nQuery + 1)) / 2 : this.nQuery * this.nKey;
-    this.masked = data.triangle || data.arrays.pattern.some(Number.isNaN);
-    this.dHead = data.arrays.q.shape.at(-1);
+  /** @param {Payload} payload */
+  constructor(payload) {
+    this.of = payload.of;
+    this.model = payload.model;
+    this.code = payload.code;
+    this.queries = payload.queries;
+    this.keys = payload.keys;
+    this.alone = payload.alone;
+    this.spaced = payload.spaced;
+    this.reads = payload.reads;
+    this.isRead = payload.isRead;
+    this.n_block = payload.n_block;
+    this.n_head = payload.n_head;
+    this.first = payload.first;
+    this.count = payload.count;
+    this.triangle = payload.triangle;
+    this.half = payload.half;
+    this.facts = payload.facts;
+    this.scale = payload.scale;
+    this.cap = payload.cap;
+    this.sharing = payload.sharing;
+    this.windows = payload.windows;
+    this.hidden = payload.hidden;
+    this.pooling = payload.pooling;
+    this.start = payload.start;
+    this.edited = payload.edited;
+    this.declared = payload.declared;
+    this.arrays = payload.arrays;
+    this.nQuery = payload.queries.length;
+    this.nKey = payload.keys.length;
+    this.size = payload.triangle ? (this.nQuery * (this.nQuery + 1)) / 2 : this.nQuery * this.nKey;
+    this.masked = payload.triangle || payload.arrays.pattern.some(Number.isNaN);
+    this.dHead = /** @type {number} */ (payload.arrays.q.shape.at(-1));
     /** What each row leaves to all tokens but the first, by block and head. @type {Map<string, Float64Array>} */
     this.left = new Map();
+    /** The largest length of what is moved, by block and head. @type {Map<string, number>} */
+    this.longest = new Map();
+    /** The mean over the heads of one block, the last one asked for, by quantity. @type {Map<string, Float64Array>} */
+    this.means = new Map();
+    this.ofMeans = -1; // that block
   }
 
   /** @param {number} block */
@@ -77,16 +120,36 @@ export class Numbers {
     return at < 0 ? NaN : this.arrays[name][((block - this.first) * this.n_head + head) * this.size + at];
   }
 
-  /** The mean over the heads of a block of what `value` says of each. @param {(head: number) => number} value */
-  mean(value) {
-    let sum = 0;
-    for (let head = 0; head < this.n_head; head++) sum += value(head);
-    return sum / this.n_head;
+  /**
+   * The mean over the heads of a block of a quantity.
+   *
+   * @param {"pattern" | "value"} show
+   * @param {number} block
+   * @param {number} query
+   * @param {number} key
+   */
+  mean(show, block, query, key) {
+    if (block !== this.ofMeans) this.means.clear();
+    this.ofMeans = block;
+    const at = this.place(query, key);
+    return at < 0 ? NaN : remembered(this.means, show, () => this.meansOf(show, block))[at];
+  }
+
+  /** The same in all cells that are sent, one after another. @param {"pattern" | "value"} show @param {number} block */
+  meansOf(show, block) {
+    const means = new Float64Array(this.size);
+    for (let head = 0; head < this.n_head; head++) {
+      for (let query = 0, at = 0; query < this.nQuery; query++) {
+        const keys = this.triangle ? query + 1 : this.nKey;
+        for (let key = 0; key < keys; key++, at++) means[at] += this[show](block, head, query, key);
+      }
+    }
+    return means.map((sum) => sum / this.n_head);
   }
 
   /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
   pattern(block, head, query, key) {
-    if (head === MEAN) return this.mean((one) => this.pattern(block, one, query, key));
+    if (head === MEAN) return this.mean("pattern", block, query, key);
     return this.square("pattern", block, head, query, key);
   }
 
@@ -100,28 +163,26 @@ export class Numbers {
   /** What every query leaves to all tokens but the first: sums, which say more of a little than 1 minus nearly 1.
    *  @param {number} block @param {number | "mean"} head @returns {Float64Array} */
   leftOf(block, head) {
-    const name = `${block} ${head}`;
-    let left = this.left.get(name);
-    if (left) return left;
-    left = new Float64Array(this.nQuery);
-    for (let query = 0; query < this.nQuery; query++) {
-      for (let key = 1; key < this.nKey; key++) {
-        const share = this.pattern(block, head, query, key);
-        if (!Number.isNaN(share)) left[query] += share;
+    return remembered(this.left, `${block} ${head}`, () => {
+      const left = new Float64Array(this.nQuery);
+      for (let query = 0; query < this.nQuery; query++) {
+        for (let key = 1; key < this.nKey; key++) {
+          const share = this.pattern(block, head, query, key);
+          if (!Number.isNaN(share)) left[query] += share;
+        }
       }
-    }
-    this.left.set(name, left);
-    return left;
+      return left;
+    });
   }
 
-  /** @param {number} block @param {number} head @param {number} key @returns {number} */
+  /** @param {number} block @param {number} head @param {number} key */
   moved(block, head, key) {
     return this.arrays.moved[((block - this.first) * this.n_head + head) * this.nKey + key];
   }
 
   /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
   value(block, head, query, key) {
-    if (head === MEAN) return this.mean((one) => this.value(block, one, query, key));
+    if (head === MEAN) return this.mean("value", block, query, key);
     return this.pattern(block, head, query, key) * this.moved(block, head, key);
   }
 
@@ -137,7 +198,7 @@ export class Numbers {
     return !Number.isNaN(this.pattern(this.has(block) ? block : this.first, 0, query, key));
   }
 
-  /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at @returns {Float32Array} */
+  /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at */
   vector(name, block, head, at) {
     const count = name === "q" ? this.nQuery : this.nKey;
     const start = (((block - this.first) * this.n_head + head) * count + at) * this.dHead;
@@ -177,7 +238,7 @@ export class Numbers {
     return `Block ${block} has a window: a token reads ${size === 1 ? "itself alone" : `itself and the ${size - 1} before it`}.`;
   }
 
-  /** @param {string} name @param {number} block @param {number} head @returns {number} */
+  /** @param {string} name @param {number} block @param {number} head */
   fact(name, block, head) {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
   }
@@ -185,39 +246,40 @@ export class Numbers {
   /**
    * What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides.
    *
-   * @param {import("./settings.js").Head} at
-   * @returns {string}
+   * @param {Head} at
    */
-  average(at) {
-    if (at[1] === MEAN) return this.hidden?.[at[0]] ?? "";
-    const facts = this.facts.map((/** @type {string} */ name) =>
-      FACTS[name].says(this.fact(name, .../** @type {[number, number]} */ (at))),
-    );
+  average([block, head]) {
+    if (head === MEAN) return this.hidden?.[block] ?? "";
+    const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, block, head)));
     const said = facts.length ? `On average ${facts.join(", ")}.` : "";
-    return [said, this.shared(/** @type {number} */ (at[1])), this.windowed(at[0])].filter(Boolean).join(" ");
+    return [said, this.shared(head), this.windowed(block)].filter(Boolean).join(" ");
   }
 
   /**
-   * The largest value of a head, for a scale that has no end of its own.
+   * The largest value of heads, for a scale that has no end of its own.
    *
-   * @param {string} show
-   * @param {import("./settings.js").Head[]} heads
+   * @param {Quantity} show
+   * @param {Head[]} heads
    */
   largest(show, heads) {
-    if (show !== "value") return 1;
-    let most = 0;
-    for (const [block, head] of heads) {
+    return show === "value" ? Math.max(0, ...heads.map((at) => this.longestOf(at))) || 1 : 1;
+  }
+
+  /** The largest "value" of a head. @param {Head} at */
+  longestOf([block, head]) {
+    return remembered(this.longest, `${block} ${head}`, () => {
+      let most = 0;
       for (let query = 0; query < this.nQuery; query++) {
         for (let key = 0; key < this.nKey; key++) {
           const value = this.value(block, head, query, key);
           if (value > most) most = value;
         }
       }
-    }
-    return most || 1;
+      return most;
+    });
   }
 
-  /** @param {import("./settings.js").Side} side @param {number} at @returns {string} */
+  /** @param {import("./settings.js").Side} side @param {number} at */
   label(side, at) {
     return side === "query" ? this.queries[at] : this.keys[at];
   }

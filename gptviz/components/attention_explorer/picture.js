@@ -8,15 +8,15 @@ import { FACTS, SHOWS } from "./settings.js";
 // What a reader changes the view with: the heading says what was chosen.
 const CONTROLS = ".order, .filter, .shut, .hint, details";
 
-/** @param {any} explorer */
+/** @param {import("./attention_explorer.js").Explorer} explorer */
 export function drawing(explorer) {
   return explorer.whole(() => {
-    const copy = copyOf([explorer.root.querySelector(".body")], CONTROLS);
+    const copy = copyOf([explorer.body], CONTROLS);
     return picture(explorer.root, headingOf(explorer), copy.drawing, copy);
   });
 }
 
-/** @param {any} explorer @returns {import("../kit/picture.js").Heading} */
+/** @param {import("./attention_explorer.js").Explorer} explorer @returns {import("../kit/picture.js").Heading} */
 function headingOf({ numbers, selection, choice }) {
   const { show, direction, query, key } = choice;
   /** @param {"query" | "key"} side @param {number} at */

@@ -48,8 +48,9 @@ export class Readout {
     this.element.classList.toggle("many", isMany);
     const isOneBlock = loaded.every(([block]) => block === loaded[0][0]);
     const parts = [named(numbers, aim.side, aim.index), aim.side === "query" ? " reads " : " is read by "];
+    const rows = selection.rows(aim);
     loaded.slice(0, isMany ? MOST_HEADS : 1).forEach((at, which) => {
-      const values = selection.row(aim, at);
+      const values = rows[which];
       const others = aim.partner === null ? strongest(values, isMany ? 1 : 4) : [aim.partner];
       if (isMany) parts.push(headName(at, selection.colours[which], isOneBlock), " ");
       for (const other of others) {

@@ -78,6 +78,8 @@ export class Selection {
     this.largest = numbers.largest(show, this.loaded);
     /** @type {(block: number, head: number | "mean", query: number, key: number) => number} */
     this.value = numbers[show].bind(numbers);
+    /** @type {{ side: import("./settings.js").Side, index: number, rows: Float64Array[] } | null} */
+    this.last = null;
   }
 
   /**
@@ -119,11 +121,23 @@ export class Selection {
     return SHOWS[this.choice.show].unit + (this.choice.log ? ", log colours" : "");
   }
 
-  /** What the low and the high end of the scale stand for. */
+  /** What the low and the high end of the scale stand for. @returns {[low: string, high: string]} */
   get ends() {
     const { show, log } = this.choice;
     const high = show === "value" ? brief(this.largest) : "100 %";
     return [log ? (show === "value" ? `≤ ${brief(this.largest / 1000)}` : "≤ 0.1 %") : show === "value" ? "0" : "0 %", high];
+  }
+
+  /**
+   * The values of a row or column in each of the heads that are here; those that were asked for last are kept.
+   *
+   * @param {{ side: import("./settings.js").Side, index: number }} at
+   */
+  rows({ side, index }) {
+    if (!this.last || this.last.side !== side || this.last.index !== index) {
+      this.last = { side, index, rows: this.loaded.map((head) => this.row({ side, index }, head)) };
+    }
+    return this.last.rows;
   }
 
   /**
@@ -165,17 +179,17 @@ export class Selection {
   aim(over, isAlways) {
     const { choice, numbers } = this;
     const side = choice.direction === "out" ? "query" : "key";
-    /** @param {any} at @returns {import("./settings.js").Aim} */
+    /** @param {{ query: number, key: number }} at @returns {import("./settings.js").Aim} */
     const pair = (at) => ({ side, index: at[side], partner: at[SIDES[side]] });
     const { query = null, key = null } = over;
-    if (query !== null && key !== null) return pair(over);
+    if (query !== null && key !== null) return pair({ query, key });
     if (query !== null || key !== null) {
       const on = query !== null ? "query" : "key",
         held = choice[SIDES[on]];
       if (held === null) return { side: on, index: /** @type {number} */ (over[on]), partner: null };
       return { side: SIDES[on], index: held, partner: /** @type {number} */ (over[on]) };
     }
-    if (choice.query !== null && choice.key !== null) return pair(choice);
+    if (choice.query !== null && choice.key !== null) return pair({ query: choice.query, key: choice.key });
     if (choice.query !== null || choice.key !== null) {
       const held = choice.query !== null ? "query" : "key";
       return { side: held, index: /** @type {number} */ (choice[held]), partner: null };

@@ -8,7 +8,9 @@ import { percent } from "../kit/text.js";
 
 /** @typedef {{ side: Side, index: number, partner: number | null }} Aim what is looked at */
 
-/** @type {Record<string, { name: string, role: "pattern" | "value", unit: string, help: string }>} */
+/** @typedef {"pattern" | "rest" | "value" | "rollout"} Quantity that is shown */
+
+/** @type {Record<Quantity, { name: string, role: "pattern" | "value", unit: string, help: string }>} */
 export const SHOWS = {
   pattern: {
     name: "Pattern",
@@ -50,10 +52,6 @@ export const FACTS = {
 export const SIDES = { query: "key", key: "query" };
 // Stands where a head does for the mean of all heads of a block.
 export const MEAN = "mean";
-// Where a scale of colour is drawn from.
-export const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
-/** @type {Record<string, [number, number]>} */
-export const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** @param {number} value @param {number} low @param {number} high */
 export function clamp(value, low, high) {

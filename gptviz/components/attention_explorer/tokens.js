@@ -1,6 +1,6 @@
 // The tokens, with what one of them reads or who reads it.
 
-import { TabStop, make, shape } from "../kit/elements.js";
+import { TabStop, closest, make, shape } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { rem } from "../kit/size.js";
 import { chip, spoken } from "../kit/text.js";
@@ -32,13 +32,17 @@ const FAINTEST_LINE = 0.01;
 
 /** The tokens, and what one of them reads or is read by, as shades, numbers and lines. */
 export class Tokens {
-  /** @param {any} explorer */
+  /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "tokens", undefined, { role: "group", "aria-label": "Tokens" });
     this.lines = shape("svg", { class: "lines", "aria-hidden": "true" });
-    /** @type {Record<Side, any[]>} */
+    /** @type {Record<Side, HTMLButtonElement[]>} */
     this.chips = { query: [], key: [] };
+    /** What chips are shaded by. @type {WeakMap<HTMLElement, { selection: Selection, weights: number[] }>} */
+    this.shades = new WeakMap();
+    /** The chips that are outlined, and those that are held. @type {Record<"outlined" | "held", HTMLButtonElement[]>} */
+    this.marked = { outlined: [], held: [] };
     /** @type {Record<Side, HTMLElement[]>} */
     this.shares = { query: [], key: [] };
     /** @type {SVGPathElement[]} */
@@ -52,7 +56,7 @@ export class Tokens {
     this.element.addEventListener("focusin", (event) => this.over(event));
     this.element.addEventListener(
       "focusout",
-      (/** @type {any} */ event) => this.element.contains(event.relatedTarget) || explorer.look({}),
+      ({ relatedTarget }) => this.element.contains(/** @type {Node | null} */ (relatedTarget)) || explorer.look({}),
     );
     this.element.addEventListener("click", (event) => this.clicked(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
@@ -98,9 +102,8 @@ export class Tokens {
   /** @param {string} label @param {Side | "both"} side @param {number} at */
   chip(label, side, at) {
     const button = chip(label, "button");
-    button.dataset.side = side;
-    button.dataset.index = /** @type {any} */ (at);
-    Object.assign(button, { tabIndex: -1, weights: [], selection: null });
+    Object.assign(button.dataset, { side, index: String(at) });
+    button.tabIndex = -1;
     button.setAttribute("aria-label", `${at} ${spoken(label)}`);
     return button;
   }
@@ -111,17 +114,15 @@ export class Tokens {
     const column = make("div", `column ${side}`);
     const title = make("div", "note", side === "query" ? numbers.reads : numbers.isRead);
     column.append(title);
-    this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map(
-      (/** @type {string} */ label, /** @type {number} */ at) => {
-        const line = make("div", "line");
-        const button = this.chip(label, side, at),
-          share = make("span", "share number");
-        line.append(...(side === "query" ? [share, button] : [button, share]));
-        this.shares[side].push(share);
-        column.append(line);
-        return button;
-      },
-    );
+    this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
+      const line = make("div", "line");
+      const button = this.chip(label, side, at),
+        share = make("span", "share number");
+      line.append(...(side === "query" ? [share, button] : [button, share]));
+      this.shares[side].push(share);
+      column.append(line);
+      return button;
+    });
     return column;
   }
 
@@ -145,15 +146,14 @@ export class Tokens {
   /** Where the chips of a flowing text are, measured once for each layout. @returns {Record<Side, Box[]>} */
   places() {
     if (this.boxes) return this.boxes;
-    /** @type {any} */
-    const text = this.element.firstChild;
+    const text = /** @type {Element} */ (this.element.firstElementChild);
     /** @param {HTMLElement} chip @returns {Box} */
     const box = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }) => {
       return { x: offsetLeft + offsetWidth / 2, top: offsetTop, bottom: offsetTop + offsetHeight };
     };
     this.boxes = { query: this.chips.query.map(box), key: this.chips.key.map(box) };
-    this.lines.setAttribute("width", text.clientWidth);
-    this.lines.setAttribute("height", text.scrollHeight);
+    this.lines.setAttribute("width", String(text.clientWidth));
+    this.lines.setAttribute("height", String(text.scrollHeight));
     return this.boxes;
   }
 
@@ -179,11 +179,8 @@ export class Tokens {
       0,
     );
     this.width = Math.max(20, /** @type {Element} */ (this.lines.parentElement).clientWidth - columns - 8);
-    this.lines.setAttribute("width", /** @type {any} */ (this.width));
-    this.lines.setAttribute(
-      "height",
-      /** @type {any} */ (this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)),
-    );
+    this.lines.setAttribute("width", String(this.width));
+    this.lines.setAttribute("height", String(this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)));
   }
 
   /** Letters as large as the place (in rem) lets them be without scrolling, within limits. @param {number} width @param {number} height */
@@ -203,7 +200,7 @@ export class Tokens {
   /** Bring shades, numbers and lines in line with what is looked at. @param {Aim | null} aim */
   draw(aim) {
     const { selection } = this.explorer;
-    const weights = aim ? selection.loaded.map((/** @type {import("./settings.js").Head} */ at) => selection.row(aim, at)) : [];
+    const weights = aim ? selection.rows(aim) : [];
     const target = aim ? SIDES[aim.side] : null;
     for (const side of /** @type {const} */ (["query", "key"])) {
       if (this.isOneText && side !== (target ?? "key")) continue;
@@ -217,22 +214,23 @@ export class Tokens {
   /**
    * Give each chip the shade of its weight in every head shown; only chips that change are touched.
    *
-   * @param {any[]} chips
+   * @param {HTMLElement[]} chips
    * @param {Float64Array[]} weights
    * @param {Selection} selection
    */
   shade(chips, weights, selection) {
     const count = weights.length;
     for (let i = 0; i < chips.length; i++) {
-      const one = chips[i];
-      let isSame = one.selection === selection && one.weights.length === count;
-      for (let head = 0; isSame && head < count; head++) isSame = Object.is(one.weights[head], weights[head][i]);
+      const one = chips[i],
+        before = this.shades.get(one);
+      let isSame = before?.selection === selection && before.weights.length === count;
+      for (let head = 0; isSame && head < count; head++) isSame = Object.is(before?.weights[head], weights[head][i]);
       if (isSame) continue;
-      one.selection = selection;
-      one.weights = weights.map((row) => row[i]);
-      const isMasked = count > 0 && Number.isNaN(one.weights[0]);
+      const own = weights.map((row) => row[i]);
+      this.shades.set(one, { selection, weights: own });
+      const isMasked = count > 0 && Number.isNaN(own[0]);
       one.classList.toggle("masked", isMasked);
-      one.style.background = isMasked ? "" : striped(one.weights, selection);
+      one.style.background = isMasked ? "" : striped(own, selection);
     }
   }
 
@@ -253,7 +251,7 @@ export class Tokens {
   /** @param {Aim | null} aim */
   outline(aim) {
     const { choice } = this.explorer;
-    /** @type {Map<any, string>} */
+    /** @type {Map<HTMLButtonElement, string>} */
     const marks = new Map();
     if (aim) marks.set(this.chips[aim.side][aim.index], `of-${aim.side}`);
     if (aim && aim.partner !== null) {
@@ -261,20 +259,18 @@ export class Tokens {
         partner = this.chips[other][aim.partner];
       marks.set(partner, marks.has(partner) ? "of-both" : `of-${other}`);
     }
-    for (const one of this.marked ?? []) if (!marks.has(one)) one.classList.remove("of-query", "of-key", "of-both");
+    for (const one of this.marked.outlined) if (!marks.has(one)) one.classList.remove("of-query", "of-key", "of-both");
     for (const [one, name] of marks) {
       one.classList.remove("of-query", "of-key", "of-both");
       one.classList.add(name);
     }
-    /** @type {any[] | undefined} */
-    this.marked = [...marks.keys()];
-    const fixed = /** @type {const} */ (["query", "key"])
-      .filter((side) => choice[side] !== null)
-      .map((side) => this.chips[side][choice[side]]);
-    for (const one of this.fixed ?? []) if (!fixed.includes(one)) one.removeAttribute("aria-pressed");
-    for (const one of fixed) one.setAttribute("aria-pressed", "true");
-    /** @type {any[] | undefined} */
-    this.fixed = fixed;
+    const held = /** @type {const} */ (["query", "key"]).flatMap((side) => {
+      const at = choice[side];
+      return at === null ? [] : [this.chips[side][at]];
+    });
+    for (const one of this.marked.held) if (!held.includes(one)) one.removeAttribute("aria-pressed");
+    for (const one of held) one.setAttribute("aria-pressed", "true");
+    this.marked = { outlined: [...marks.keys()], held };
   }
 
   /** @param {Aim | null} aim @param {Float64Array[]} weights @param {Selection} selection */
@@ -364,14 +360,14 @@ export class Tokens {
   /**
    * Side and index of the token under an event. In one text, a token that the fixed one may see is its partner.
    *
-   * @param {any} event
+   * @param {Event} event
    * @returns {{ side: Side, index: number } | null}
    */
   at(event) {
-    const button = event.target.closest(".chip");
+    const button = closest(event, ".chip");
     if (!button) return null;
     const index = Number(button.dataset.index);
-    if (button.dataset.side !== "both") return { side: button.dataset.side, index };
+    if (button.dataset.side !== "both") return { side: button.dataset.side === "key" ? "key" : "query", index };
     const { choice, numbers } = this.explorer;
     const side = choice.direction === "out" ? "query" : "key",
       fixed = choice[side];
@@ -381,23 +377,23 @@ export class Tokens {
     return { side: isVisible ? SIDES[side] : side, index };
   }
 
-  /** @param {any} event */
+  /** @param {Event} event */
   over(event) {
     const at = this.at(event);
     if (!at) return;
-    if (event.type === "focusin") this.stop.reach(event.target.closest(".chip"));
+    if (event.type === "focusin") this.stop.reach(closest(event, ".chip"));
     this.explorer.look({ [at.side]: at.index }, event.type === "focusin");
   }
 
-  /** @param {any} event */
+  /** @param {Event} event */
   clicked(event) {
     const at = this.at(event);
     if (at) this.explorer.fix(at.side, at.index);
   }
 
-  /** @param {any} event */
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const button = event.target.closest(".chip");
+    const button = closest(event, ".chip");
     if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
     /** @type {Side} */
     const side = button.dataset.side === "key" ? "key" : "query",

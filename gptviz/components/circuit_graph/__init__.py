@@ -1,4 +1,4 @@
-"""The circuit of a guess as a graph: tokens from left to right, layers upwards, edges from what adds to what reads.
+"""The circuit of a guess as a graph: tokens from left to right, layers upwards, each edge from a part to one that reads it.
 
 Hovering and walking with the keyboard happen in the browser; Python is told only which node was opened.
 """
@@ -11,8 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.components.kit import event, pack, register
-from gptviz.interp.circuit import Circuit, Node
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import read
+from gptviz.interp.explaining.circuit import Circuit, Node
 
 _mount = register(Path(__file__).parent)
 
@@ -29,18 +30,18 @@ def payload(
     spaced: bool = False,
     settings: Sequence[str] = (),
 ) -> bytes:
-    """What the browser gets.
+    """The bytes that the browser gets.
 
     Args:
         found: the circuit.
         label: the visible form of a token.
         of: tells one graph from another: a click that was made on another one is refused.
-        title: what is seen, for pictures.
-        model: its name, for pictures.
+        title: of pictures.
+        model: the name of the model, for pictures.
         code: the lines of gptviz that compute the same.
         opened: the name of the node that is open.
         spaced: whether tokens stand apart in a text.
-        settings: what a reader has chosen, a phrase each, for pictures.
+        settings: the choices of the reader, a phrase each, for pictures.
     """
     nodes = list(found.nodes)
     number = {node: i for i, node in enumerate(nodes)}
@@ -97,9 +98,6 @@ def circuit_graph(data: bytes, found: Circuit, *, of: str, key: str, on_open: Ca
 
 
 def chosen(value: object, of: str, found: Circuit) -> str | None:
-    """The name of the node in an event from the browser, None if it is stale or not what this view sends."""
-    fields = event(value)
-    if fields is None or fields.get("of") != of:
-        return None
-    node = fields.get("node")
-    return found.nodes[node].name if type(node) is int and 0 <= node < len(found.nodes) else None
+    """The name of the node in an event from the browser; None if it is stale or not what this view sends."""
+    fields = read(value, of=of, node=range(len(found.nodes)))
+    return None if fields is None else found.nodes[fields["node"]].name

@@ -1,4 +1,4 @@
-"""What stands below a figure of plotly: buttons for its picture, as views made by hand have them.
+"""The buttons for the picture of a plotly figure, below the figure, as views made by hand have them.
 
 It also tells Python the size of type of the page, which grows with the window (kit/page.css): figures are drawn by it.
 """
@@ -11,7 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.components.kit import event, pack, register
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import number_between, read
 
 _mount = register(Path(__file__).parent)
 
@@ -20,14 +21,14 @@ LARGEST = 2.5
 
 
 def payload(known: float, heading: Mapping[str, Any], *, name: str, sharp: bool) -> bytes:
-    """What the browser gets.
+    """The bytes that the browser gets.
 
     Args:
         known: the size that is drawn for now, 1 being the usual one.
         heading: of a picture: `title`, `model`, `prompt`, and `settings`, a list of phrases.
         name: of the files.
-        sharp: whether the whole figure is lines and words, so that it can be an SVG; what is drawn in 3-D, or with very many
-            points, is pixels.
+        sharp: whether the whole figure is lines and words, so that it can be an SVG; figures in 3-D, or with very many points,
+            are pixels.
     """
     return pack({"known": known, "heading": dict(heading), "name": name, "sharp": sharp})
 
@@ -38,7 +39,7 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
     Args:
         data: from `payload`.
         key: tells the tools of one page apart.
-        on_size: told another size of the page.
+        on_size: called with another size of the page.
     """
 
     def answer() -> None:
@@ -51,7 +52,5 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
 
 def told(value: object) -> float | None:
     """The size in an event from the browser, {"size": number}; None if it is not what this view sends."""
-    size = (event(value) or {}).get("size")
-    if not isinstance(size, int | float) or isinstance(size, bool):
-        return None
-    return float(size) if 1 <= size <= LARGEST else None
+    fields = read(value, size=number_between(1, LARGEST))
+    return None if fields is None else float(fields["size"])

@@ -3,7 +3,7 @@
 Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes to a token, takes another one,
 or asks for attention that was not sent.
 
-A step sends little: what is finished of the tree travels in parts that the browser gets once (finished.py).
+A step sends little: the finished part of the tree travels in parts that the browser gets once (finished.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.address_values import Values, one_of
-from gptviz.components.kit import Packed, event, pack_in_parts, register
+from gptviz.components.kit import Packed, pack_in_parts, register
+from gptviz.components.kit.events import read
 from gptviz.generate.tree import Tree
+from gptviz.settings.address_values import Values, declared, pairs
 
 from .finished import Finished, attended, chosen
 from .look import Ghost, Look
@@ -32,58 +33,51 @@ def generation_tree(
     shown: Packed,
     *,
     key: str,
-    on_go: Callable[[dict[str, Any]], None],
-    on_take: Callable[[dict[str, Any]], None],
-    on_attend: Callable[[dict[str, Any]], None],
+    on_go: Callable[[object], None],
+    on_take: Callable[[object], None],
+    on_attend: Callable[[object], None],
 ) -> None:
     """Show what `packed` gives.
 
     Args:
         key: tells the trees of one page apart.
-        on_go: a token was clicked; see `place`.
-        on_take: a token was taken after another; see `taken`.
-        on_attend: the browser asks for the attention of a step, which was not sent; see `place`.
+        on_go: called when a token was clicked; see `place`.
+        on_take: called when a token was taken after another; see `taken`.
+        on_attend: called when the browser asks for the attention of a step that was not sent; see `place`.
     """
 
-    def hear(name: str, act: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
-        def heard() -> None:
-            fields = event(st.session_state[key].get(name))
-            if fields is not None:
-                act(fields)
-
-        return heard
+    def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
+        return lambda: act(st.session_state[key].get(name))
 
     events = {"go": on_go, "take": on_take, "attend": on_attend}
-    _mount(key=key, data=shown, **{f"on_{name}_change": hear(name, act) for name, act in events.items()})
+    _mount(key=key, data=shown, **{f"on_{name}_change": answer(name, act) for name, act in events.items()})
 
 
 def address(n_layer: int, n_head: int) -> dict[str, Values]:
-    """What the address may say of the view: whose attention is shown, as block.head."""
-    return {"attended": one_of([f"{block}.{head}" for block in range(n_layer) for head in range(n_head)])}
+    """The choice that the address may hold for the view: the head whose attention is shown, as block.head."""
+    return {"attended": pairs(n_layer, n_head, "a head as block.head", most=1)}
 
 
-def place(fields: dict[str, Any], tree: Tree, number: int) -> int | None:
+def place(value: object, tree: Tree, number: int) -> int | None:
     """The node that an event {"number": of the tree, "at": node} names; None if it is stale or not what this view sends."""
-    at = fields.get("at")
-    return at if fields.get("number") == number and type(at) is int and at in tree.nodes else None
+    fields = read(value, number=number, at=tree.nodes)
+    return None if fields is None else fields["at"]
 
 
-def taken(fields: dict[str, Any], tree: Tree, number: int) -> tuple[int, int] | None:
+def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
     """The node and the token to come after it that an event {"number", "at": node, "token"} names; None as in `place`."""
-    at, token = place(fields, tree, number), fields.get("token")
-    if at is None or type(token) is not int or not 0 <= token < tree.generation.model.config.vocab_size:
-        return None
-    return None if token in tree.generation.never else (at, token)
+    fields = read(value, number=number, at=tree.nodes, token=range(tree.generation.model.config.vocab_size))
+    return None if fields is None or fields["token"] in tree.generation.never else (fields["at"], fields["token"])
 
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
-    """All of the tree: for each node what it was chosen from, and, unless it is growing by itself, the attention of as many steps
-    as there is room for.
+    """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the attention of as many steps as
+    there is room for.
 
     Args:
         tree: what was written.
         look: how it is shown.
-        finished: what was packed of this tree before.
+        finished: the parts of this tree that were packed before.
         asked: the node at which a step begins whose attention is sent in any case. Steps of the current path come next.
     """
     if asked is not None and asked in tree.nodes:
@@ -131,6 +125,7 @@ def _header(tree: Tree, look: Look) -> dict[str, Any]:
         "prompt": list(look.prompt),
         "prompt_length": len(tree.prompt),
         "heads": [config.n_layer, config.n_head],
+        "declared": declared(address(config.n_layer, config.n_head)),
         "cut": [ghost.cut for ghost in look.ghosts],
         "playing": look.playing,
         "full": look.full,

@@ -1,8 +1,9 @@
-// What the step that chose a token attended to: as tints of the text, and as a list of the most attended tokens.
+// The attention of the step that chose a token: as tints of the text, and as a list of the most attended tokens.
 import { inAddress, toAddress } from "../kit/address.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
 import { chip, count, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { valueIn } from "../kit/values.js";
 import { Buttons } from "./buttons.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
@@ -12,7 +13,6 @@ import { Buttons } from "./buttons.js";
 const LISTED = "listed",
   POINTED = "pointed";
 
-const IN_ADDRESS = "attended"; // "block.head"
 const MOST_LISTED = 6;
 const LEAST_TINTED = 0.001;
 const LONGEST = 9; // characters of a token
@@ -30,7 +30,7 @@ export class Attention {
     this.pointed = pointed;
     /** @type {HTMLElement[]} */
     this.listed = []; // chips of the text
-    this.asked = inAddress(IN_ADDRESS);
+    this.asked = inAddress("attended");
     this.head = ""; // the mean of all heads
     this.shape = ""; // of the heads that are offered
     this.layers = 0;
@@ -39,7 +39,7 @@ export class Attention {
     this.select = make("select", "heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
       this.head = this.asked = this.select.value;
-      toAddress({ [IN_ADDRESS]: this.head || null });
+      toAddress({ attended: this.head || null });
       chosen();
     };
     this.line = make("div", "attendedline");
@@ -50,8 +50,8 @@ export class Attention {
     this.again.onclick = again;
   }
 
-  /** Offer the heads of a model. @param {number} layers @param {number} heads of each */
-  offer(layers, heads) {
+  /** Offer the heads of a model. @param {number} layers @param {number} heads of each @param {import("../kit/values.js").Declared} declared what the address may say */
+  offer(layers, heads, declared) {
     const shape = `${layers} ${heads}`;
     if (this.shape === shape) return;
     this.shape = shape;
@@ -64,8 +64,7 @@ export class Attention {
       return group;
     });
     this.select.replaceChildren(option("", "mean of all heads"), ...groups);
-    const known = [...this.select.options].map((one) => one.value);
-    this.head = this.asked !== null && known.includes(this.asked) ? this.asked : "";
+    this.head = valueIn(declared.attended, this.asked)?.[0].join(".") ?? "";
     this.select.value = this.head;
   }
 

@@ -263,7 +263,7 @@ export class Boxes {
 
   // Looking
 
-  /** What an event is about: a node or NEXT, null if nothing. @param {Event} event @returns {Place | null} */
+  /** The place that an event is about: a node or NEXT, null if none. @param {Event} event @returns {Place | null} */
   at(event) {
     const found = this.elementOf(event);
     if (!found) return null;

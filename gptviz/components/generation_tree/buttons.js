@@ -1,7 +1,7 @@
 // A list of buttons that is one stop of the Tab key; the arrow keys walk it.
 import { TabStop } from "../kit/elements.js";
 
-/** The buttons of a list. It keeps the focus when it is filled anew. */
+/** The buttons of a list. It keeps the focus when it is filled again. */
 export class Buttons {
   /**
    * @param {HTMLElement} list

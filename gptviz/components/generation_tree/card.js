@@ -1,4 +1,4 @@
-// The card beside the tree: what a token was chosen from, and what its step attended to.
+// The card next to the tree: the tokens that one was chosen from, and those that its step attended to.
 import { make } from "../kit/elements.js";
 import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
 import { Buttons } from "./buttons.js";

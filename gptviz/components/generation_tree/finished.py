@@ -1,4 +1,4 @@
-"""What of a generation tree does not change any more, packed once.
+"""The parts of a generation tree that do not change any more, packed once.
 
 Nodes and the attention of steps come in parts, in the order in which they were made. A part that is full is never packed again,
 and Streamlit sends it to a browser once. Only what is in no full part yet travels with every message.
@@ -15,19 +15,20 @@ import numpy.typing as npt
 
 from gptviz.components.kit import Part, pack
 from gptviz.generate.tree import ROOT, Computed, Tree, TreeNode
+from gptviz.labelled_array import Float32Array
 
 from .look import Look
 
 # The most bytes of attention that are sent to the browser; what is missing it asks for, one step at a time.
 MOST_BYTES = 4 * 2**20
-# A part is full with so many nodes, or so many bytes of attention. Streamlit sends what has less than 10 KB every time; with
-# many parts, the list of all that the browser has, which travels with every click, would be long.
+# The number of nodes, or of bytes of attention, with which a part is full. Streamlit sends messages below 10 KB every time; with
+# many parts, the list of those that the browser has, which travels with every click, would be long.
 PART_NODES, PART_BYTES = 128, 64 * 2**10
 BY_HAND = "chosen by hand"
 
 
-class Step(NamedTuple):
-    """What the step that follows a node attended to: `weights` [n_layer, n_head, keys], the first key at position `start`."""
+class ShownStep(NamedTuple):
+    """The attention of the step after a node: `weights` [n_layer, n_head, keys], the first key at position `start`."""
 
     after: int
     start: int
@@ -45,7 +46,7 @@ class _Attention(NamedTuple):
 
 
 class Finished:
-    """The full parts of one tree, as far as they were packed."""
+    """The full parts of one tree that were packed so far."""
 
     def __init__(self) -> None:
         self._of: object = None
@@ -55,10 +56,10 @@ class Finished:
         self._of = of
         self._nodes: dict[int, _Nodes] = {}
         self._attention: list[_Attention] = []
-        self._open: list[Step] = []
+        self._open: list[ShownStep] = []
 
     def nodes(self, tree: Tree, look: Look) -> tuple[list[Part], list[TreeNode]]:
-        """The full parts with nodes, and the nodes that are in none."""
+        """The full parts with nodes, and the nodes that are in no full part."""
         self._check(tree)
         full: list[Part] = []
         _, following, _ = tree.state
@@ -75,11 +76,11 @@ class Finished:
             full.append(known.part)
         return full, []
 
-    def attention(self, tree: Tree, asked: int | None) -> tuple[list[Part], list[Step]]:
+    def attention(self, tree: Tree, asked: int | None) -> tuple[list[Part], list[ShownStep]]:
         """The full parts with the attention of steps, and the steps that are in none: as many steps as there is room for.
 
         Args:
-            tree: its attention is sent as far as it is still in memory.
+            tree: attention that is no longer in memory is not sent.
             asked: the node after which a step is sent in any case.
         """
         self._check(tree)
@@ -87,7 +88,7 @@ class Finished:
         here = {step.after for step in self._open}.union(*(full.after for full in self._attention))
         for after, computed in reversed(wanted.items()):
             if after not in here:
-                self._open.append(Step(after, computed.start, computed.attention.numpy().astype(np.float16)))
+                self._open.append(ShownStep(after, computed.start, computed.attention.numpy().astype(np.float16)))
                 if sum(step.weights.nbytes for step in self._open) >= PART_BYTES:
                     part = Part(pack({}, **attended(self._open)))
                     self._attention.append(_Attention(frozenset(step.after for step in self._open), part))
@@ -105,7 +106,7 @@ class Finished:
 
 
 def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Nodes with what they were chosen from, up to `most` candidates each: what the header says of them, and their numbers."""
+    """Nodes with at most `most` candidates each that they were chosen from: their part of the header, and their numbers."""
     words = dict.fromkeys((BY_HAND, *(node.origin for node in nodes if node.origin)))
     how = {way: i for i, way in enumerate((*words, *dict.fromkeys(node.drawn for node in nodes if node.drawn)))}
     used = {token for node in nodes for token in (node.token, *(candidate.token for candidate in node.candidates))}
@@ -129,8 +130,8 @@ def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, 
     }
 
 
-def attended(steps: Sequence[Step]) -> dict[str, npt.NDArray[Any]]:
-    """What is attended to after some nodes: `place` [step, (node, first key, keys, where in the numbers)], and the numbers of all
+def attended(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
+    """The attention of some steps: `place` [step, (node, first key, keys, where in the numbers)], and the numbers of all
     these steps one after the other, each [n_layer, n_head, keys].
     """
     ends = np.cumsum([0, *(step.weights.size for step in steps)])
@@ -142,8 +143,8 @@ def attended(steps: Sequence[Step]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _candidates(nodes: Sequence[TreeNode], most: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Ids [node, most], −1 where a small vocabulary has no more, and probabilities [node, most, (model, draw)]."""
+def _candidates(nodes: Sequence[TreeNode], most: int) -> tuple[npt.NDArray[np.int32], Float32Array]:
+    """Ids [node, most], −1 if a small vocabulary has no more, and probabilities [node, most, (model, draw)]."""
     ids = np.full((len(nodes), most), -1, np.int32)
     probabilities = np.zeros((len(nodes), most, 2), np.float32)
     for row, node in enumerate(nodes):
@@ -157,7 +158,7 @@ def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
     wanted: dict[int, Computed] = {}
     size = 0
     for at in dict.fromkeys(_by_interest(tree, asked)):
-        computed = tree.kept(at)
+        computed = tree.cached(at)
         if computed is None or not computed.attention.numel():
             continue
         size += np.dtype(np.float16).itemsize * computed.attention.numel()

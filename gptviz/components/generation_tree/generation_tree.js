@@ -112,7 +112,7 @@ class GenerationTree {
     this.resized.disconnect();
   }
 
-  // What came
+  // Payloads
 
   /** @param {any} payload */
   show(payload) {
@@ -127,7 +127,7 @@ class GenerationTree {
     this.replay.take(nodes.path, isMoved);
     if (isMoved && (this.looked === NEXT || !nodes.has(this.looked))) this.looked = null;
     this.status.textContent = payload.status;
-    this.attention.offer(nodes.layers, nodes.headsOfLayer);
+    this.attention.offer(nodes.layers, nodes.headsOfLayer, payload.declared);
     this.attentionScale.hidden = !nodes.layers;
     // A token taken in the card with the keyboard: it continues from there.
     const isFromCard = isMoved && !isAnother && this.card.hasFocus;
@@ -197,7 +197,7 @@ class GenerationTree {
     this.boxes.reveal(element);
   }
 
-  // What a reader does
+  // Actions of a reader
 
   /** @param {string} event @param {object} fields */
   tell(event, fields) {

@@ -1,7 +1,7 @@
 // Where the boxes of the generation tree stand: from left to right, the current path above, other branches below it.
 //
-// What may come next stands at the top, beside the end of the path, and in the same place of the stage however long the path is:
-// a step or an undo does not move it.
+// The tokens that may come next stand at the top, next to the end of the path, and in the same place of the stage however long
+// the path is: a step or an undo does not move them.
 
 // In pixels.
 export const BETWEEN = 30; // a box and the next
@@ -14,7 +14,7 @@ export const EDGE = 6; // around all
  * @typedef {object} Placed
  * @property {{ element: { offsetWidth: number, offsetHeight: number } }} run
  * @property {boolean} strong on the current path
- * @property {boolean} current what may come next stands beside it
+ * @property {boolean} current the tokens that may come next stand next to it
  * @property {Placed[]} children
  * @property {number} [x] its place, as `y`, and its size `w`, `h`
  * @property {number} [y]
@@ -22,7 +22,7 @@ export const EDGE = 6; // around all
  * @property {number} [h]
  * @property {number} [all] the height of it and of all that follows from it
  * @property {number} [fan] the height of all that follows from it
- * @property {number | null} [next] the height of what may come next, null where it is not beside this one
+ * @property {number | null} [next] the height of the tokens that may come next, null if they are not next to this one
  */
 
 /** The branches of a tree, those above before those below. @param {any} branch @returns {Generator<any>} */
@@ -43,7 +43,7 @@ export function shareOf(wanted, room) {
 }
 
 /**
- * Give each branch its place `x`, `y` beside its size `w`, `h`.
+ * Give each branch its place `x`, `y`; it has its size `w`, `h`.
  *
  * Returns how far all reaches, the place of what may come next, and the lines between boxes as [from, x, y, class].
  *

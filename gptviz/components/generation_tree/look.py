@@ -1,4 +1,4 @@
-"""How a generation tree is shown, beside what it holds."""
+"""How a generation tree is shown; the tree itself is in gptviz/generate/tree.py."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Ghost:
 
     Attributes:
         token: its id.
-        probability: what the model gives it.
+        probability: the probability that the model gives it.
         drawn_with: its probability after temperature, top-k and top-p.
-        cut: what took it out of the draw, "" if nothing did.
+        cut: the limit that took it out of the draw, "" if none did.
     """
 
     token: int
@@ -33,14 +33,14 @@ class Look:
         prompt: the visible forms of the prompt's last tokens.
         label: the visible form of a token.
         described: describes the settings of a draw in a few words.
-        ghosts: what may come next.
+        ghosts: the tokens that may come next.
         code: the lines of `gptviz` that make the tree.
         playing: whether the tree is growing by itself; its card then waits.
         full: whether no token may be added.
-        spaced: whether every token is a word of its own, with a gap between them.
+        spaced: whether every token is a word, with a gap between them.
         status: a line beside the legend.
         heading: of a picture: `model`, `prompt` and `settings`, a list of phrases.
-        address: what the address of the page is to say, by key; None takes a key out of it.
+        address: the values to write into the address of the page, by key; None takes a key out of it.
     """
 
     number: int

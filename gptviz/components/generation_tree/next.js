@@ -1,4 +1,4 @@
-// What may come next: the likeliest tokens, a button each, beside the end of the current branch.
+// The tokens that may come next: the likeliest, a button each, next to the end of the current branch.
 import { make } from "../kit/elements.js";
 import { chip, percent, shortened, spoken, tinted } from "../kit/text.js";
 
@@ -30,7 +30,7 @@ export class Next {
 }
 
 /**
- * What a payload says of the token to come.
+ * The part of a payload about the token to come.
  *
  * @param {any} payload
  * @returns {{ token: number, label: string, p: number, drawn: number, cut: string }[]}

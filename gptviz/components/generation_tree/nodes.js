@@ -153,7 +153,7 @@ export class Nodes {
   }
 
   /**
-   * What the step that chose `at` attended to, null where that is not here.
+   * The attention of the step that chose `at`, null if it is not here.
    *
    * @param {Place} at
    * @param {string} head "block.head", or "" for the mean of all heads

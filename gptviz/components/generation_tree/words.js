@@ -1,4 +1,4 @@
-// What the tree says in words.
+// The words of the tree.
 import { brief, percent } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").TreeNode} TreeNode */

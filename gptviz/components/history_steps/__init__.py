@@ -1,4 +1,4 @@
-"""What the browser's Back button leads to: one step for each thing that the visitor did."""
+"""The steps that the browser's Back button goes back by: one for each thing that the visitor did."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 // out, the page changes, what the link asks for is put in. A step back would lead to an address that the page never showed.
 
 import { make } from "../kit/elements.js";
+import { isAppRunning } from "../kit/streamlit.js";
 import { view } from "../kit/view.js";
 
 // What a visitor does. A screen reader clicks without pressing.
 const DEEDS = ["pointerdown", "keydown", "click", "change", "drop"];
-const APP = "[data-testid=stApp]";
 // Where the steps of this window are: its script is read again for every page, and must not be in place twice.
 const STEPS = Symbol.for("gptviz history steps");
 
@@ -46,9 +46,8 @@ function watch() {
   const steps = new Steps();
   /** @param {Event} event */
   const done = (event) => {
-    const app = document.querySelector(APP);
-    const isRunning = app instanceof HTMLElement && app.dataset.testScriptState === "running";
-    steps.done({ isRunning, isLink: event.composedPath().some((one) => one instanceof Element && one.localName === "a") });
+    const isLink = event.composedPath().some((one) => one instanceof Element && one.localName === "a");
+    steps.done({ isRunning: isAppRunning(), isLink });
   };
   for (const name of DEEDS) window.addEventListener(name, done, { capture: true });
   window.addEventListener("popstate", () => steps.forget(), { capture: true });

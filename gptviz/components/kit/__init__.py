@@ -1,8 +1,8 @@
-"""What the views made by hand share: how a view is registered, what is sent to it, and the parts that views are built from.
+"""The parts that all views made by hand share: how a view is registered, how data are sent to it, and what it is built from.
 
-A view is a folder: `__init__.py` says in Python what it shows, the module and the style sheet named like the folder draw it. What
-all views need is imported from the modules of this folder, so that tokens, numbers, scales of colour and the buttons for numbers,
-code and picture are the same in all of them.
+A view is a folder: `__init__.py` says in Python what it shows, the module and the style sheet named like the folder draw it. All
+views import the modules of this folder, so that tokens, numbers, scales of colour and the buttons for numbers, code and picture
+are the same in all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.kit import modules
-from gptviz.figures import theme
+from gptviz.figures.kit import theme
 
 FOLDER = Path(__file__).parent
 ROLES = {
@@ -34,7 +34,7 @@ ROLES = {
     "stream": theme.STREAM,
     "weight": theme.WEIGHT,
 }
-# What a typed array of the browser can be made of; numbers of half precision are widened there.
+# The kinds of numbers that a typed array of the browser can hold; numbers of half precision are widened there.
 ARRAY_KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
 # The hexadecimal digits of the name of a part; kit/part.js reads as many.
@@ -43,22 +43,22 @@ NAME = 16
 
 @dataclass(frozen=True)
 class Part:
-    """What of a payload does not change any more, packed (`pack`).
+    """A part of a payload that does not change any more, packed (`pack`).
 
-    It travels in an element of its own. Streamlit sends that to a browser once: with every run the browser says which messages it
-    has, and of those only a name is sent. So a browser that lost one, or never had it, gets it.
+    It travels in a separate element, which Streamlit sends to a browser once: with every run the browser says which messages it
+    has, and only their names are sent again. So a browser that lost one, or never had it, gets it.
     """
 
     data: bytes
 
     @cached_property
     def name(self) -> str:
-        """What payloads call it."""
+        """The name that payloads have for it."""
         return hashlib.sha256(self.data).hexdigest()[:NAME]
 
     @property
     def carried(self) -> bytes:
-        """What its element carries: the name, and the bytes."""
+        """The bytes that its element carries: the name, then the data."""
         return self.name.encode() + self.data
 
     @classmethod
@@ -84,8 +84,8 @@ class Packed:
 def register(folder: Path) -> Callable[..., None]:
     """The view in `folder`, to be mounted with `key=`, `data=` (from `pack` or `pack_in_parts`) and `on_<event>_change=`.
 
-    Streamlit sends the script of a component with every message that changes. So the script of a view travels in an element of
-    its own beside it, which never changes, and Streamlit sends that once (kit/arrival.js).
+    Streamlit sends the script of a component with every message that changes. So the script of a view travels in a separate
+    element, which never changes, and Streamlit sends that once (kit/arrival.js).
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
@@ -117,11 +117,11 @@ def _provided(folder: Path, name: str) -> str:
 def page_style(*, lesson: bool = False, presenting: bool = False) -> str:
     """The style sheet of a page that views stand on: the size of its type, which grows with the window.
 
-    What it says of a lesson, and of standing in front of a class, is there on such a page alone. Rules that ask for that
+    The rules for a lesson, and for a page in front of a class, are there on such a page alone. Rules that test for such a page
     (`:root:has(…)`) made a browser look at the whole page again whenever a part of it changed, and pages opened a fifth slower.
 
     Args:
-        lesson: whether a lesson stands beside the page.
+        lesson: whether a lesson stands next to the page.
         presenting: whether the page stands in front of a class.
     """
     sheets = ["page.css", *["lesson.css"] * lesson, *["presenting.css"] * presenting]
@@ -141,7 +141,7 @@ def style(folder: Path) -> str:
 
 
 def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
-    """What a view gets, as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
+    """A payload as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
 
     Bytes are used because Streamlit would pack a dictionary again, twice, at every run. Pack once and keep the result: the same
     bytes are not sent again.
@@ -170,7 +170,7 @@ def pack_in_parts(header: Mapping[str, Any], parts: Sequence[Part], **arrays: np
 
 
 def _aligned(part: bytes) -> bytes:
-    """`part`, filled up so that what follows begins where the browser can read any number."""
+    """`part`, filled up so that the bytes after it begin where the browser can read any number."""
     return part + bytes(-len(part) % ALIGNED)
 
 
@@ -185,12 +185,3 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         count = int(np.prod(shape))
         arrays[name] = np.frombuffer(packed, kind, count, start + layout["offset"]).reshape(shape)
     return header, arrays
-
-
-def event(value: object) -> dict[str, Any] | None:
-    """What a trigger carried, as a dictionary; None if it is none. It comes from outside: check every field of it."""
-    try:
-        fields = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return None
-    return fields if isinstance(fields, dict) else None

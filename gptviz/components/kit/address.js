@@ -1,14 +1,14 @@
 // The address of the page: what a view shows without the server is in it, so that a link reopens it.
 
-// What a page says instead of an address, where it is a file that has none: set by gptviz/takehome/page_file.js.
+// The query of a page that is a file and has no address: set by gptviz/takehome/page_file.js.
 const INSTEAD = Symbol.for("gptviz address");
 
-/** What the address says for `key`, null if nothing. @param {string} key */
+/** The value of `key` in the address, null if there is none. @param {string} key */
 export function inAddress(key) {
   return wholeQuery().get(key);
 }
 
-/** What follows the question mark of the address, with what is still to be written or to be put back there. */
+/** The query of the address, with the values that are still to be written or to be put back there. */
 export function wholeQuery() {
   const instead = /** @type {Record<symbol, string | undefined>} */ (/** @type {unknown} */ (globalThis))[INSTEAD];
   const query = new URLSearchParams(instead ?? location.search);
@@ -35,7 +35,7 @@ const unwritten = {
   timer: undefined,
   last: -Infinity,
 };
-// What stands in the address by now. The server does not know of it: when it writes the address itself, as for another prompt, it
+// The values in the address by now. The server does not know of it: when it writes the address itself, as for another prompt, it
 // writes what the address was when the page was opened, and this is put back.
 const written = {
   page: "",

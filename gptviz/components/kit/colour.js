@@ -1,4 +1,4 @@
-// The scales of colour of gptviz/figures/theme.py.
+// The scales of colour of gptviz/figures/kit/theme.py.
 
 import { ROLES } from "./roles.js";
 
@@ -24,6 +24,20 @@ export function background(element) {
 export function mixed(colour, ground, share) {
   const under = rgb(ground);
   return rgb(colour).map((c, i) => share * c + (1 - share) * under[i]);
+}
+
+/** How light a colour is: from 0, black, to 1, white (WCAG 2.2, relative luminance). @param {string} colour */
+function luminance(colour) {
+  const [r, g, b] = rgb(colour)
+    .map((one) => one / 255)
+    .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Black or white, whichever is read better on a colour: its contrast is 4.5 at least. As `ink` in theme.py. @param {string} ground */
+export function inkOn(ground) {
+  const light = luminance(ground) + 0.05;
+  return light / 0.05 > 1.05 / light ? "#000000" : "#FFFFFF";
 }
 
 /**
@@ -76,32 +90,4 @@ export function colourAt(table, place) {
 /** Equal ratios as equal steps, down to 0.1 %. @param {number} probability */
 export function logarithmic(probability) {
   return 1 + Math.log10(Math.max(probability, 0.001)) / 3;
-}
-
-/**
- * Paint a heatmap, one pixel a cell.
- *
- * @param {HTMLCanvasElement} canvas
- * @param {number} rows
- * @param {number} columns
- * @param {(row: number, column: number) => number} place 0 … 1 on the scale, or NaN for a blank cell
- * @param {ArrayLike<number>} table the scale
- */
-export function paint(canvas, rows, columns, place, table) {
-  canvas.width = columns;
-  canvas.height = rows;
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const image = context.createImageData(columns, rows);
-  for (let row = 0, at = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++, at += 4) {
-      const value = place(row, column);
-      if (Number.isNaN(value)) continue; // blank: see-through
-      const i = 3 * Math.round(255 * Math.max(0, Math.min(1, value)));
-      image.data[at] = table[i];
-      image.data[at + 1] = table[i + 1];
-      image.data[at + 2] = table[i + 2];
-      image.data[at + 3] = 255;
-    }
-  }
-  context.putImageData(image, 0, 0);
 }

@@ -1,4 +1,4 @@
-"""What a button of the page asks a view to show. Python does not know what was chosen in the view: only the browser does."""
+"""The commands by which a button of the page asks a view to show something. Only the browser knows what was chosen before."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Command:
-    """What a view is asked to show.
+class ViewCommand:
+    """A command to a view to show something.
 
     Attributes:
         asked: the name of a choice → its value.
@@ -21,13 +21,13 @@ class Command:
     number: int
 
     @classmethod
-    def to(cls, asked: Mapping[str, Any]) -> Command:
+    def to(cls, asked: Mapping[str, Any]) -> ViewCommand:
         """A new command. The clock gives its number, which must differ from earlier ones even after the page was reloaded."""
         return cls(asked, time.time_ns() // 1_000_000)
 
-    def back(self) -> Command:
+    def back(self) -> ViewCommand:
         """The command that takes this one back: the view shows again what it showed before, which only the view knows."""
-        return Command.to({"back": self.number})
+        return ViewCommand.to({"back": self.number})
 
 
-NO_COMMAND = Command({}, 0)
+NO_COMMAND = ViewCommand({}, 0)

@@ -2,7 +2,7 @@
 
 import { shape } from "./elements.js";
 
-// What a drawing of the page says by its style sheet, and one that stands alone must say itself.
+// The styles that a drawing of the page has from its style sheet, and that one alone in a file must carry itself.
 const LOOKS = [
   ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity", "visibility"],
   ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "image-rendering"],
@@ -77,7 +77,7 @@ class Copier {
   }
 
   /**
-   * What lies behind the words of an element: its ground, its rings and the line below it.
+   * The parts behind the words of an element: its ground, its rings and the line below it.
    *
    * @param {CSSStyleDeclaration} style
    * @param {{ x: number, y: number, width: number, height: number }} place
@@ -96,9 +96,11 @@ class Copier {
     if (ground.opacity) rect({ fill: ground.paint, "fill-opacity": ground.opacity * opacity });
     const gradient = style.backgroundImage.match(OF_A_LINEAR_GRADIENT);
     if (gradient) rect({ fill: this.gradient(gradient[1], into), opacity });
-    for (const [, colour, wide] of style.boxShadow.matchAll(/((?:rgb|color)[^)]*\)) 0px 0px 0px ([\d.]+)px/g)) {
+    for (const [, colour, size, inset] of style.boxShadow.matchAll(/((?:rgb|color)[^)]*\)) 0px 0px 0px ([\d.]+)px( inset)?/g)) {
       const { paint, opacity: strength } = paintOf(colour);
-      rect({ fill: "none", stroke: paint, "stroke-opacity": strength * opacity, "stroke-width": 2 }, Number(wide) - 1);
+      const wide = inset ? Number(size) : 2;
+      const look = { fill: "none", stroke: paint, "stroke-opacity": strength * opacity, "stroke-width": wide };
+      rect(look, inset ? -wide / 2 : Number(size) - 1);
     }
     this.border(style, place, into, opacity);
   }

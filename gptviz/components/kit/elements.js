@@ -38,6 +38,17 @@ export function shape(tag, attributes = {}, ...children) {
 }
 
 /**
+ * The nearest element that a selector finds: the one that an event happened in, or one around it.
+ *
+ * @param {Event} event
+ * @param {string} selector
+ * @returns {HTMLElement | null}
+ */
+export function closest({ target }, selector) {
+  return target instanceof Element ? target.closest(selector) : null;
+}
+
+/**
  * Scroll `box` until `element` in it is seen, with some pixels to spare. `scrollIntoView` would move the whole page too.
  *
  * @param {Element} element

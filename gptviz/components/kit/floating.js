@@ -1,4 +1,4 @@
-// A card that stands above the page, beside what it is about.
+// A card that floats above the page, next to the thing that it is about.
 
 import { make } from "./elements.js";
 
@@ -55,7 +55,7 @@ export class Floating {
   }
 
   /**
-   * Show the card, filled before, beside an element.
+   * Show the card, filled before, next to an element.
    *
    * @template {object} How
    * @param {Element} element

@@ -1,4 +1,4 @@
-// What Streamlit is given as the script of every view: see arrival.js.
+// The script that Streamlit is given for every view: see arrival.js.
 
 import { mounted } from "./arrival.js";
 

@@ -1,6 +1,6 @@
 """Join the modules of a view into one script, which Streamlit takes as text and a plain page can load.
 
-Every module keeps a scope of its own: it becomes a function that returns what it exports, called once, after the modules that
+Every module keeps its own scope: it becomes a function that returns what it exports, called once, after the modules that
 it imports. The forms that are understood are those the views use; any other is an error:
 
     import { name, other as alias } from "./file.js";

@@ -19,7 +19,7 @@ const MOST_LINES = 6;
 /** @typedef {(text: string) => number} Measure how wide a text is, in pixels */
 
 /**
- * What a colour stands for.
+ * The meaning of a colour.
  *
  * @typedef {object} Scale
  * @property {[place: number, colour: string][]} stops from place 0 to place 1

@@ -1,4 +1,4 @@
-// The colours by role, those of gptviz/figures/theme.py.
+// The colours by role, those of gptviz/figures/kit/theme.py.
 
 export const ROLES = {
   query: "#0077BB",

@@ -3,7 +3,7 @@
 import { make } from "./elements.js";
 
 /**
- * What white space is called aloud. Without a prototype: a token may be called "constructor".
+ * The names of white space, to be read aloud. Without a prototype: a token may be called "constructor".
  *
  * @type {Record<string, string>}
  */
@@ -38,7 +38,7 @@ export function tinted(probability) {
 }
 
 /**
- * What a line of a list is made of: a name, a bar as long as its probability (0 … 1), and the number.
+ * The parts of a line of a list: a name, a bar as long as its probability (0 … 1), and the number.
  *
  * @param {HTMLElement} name
  * @param {number | null} probability null has no bar

@@ -3,7 +3,7 @@
 import { arrived } from "./parts.js";
 
 /**
- * What Streamlit gives a component each time its data or its place changes.
+ * The arguments that Streamlit gives a component each time its data or its place changes.
  *
  * @typedef {object} Mounted
  * @property {Uint8Array} data
@@ -126,7 +126,7 @@ const NUMBERS = {
 /** @typedef {(Float64Array | Float32Array | Int32Array | Uint8Array) & { shape: number[] }} Numbers */
 
 /**
- * The header of a payload, with `arrays`: name → typed array, its `shape` beside the numbers.
+ * The header of a payload, with `arrays`: name → typed array, its `shape` along with the numbers.
  *
  * @param {Uint8Array} data
  * @returns {Record<string, any> & { arrays: Record<string, Numbers> }}

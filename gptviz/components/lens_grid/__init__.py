@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.address_values import ON_OR_OFF, Values, one_of, whole
-from gptviz.components.kit import event, pack, register
-from gptviz.components.kit.command import NO_COMMAND, Command
-from gptviz.interp.lens import Lens
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.components.kit.events import read
+from gptviz.interp.reading.lens import Lens
+from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, whole
 
 _mount = register(Path(__file__).parent)
 
-# What cells are coloured by: as in cells.js.
+# The quantities that cells can be coloured by: as in cells.js.
 COLOURS = ("probability", "entropy", "rank")
 
 
 @dataclass(frozen=True)
-class Cell:
+class LensCell:
     """A cell of the grid.
 
     Attributes:
@@ -47,19 +48,19 @@ def payload(
     vocab_size: int,
     code: str,
     spaced: bool = False,
-    command: Command = NO_COMMAND,
+    command: ViewCommand = NO_COMMAND,
 ) -> bytes:
-    """What the browser gets.
+    """The bytes that the browser gets.
 
     Args:
-        seen: what the lens found.
+        seen: the result of the lens.
         label: the visible form of a token.
         of: tells one text and model from another: a cell that was chosen stays chosen while this stays as it is.
-        model: its name, for pictures.
-        vocab_size: of the model.
+        model: the name of the model, for pictures.
+        vocab_size: the size of its vocabulary.
         code: the lines of gptviz that compute the same.
         spaced: whether tokens stand apart in a text.
-        command: a choice (`layer`, `position`, `colour`, `words`) that the view is asked for.
+        command: the choices (`layer`, `position`, `colour`, `words`) that the view is asked to show.
 
     Raises:
         ValueError: the probabilities are not numbers, as in a damaged model.
@@ -78,6 +79,7 @@ def payload(
         "vocabSize": vocab_size,
         "spaced": spaced,
         "code": code,
+        "declared": declared(address([one.name for one in seen.layers], seen.positions)),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }
@@ -92,7 +94,7 @@ def payload(
 
 
 def address(names: Sequence[str], positions: range) -> dict[str, Values]:
-    """What the address may say of the view, by the names of its layers and its positions."""
+    """The choices that the address may hold for the view, by the names of its layers and its positions."""
     place = whole(positions[0], positions[-1])
     return {"layer": one_of(names), "position": place, "colour": one_of(COLOURS), "words": ON_OR_OFF}
 
@@ -108,21 +110,17 @@ def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> 
     _mount(key=key, data=packed, on_open_change=lambda: on_open(st.session_state[key].get("open")))
 
 
-def opened(value: object, of: str, n_layer: int, n_position: int) -> Cell | None:
+def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
     """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if it is about another text than the one
     shown, or is not what this view sends.
     """
-    fields = event(value)
-    if fields is None or fields.get("of") != of:
-        return None
-    layer, index = fields.get("layer"), fields.get("index")
-    if type(layer) is not int or type(index) is not int or not (0 <= layer < n_layer and 0 <= index < n_position):
-        return None
-    return Cell(layer, index)
+    fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
+    return None if fields is None else LensCell(fields["layer"], fields["index"])
 
 
-def asked(layer: str | None, position: str | None, names: Sequence[str], positions: range) -> Cell | None:
-    """The cell that an address asks for by the name of its layer and its position; None where it is not there."""
-    if layer is None or layer not in names or position is None or not position.isdecimal() or len(position) > 9:
+def asked(layer: str | None, position: str | None, names: Sequence[str], positions: range) -> LensCell | None:
+    """The cell that an address asks for by the name of its layer and its position, or None if there is no such cell."""
+    values = address(names, positions)
+    if layer is None or position is None or not values["layer"].has(layer) or not values["position"].has(position):
         return None
-    return Cell(list(names).index(layer), positions.index(int(position))) if int(position) in positions else None
+    return LensCell(list(names).index(layer), positions.index(int(position)))

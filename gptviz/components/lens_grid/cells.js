@@ -16,6 +16,7 @@ import { brief, count, percent } from "../kit/text.js";
  * @property {number} vocabSize
  * @property {boolean} spaced
  * @property {string} code
+ * @property {import("../kit/values.js").Declared} declared what the address may say
  * @property {Record<string, unknown> | null} asked
  * @property {number} number
  * @property {Record<string, import("../kit/view.js").Numbers>} arrays

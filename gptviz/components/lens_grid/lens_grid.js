@@ -1,23 +1,22 @@
 // The logit lens: a row for every layer, a column for every token that was read. Text from a model is a text node.
 
-import { inAddress, toAddress } from "../kit/address.js";
-import { colourAt, isDark, paint, sequential } from "../kit/colour.js";
+import { toAddress } from "../kit/address.js";
+import { colourAt, inkOn, isDark, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
+import { Heatmap, Words, coloursOf, legendOf, paint, walked } from "../kit/heatmap.js";
 import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { chip, percent, plural, shortened } from "../kit/text.js";
+import { saidInAddress, valuesIn } from "../kit/values.js";
 import { Commands, view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
 import { REALLY, layoutOf, lettersOf } from "./layout.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Lens} Lens */
 
-/** @type {Record<string, [number, number]>} */
-const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
 const commands = new Commands();
 
 export class Grid {
@@ -26,8 +25,6 @@ export class Grid {
     this.root = root;
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {}; // set from outside
-    /** @type {Cells} */
-    this.cells = /** @type {any} */ (null); // until the first text
     this.colour = "probability";
     this.isReadable = false; // whether cells are large enough for their names
     /** @type {Cell} */
@@ -45,9 +42,8 @@ export class Grid {
     this.legend = make("span", "legend");
     this.readout = make("div", "readout");
     this.box = make("div", "box");
-    this.frame = make("div", "frame", undefined, { tabindex: "0", role: "application", "aria-roledescription": "grid" });
-    this.canvas = make("canvas", "heat");
-    this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });
+    this.heatmap = new Heatmap("grid");
+    this.words = new Words(this.heatmap, this.box);
     // A ring of either ink is seen on any colour.
     this.rings = ["ground", "opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
     this.arrange();
@@ -62,8 +58,7 @@ export class Grid {
     this.colours.append(...Object.entries(COLOURS).map(([value, { title }]) => make("option", "", title, { value })));
     const choice = make("div", "tools");
     choice.append(this.colours, this.large, this.legend);
-    this.frame.append(this.canvas, this.marks);
-    this.box.append(this.frame);
+    this.box.append(this.heatmap.frame);
     const below = make("div", "row below");
     below.append(
       make("span", "note", "A click, or Enter, opens a cell: its likeliest tokens are followed through all layers below."),
@@ -80,7 +75,7 @@ export class Grid {
   listen() {
     this.colours.onchange = () => this.choose({ colour: this.colours.value });
     this.large.onclick = () => this.choose({ words: !this.isReadable });
-    const { frame } = this;
+    const { frame } = this.heatmap;
     frame.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.look(this.under(event)));
     frame.addEventListener("pointerleave", () => this.look(null));
     frame.addEventListener("blur", () => this.look(null));
@@ -93,6 +88,7 @@ export class Grid {
 
   close() {
     this.observer.disconnect();
+    this.words.close();
   }
 
   // What is shown
@@ -100,7 +96,7 @@ export class Grid {
   /** @param {Lens} lens */
   show(lens) {
     const before = this.cells?.lens;
-    this.cells = new Cells(lens);
+    this.receive(lens);
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
     this.hover = null;
     const chosen = this.chosen;
@@ -110,6 +106,12 @@ export class Grid {
     if (asked) this.choose(asked);
     else if (before) this.remember();
     this.draw();
+  }
+
+  /** @param {Lens} lens */
+  receive(lens) {
+    /** @type {Cells} */
+    this.cells = new Cells(lens);
   }
 
   /** The last cell: the model's own guess after the whole text. */
@@ -125,17 +127,17 @@ export class Grid {
   }
 
   readAddress() {
-    this.opened = this.cellOf(inAddress("layer"), inAddress("position")) ?? this.end;
-    const colour = inAddress("colour");
-    if (colour && Object.hasOwn(COLOURS, colour)) this.colour = colour;
-    this.isReadable = inAddress("words") === "true";
+    this.opened = this.take(saidInAddress(this.cells.lens.declared)) ?? this.end;
   }
 
-  /** The cell at a layer and a position; null where there is none. @param {unknown} name @param {unknown} position @returns {Cell | null} */
-  cellOf(name, position) {
-    const layer = this.cells.layerNamed(name),
-      index = /^\d{1,9}$/.test(String(position)) ? Number(position) - this.cells.lens.first : -1;
-    return layer >= 0 && index >= 0 && index < this.cells.nPosition ? { layer, index } : null;
+  /** Take what is asked for, as far as it is there; the cell that is asked for, null where there is none. @param {Record<string, unknown>} asked @returns {Cell | null} */
+  take(asked) {
+    const { declared, first } = this.cells.lens;
+    const { layer, position, colour, words } = valuesIn(declared, asked).values;
+    this.colour = colour ?? this.colour;
+    this.isReadable = words ?? this.isReadable;
+    const isCell = typeof layer === "string" && typeof position === "number";
+    return isCell ? { layer: this.cells.layerNamed(layer), index: position - first } : null;
   }
 
   remember() {
@@ -152,9 +154,7 @@ export class Grid {
 
   /** Change what is chosen. @param {Record<string, unknown>} changes */
   choose(changes) {
-    if (typeof changes.colour === "string" && Object.hasOwn(COLOURS, changes.colour)) this.colour = changes.colour;
-    if (typeof changes.words === "boolean") this.isReadable = changes.words;
-    const cell = "layer" in changes ? this.cellOf(changes.layer, changes.position) : null;
+    const cell = this.take(changes);
     if (cell) this.open(cell);
     this.remember();
     this.draw();
@@ -184,32 +184,22 @@ export class Grid {
 
   draw() {
     if (!this.cells || !this.box.clientWidth) return;
-    const { cells, frame, canvas, marks } = this;
+    const { cells, heatmap } = this;
     const { lens, nLayer, nPosition } = cells;
     const labels = { layers: lens.layers.map(({ short }) => short), tokens: lens.tokens, names: lens.names };
-    const spacing = Number.parseFloat(getComputedStyle(this.root).letterSpacing) || 0; // usually "normal"
+    const { letterSpacing, wordSpacing } = getComputedStyle(this.root);
+    const spacing = Number.parseFloat(letterSpacing) || 0; // usually "normal"
     const layout = (this.layout = layoutOf(labels, this.box.clientWidth - 1, rem(), this.isReadable, spacing));
-    const wide = layout.width * nPosition,
-      high = layout.height * nLayer;
     this.table = sequential(ROLES.output, this.root);
-    const { strength } = COLOURS[this.colour];
-    const place = (/** @type {number} */ layer, /** @type {number} */ index) =>
-      strength(cells.numbers({ layer, index }), lens.vocabSize);
-    paint(canvas, nLayer, nPosition, place, this.table);
-    Object.assign(canvas.style, {
-      left: `${layout.left}px`,
-      top: `${layout.top}px`,
-      width: `${wide}px`,
-      height: `${high}px`,
-    });
-    const width = Math.ceil(layout.left + wide) + 1,
-      height = Math.ceil(layout.top + high + layout.bottom) + 1;
-    Object.assign(frame.style, { width: `${width}px`, height: `${height}px` });
-    marks.setAttribute("width", String(width));
-    marks.setAttribute("height", String(height));
-    marks.replaceChildren(...this.names(place), ...this.rings);
+    paint(heatmap.canvas, nLayer, nPosition, (layer, index) => this.place({ layer, index }), this.table);
+    const width = Math.ceil(layout.left + layout.width * nPosition) + 1,
+      height = Math.ceil(layout.top + layout.height * nLayer + layout.bottom) + 1;
+    heatmap.lay(nLayer, nPosition, layout, { width, height });
+    heatmap.marks.replaceChildren(...this.names(layout), ...this.rings);
+    const type = { size: layout.size, letterSpacing: `${spacing}px`, wordSpacing };
+    this.words.show((from, to) => this.guesses(layout, from, to), type);
     const help = "arrow keys walk the cells, Enter opens one";
-    frame.setAttribute(
+    heatmap.frame.setAttribute(
       "aria-label",
       `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${COLOURS[this.colour].unit}; ${help}`,
     );
@@ -222,74 +212,85 @@ export class Grid {
 
   drawLegend() {
     const { ends, unit } = COLOURS[this.colour];
-    const [low, high] = ends(this.cells.lens.vocabSize);
-    const bar = make("span", "scale");
-    const stops = STOPS.map((place) => `${colourAt(this.table, place)} ${100 * place}%`);
-    bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    this.legend.replaceChildren(make("span", "number", low), bar, make("span", "number", high), make("span", "note", unit));
+    this.legend.replaceChildren(...legendOf(this.table, ...ends(this.cells.lens.vocabSize), unit));
   }
 
-  /** The names of layers and tokens, and in cells that have room the likeliest token. @param {(layer: number, index: number) => number} place @returns {SVGElement[]} */
-  names(place) {
-    const { cells, layout, root } = this;
-    if (!layout) return [];
-    const { lens, nLayer, nPosition } = cells;
-    const { left, top, width, height, size, letters, everyToken, everyLayer, turned, bottom } = layout;
-    const ink = getComputedStyle(root).color;
+  /** Where a cell is on the scale, 0 … 1; NaN where that is not known. @param {Cell} cell */
+  place(cell) {
+    return COLOURS[this.colour].strength(this.cells.numbers(cell), this.cells.lens.vocabSize);
+  }
+
+  get ink() {
+    return getComputedStyle(this.root).color;
+  }
+
+  /**
+   * The names of layers and tokens, and what really comes next.
+   *
+   * @param {import("./layout.js").Layout} layout
+   * @returns {SVGElement[]}
+   */
+  names({ left, top, width, height, size, letters, everyToken, everyLayer, turned, bottom }) {
+    const { lens, nLayer, nPosition } = this.cells;
+    const { ink } = this;
     /** @param {string} words @param {Record<string, string | number>} look */
-    const text = (words, look) => shape("text", { fill: ink, "font-size": size, "font-family": "monospace", ...look }, words);
-    const middle = { "dominant-baseline": "central" },
-      centred = { ...middle, "text-anchor": "middle" };
+    const text = (words, look) => textOfSize(words, size, { fill: ink, ...look });
     const drawn = [];
     for (let layer = 0; layer < nLayer; layer += everyLayer) {
       const y = top + (layer + 0.5) * height;
-      drawn.push(text(lens.layers[layer].short, { ...middle, x: left - 0.5 * size, y, "text-anchor": "end" }));
+      drawn.push(text(lens.layers[layer].short, { x: left - 0.5 * size, y, "text-anchor": "end" }));
     }
     const room = Math.max(1, letters);
     for (let index = 0; index < nPosition; index += everyToken) {
       const x = left + (index + 0.5) * width;
-      if (!turned) drawn.push(text(shortened(lens.tokens[index], room), { ...centred, x, y: top - 0.8 * size }));
+      if (!turned) drawn.push(text(shortened(lens.tokens[index], room), { "text-anchor": "middle", x, y: top - 0.8 * size }));
       else {
         const words = shortened(lens.tokens[index], 12) + (everyToken > 1 ? ` ${lens.first + index}` : "");
-        drawn.push(text(words, { ...middle, transform: `translate(${x} ${top - 0.3 * size}) rotate(-90)` }));
+        drawn.push(text(words, { transform: `translate(${x} ${top - 0.3 * size}) rotate(-90)` }));
       }
     }
     if (bottom) {
       const y = top + nLayer * height + 0.9 * size;
-      drawn.push(text(REALLY, { ...middle, x: left - 0.5 * size, y, "text-anchor": "end" }));
+      drawn.push(text(REALLY, { x: left - 0.5 * size, y, "text-anchor": "end" }));
       lens.true.forEach((token, index) => {
-        if (token !== null) drawn.push(text(shortened(token, room), { ...centred, x: left + (index + 0.5) * width, y }));
+        const x = left + (index + 0.5) * width;
+        if (token !== null) drawn.push(text(shortened(token, room), { "text-anchor": "middle", x, y }));
       });
-    }
-    if (!letters) return drawn;
-    const inks = inksOf(this.table);
-    for (let layer = 0; layer < nLayer; layer++) {
-      for (let index = 0; index < nPosition; index++) {
-        const name = cells.best({ layer, index }),
-          shade = place(layer, index);
-        const fill = Number.isNaN(shade) ? ink : inks[Math.round(255 * Math.max(0, Math.min(1, shade)))];
-        const at = { x: left + (index + 0.5) * width, y: top + (layer + 0.5) * height, fill };
-        if (lettersOf(name) <= letters || letters > 1) drawn.push(text(shortened(name, letters), { ...centred, ...at }));
-      }
     }
     return drawn;
   }
 
+  /**
+   * The likeliest token of every cell that has room for it, of the columns from `from` to the one before `to`.
+   *
+   * @param {import("./layout.js").Layout} layout
+   * @param {number} from
+   * @param {number} to
+   * @returns {Iterable<import("../kit/heatmap.js").Word>}
+   */
+  *guesses({ left, top, width, height, letters }, from, to) {
+    if (!letters) return;
+    const { cells, table, ink } = this;
+    const inks = Array.from({ length: 256 }, (_, i) => inkOn(colourAt(table, i / 255)));
+    for (let layer = 0; layer < cells.nLayer; layer++) {
+      for (let index = from; index < to; index++) {
+        const name = cells.best({ layer, index });
+        if (lettersOf(name) > letters && letters === 1) continue;
+        const place = this.place({ layer, index });
+        yield {
+          text: shortened(name, letters),
+          x: left + (index + 0.5) * width,
+          y: top + (layer + 0.5) * height,
+          ink: Number.isNaN(place) ? ink : inks[Math.round(255 * Math.max(0, Math.min(1, place)))],
+        };
+      }
+    }
+  }
+
   /** Outline the cell that is opened, and the one that is looked at. */
   ring() {
-    const { layout } = this;
-    if (!layout) return;
     [this.opened, this.opened, this.hover].forEach((cell, i) => {
-      const ring = this.rings[i];
-      ring.setAttribute("visibility", cell ? "visible" : "hidden");
-      if (!cell) return;
-      const box = {
-        x: layout.left + cell.index * layout.width,
-        y: layout.top + cell.layer * layout.height,
-        width: Math.max(3, layout.width),
-        height: Math.max(3, layout.height),
-      };
-      for (const [name, value] of Object.entries(box)) ring.setAttribute(name, String(value));
+      this.heatmap.outline(this.rings[i], cell && { row: cell.layer, column: cell.index });
     });
   }
 
@@ -311,10 +312,8 @@ export class Grid {
 
   /** The cell under the pointer. @param {MouseEvent} event @returns {Cell | null} */
   under(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const layer = Math.floor(((event.clientY - box.top) / box.height) * this.cells.nLayer),
-      index = Math.floor(((event.clientX - box.left) / box.width) * this.cells.nPosition);
-    return layer >= 0 && index >= 0 && layer < this.cells.nLayer && index < this.cells.nPosition ? { layer, index } : null;
+    const cell = this.heatmap.at(event);
+    return cell && { layer: cell.row, index: cell.column };
   }
 
   /** @param {KeyboardEvent} event */
@@ -322,11 +321,9 @@ export class Grid {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const from = this.hover ?? this.opened;
     const { nLayer, nPosition } = this.cells;
-    const walk = ARROWS[event.key];
-    if (walk) {
-      const layer = Math.max(0, Math.min(nLayer - 1, from.layer + walk[0])),
-        index = Math.max(0, Math.min(nPosition - 1, from.index + walk[1]));
-      this.look({ layer, index }, true);
+    const to = walked({ row: from.layer, column: from.index }, event.key, nLayer, nPosition);
+    if (to) {
+      this.look({ layer: to.row, index: to.column }, true);
       this.bringIntoView();
     } else if (event.key === "Home" || event.key === "End") {
       this.look({ layer: from.layer, index: event.key === "Home" ? 0 : nPosition - 1 }, true);
@@ -351,32 +348,34 @@ export class Grid {
     const { lens } = this.cells;
     const { ends, unit, title } = COLOURS[this.colour];
     const [low, high] = ends(lens.vocabSize);
-    /** @type {[number, string][]} */
-    const stops = STOPS.map((place) => [place, colourAt(this.table, place)]);
-    const copy = copyOf([this.frame]);
+    const drawing = this.copy();
     const heading = {
       title: "Logit lens: the likeliest next token after every layer",
       model: lens.model,
       prompt: textOf(lens.tokens, lens.spaced),
       settings: [`coloured by ${title.toLowerCase()}`],
-      scale: { stops, low, high, unit },
+      scale: { stops: coloursOf(this.table), low, high, unit },
     };
-    return picture(this.root, heading, copy.drawing, copy);
+    return picture(this.root, heading, drawing.drawing, drawing);
+  }
+
+  /** The grid as a drawing: in it the words of all cells are texts, which stay sharp. */
+  copy() {
+    const { layout } = this;
+    const words = layout ? [...this.guesses(layout, 0, this.cells.nPosition)] : [];
+    const texts = words.map(({ text, x, y, ink }) =>
+      textOfSize(text, layout?.size ?? 0, { "text-anchor": "middle", x, y, fill: ink }),
+    );
+    this.rings[0].before(...texts);
+    const copy = copyOf([this.heatmap.frame], ".words");
+    for (const text of texts) text.remove();
+    return copy;
   }
 }
 
-/** For every colour of a scale the ink that is read best on it: one of the two always has a contrast of 4.5. @param {ArrayLike<number>} table */
-function inksOf(table) {
-  return Array.from({ length: 256 }, (_, i) => {
-    const ground = luminance([table[3 * i], table[3 * i + 1], table[3 * i + 2]]);
-    return (ground + 0.05) / 0.05 > 1.05 / (ground + 0.05) ? "#000000" : "#FFFFFF";
-  });
-}
-
-/** How light a colour is (WCAG 2). @param {number[]} colour */
-function luminance(colour) {
-  const [r, g, b] = colour.map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+/** A text in the middle of its line. @param {string} words @param {number} size @param {Record<string, string | number>} look */
+function textOfSize(words, size, look) {
+  return shape("text", { "font-size": size, "font-family": "monospace", "dominant-baseline": "central", ...look }, words);
 }
 
 export default view(Grid);

@@ -1,7 +1,7 @@
 """The map of a model: every step from tokens to guesses as a box on the residual stream, each of which opens in place.
 
-Which block and which box are open, and which tensor of it is shown, the browser decides by itself, and keeps in the address. It
-asks for the numbers of a tensor once its box is open. Python hears of that, and of a guess that is taken.
+The browser itself decides which block and which box are open and which of its tensors is shown, and keeps that in the address.
+It asks for the numbers of a tensor once its box is open. Python is told of that, and of a guess that is taken.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.address_values import Values, one_of, whole
-from gptviz.components.kit import event, register
-from gptviz.interp.anatomy import Anatomy, Box, Piece
+from gptviz.components.kit import register
+from gptviz.components.kit.events import read, text_up_to
+from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor
+from gptviz.labelled_array import Float32Array, Float64Array
+from gptviz.settings.address_values import Values, one_of, whole
 
 _mount = register(Path(__file__).parent)
 
-# Cells of a tensor on a page, down and across; a tensor of so many numbers travels whole, of a larger one the page alone.
+# Cells of a tensor on a page, down and across; a tensor of at most MOST_WHOLE numbers travels whole, a larger one page by page.
 PAGE = 12
 MOST_WHOLE = 500_000
+# More tensors than any box has; `fit` checks which one is shown.
+MOST_PIECES = 1_000
 # The heads of a block that have a thumbnail, the thumbnails in all, and the tokens along a side of one.
 MOST_HEADS, MOST_THUMBNAILS, SIDE = 24, 1_024, 32
 # A cell of a thumbnail that the mask hides; shares are 0 … 250.
@@ -31,7 +35,7 @@ HIDDEN, WHOLE_SHARE = 255, 250
 
 
 @dataclass(frozen=True)
-class Look:
+class TensorPage:
     """A page of a tensor.
 
     Attributes:
@@ -53,8 +57,8 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes; what the browser sends is to be judged by `taken` and `looked`. That a box was
-    closed (`on_shut`) carries nothing to judge.
+    """Show the map that `payload` describes. Callers check events with `taken` and `looked`; that a box was closed
+    (`on_shut`) carries nothing to check.
     """
 
     def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
@@ -70,7 +74,7 @@ def model_map(
 
 
 def address(drawn: Anatomy) -> dict[str, Values]:
-    """What the address may say of the view: `KEYS` in opened.js."""
+    """The choices that the address may hold for the view."""
     config = drawn.config
     blocks = [*map(str, range(config.n_layer)), *(f"encoder.{block}" for block in range(config.n_encoder_layer))]
     return {
@@ -82,27 +86,24 @@ def address(drawn: Anatomy) -> dict[str, Values]:
 
 
 def taken(value: object, text: str, guesses: int) -> int | None:
-    """Which guess was clicked on the map of this `text` (its mark); None if it was on another, or is none of the `guesses`."""
-    fields = event(value) or {}
-    index = fields.get("guess")
-    if fields.get("text") != text or type(index) is not int or not 0 <= index < guesses:
-        return None
-    return index
+    """The guess that was clicked on the map of this `text` (its mark); None if it was on another map or is no such guess."""
+    fields = read(value, text=text, guess=range(guesses))
+    return None if fields is None else fields["guess"]
 
 
-def looked(value: object) -> Look | None:
-    """The page of a tensor that was asked for, None if that is not what an event says. It may be of another model: see `fit`."""
-    fields = event(value) or {}
-    box, piece, at = fields.get("box"), fields.get("piece"), fields.get("at")
-    if not isinstance(box, str) or len(box) > 200 or type(piece) is not int or piece < 0 or not isinstance(at, list):
-        return None
-    if len(at) > 3 or not all(type(index) is int for index in at):
-        return None
-    return Look(box, piece, tuple(at))
+def looked(value: object) -> TensorPage | None:
+    """The page of a tensor that an event asks for, None if it asks for none. It may be of another model: see `fit`."""
+    fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=_is_place)
+    return None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
 
 
-def fit(look: Look, drawn: Anatomy) -> tuple[Box, Piece, tuple[int, ...]] | None:
-    """The box, the tensor and the first indices that are asked for, where this model has them; None where it does not."""
+def _is_place(value: object) -> bool:
+    """Whether this is a list of indices, one for each axis of a tensor."""
+    return isinstance(value, list) and len(value) <= 3 and all(type(index) is int for index in value)
+
+
+def fit(look: TensorPage, drawn: Anatomy) -> tuple[Box, BoxTensor, tuple[int, ...]] | None:
+    """The box, the tensor and the first indices of a page, or None if this model does not have them."""
     box = drawn.box(look.box)
     if box is None or look.piece >= len(box.pieces):
         return None
@@ -111,9 +112,9 @@ def fit(look: Look, drawn: Anatomy) -> tuple[Box, Piece, tuple[int, ...]] | None
     return box, piece, tuple(min(max(index, 0), size - 1) for index, size in zip(padded, piece.shape, strict=True))
 
 
-def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[npt.NDArray[np.float32], bool]:
-    """The numbers that travel: all of `values` and True where they are few, else the page [rows, columns] that begins at `at`
-    (of a vector [rows]).
+def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[Float32Array, bool]:
+    """The numbers that travel: all of `values` and True if they are few, else the page [rows, columns] that begins at `at` (of a
+    vector [rows]) and False.
     """
     if values.size <= MOST_WHOLE:
         return values.astype(np.float32), True
@@ -123,7 +124,7 @@ def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[npt.NDArray[np.
     return (shown if values.ndim > 1 else shown[:, 0]).astype(np.float32), False
 
 
-def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def summary(values: npt.NDArray[Any]) -> Float64Array:
     """Smallest, largest, mean, and root of the mean square of all numbers."""
     flat = values.reshape(-1)
     # In double precision, but never all of a large matrix at once.
@@ -134,31 +135,31 @@ def summary(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def pooling(tokens: int) -> int:
-    """How many tokens a cell of a thumbnail stands for along an axis, where there are so many."""
+    """How many of `tokens` along an axis a cell of a thumbnail stands for."""
     return -(-tokens // SIDE)
 
 
 def thumbnails(
-    patterns: npt.NDArray[np.float32], hidden: npt.NDArray[np.bool_] | None, whole: tuple[int, int] | None = None
+    patterns: Float32Array, hidden: npt.NDArray[np.bool_] | None, whole: tuple[int, int] | None = None
 ) -> npt.NDArray[np.uint8]:
     """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for:
-    0 … 250, and 255 where the mask hides them all: where `hidden` [query, key] is true.
+    0 … 250, and 255 where the mask hides them all: `hidden` [query, key] is true.
 
     Args:
         patterns: of all queries, or of some that begin where a cell does.
         hidden: of the same queries and keys.
-        whole: how many queries and keys there are together; keys that `patterns` lacks are hidden. By default those it has.
+        whole: the numbers of queries and of keys in all; keys that `patterns` lacks are hidden. By default those it has.
     """
     pools = tuple(map(pooling, whole or patterns.shape[-2:]))
     small = np.rint(np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
     if hidden is not None:
         small[:, _pooled(hidden, pools, np.logical_and)] = HIDDEN
-    beside = 0 if whole is None else -(-whole[1] // pools[1]) - small.shape[-1]
-    return np.pad(small, ((0, 0), (0, 0), (0, beside)), constant_values=HIDDEN)
+    missing = 0 if whole is None else -(-whole[1] // pools[1]) - small.shape[-1]
+    return np.pad(small, ((0, 0), (0, 0), (0, missing)), constant_values=HIDDEN)
 
 
 def _pooled(values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc) -> npt.NDArray[Any]:
-    """Values [..., query, key], so many queries and so many keys `together`."""
+    """Values [..., query, key]; `pools` queries and keys are put `together` into one."""
     for axis, pool in zip((-2, -1), pools, strict=True):
         values = together.reduceat(values, np.arange(0, values.shape[axis], pool), axis)
     return values
@@ -168,14 +169,14 @@ def code_of_map(opened: str, drawn: Anatomy, tokens: int, source: int) -> str:
     """The lines of gptviz that list the boxes of a map."""
     sizes = f"tokens={tokens}" + (f", source={source}" if drawn.config.n_encoder_layer else "")
     return f"""import gptviz
-from gptviz.interp.anatomy import anatomy
+from gptviz.interp.reading.anatomy import anatomy
 
 lm = {opened}
 boxes = anatomy(lm.model.config, {sizes}).boxes
 parameters = [(box.path, box.parameters) for box in boxes]"""
 
 
-def code_of(piece: Piece, opened: str, traced: Callable[[str], str]) -> str:
+def code_of(piece: BoxTensor, opened: str, traced: Callable[[str], str]) -> str:
     """The lines of gptviz that give the numbers of a piece; `traced` gives those that trace a value by its name."""
     if piece.kind == "activation":
         first = "" if piece.name.endswith("positions") else "[0]"

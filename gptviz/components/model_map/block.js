@@ -40,7 +40,7 @@ export class Block {
 
   draw() {
     const { pen, at, y } = this;
-    const shapeOf = sizes(pen.boxes.get(`${at}resid_pre`).pieces[0].shape);
+    const shapeOf = sizes(pen.boxes.at(`${at}resid_pre`).pieces[0].shape);
     this.room.fit(pen.width);
     const before = pen.drawPoint(`${at}resid_pre`, 26, y);
     pen.arrow(
@@ -179,7 +179,7 @@ export class Block {
 
   /** @param {string} path */
   sub(path) {
-    return sizes(this.pen.boxes.get(path).pieces[0].shape);
+    return sizes(this.pen.boxes.at(path).pieces[0].shape);
   }
 
   /**
@@ -256,7 +256,7 @@ export class Block {
   masked(at, scores) {
     const { pen, w } = this;
     if (!this.paths.has(`${at}mask`)) return scores;
-    const label = pen.boxes.get(`${at}mask`).name.toLowerCase();
+    const label = pen.boxes.at(`${at}mask`).name.toLowerCase();
     const mask = pen.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label });
     pen.level(scores, mask, scores.cy, { colour: ROLES.pattern });
     return mask;
@@ -292,7 +292,7 @@ export class Block {
   pattern(part, x) {
     const { pen, w, top } = this,
       path = `${this.at}${part}.pattern`;
-    const box = pen.boxes.get(path),
+    const box = pen.boxes.at(path),
       { stack, block } = placedBlock(this.at);
     const y = top + 18,
       h = 120,
@@ -351,7 +351,7 @@ export class Block {
     const last = wide[wide.length - 1];
     const down = pen.drawBox(`${at}out`, last.x + last.w + 12, row, w.mlp, low);
     const neurons = pen.drawBox(`${at}neurons`, wide[0].x, top + 76, down.x + down.w - wide[0].x, 44, {
-      sub: sizes(pen.boxes.get(`${at}neurons`).pieces[0].shape),
+      sub: sizes(pen.boxes.at(`${at}neurons`).pieces[0].shape),
     });
     for (const box of wide) pen.plumb(box, neurons, box.cx, { colour: ROLES.mlp });
     pen.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
@@ -377,7 +377,7 @@ export class Block {
   join(part, stream, out) {
     const { pen, y, w } = this,
       x = out.cx;
-    const sum = [...this.paths].find((path) => pen.boxes.get(path).part === `${part}.join`);
+    const sum = [...this.paths].find((path) => pen.boxes.at(path).part === `${part}.join`);
     const norm = this.room.normOfStream(part);
     let last = stream;
     if (sum) {

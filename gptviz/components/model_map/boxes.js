@@ -6,7 +6,66 @@ import { count, percent, plural } from "../kit/text.js";
 /** @type {Record<string, string>} */
 const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
 
-/** @typedef {[start: string, end: string, shape: string]} Flow an arrow from box to box, and what flows in it */
+/**
+ * @typedef {[start: string, end: string, shape: number[]]} Flow an arrow from box to box, and the shape of what flows in it
+ * @typedef {[label: string, probability: number | null]} Token
+ * @typedef {"activation" | "weight" | "fixed"} Kind of a tensor: computed, learned, or by a formula
+ *
+ * @typedef {object} Piece a tensor of a box, as interp/reading/anatomy describes it
+ * @property {string} name
+ * @property {Kind} kind
+ * @property {number[]} shape
+ * @property {string[]} axes a name for each axis
+ * @property {string} symbol
+ * @property {[first: number, last: number] | null} rows which rows of a larger tensor it is
+ * @property {number} parameters 0 where they are counted elsewhere
+ *
+ * @typedef {object} Box a step of the model
+ * @property {string} path
+ * @property {string} part
+ * @property {string} name
+ * @property {import("../kit/roles.js").Role} role
+ * @property {string} about
+ * @property {string} equation
+ * @property {Piece[]} pieces
+ * @property {{ file: string, first: number, last: number, text: string, marked: number[] }} lines of source
+ *
+ * @typedef {object} Page the numbers of a tensor that came, all of them (`whole`) or those of a page
+ * @property {string} box its path
+ * @property {number} piece
+ * @property {number[]} at the first index of the page along each axis
+ * @property {boolean} whole
+ * @property {(string[] | null)[]} labels what the indices of each axis are called, where they are more than numbers
+ * @property {string} code
+ *
+ * @typedef {object} Payload what the server sends: see gptviz/ui/views/model_map.py
+ * @property {string} text tells one text and model from another
+ * @property {string} model
+ * @property {number | null} step
+ * @property {"decoder" | "classifier" | "encoder-decoder"} kind
+ * @property {[encoder: number, decoder: number]} sizes how many blocks each stack has
+ * @property {number} heads
+ * @property {number} d_head
+ * @property {number} context
+ * @property {string} mask
+ * @property {(number | null)[]} windows
+ * @property {Record<string, number[]>} like for each stack, the block that each of its blocks is like
+ * @property {string} size in words
+ * @property {Box[]} boxes
+ * @property {Flow[]} arrows
+ * @property {Record<string, number>} counts the parameters of a block of each stack
+ * @property {Token[]} tokens
+ * @property {Token[]} source
+ * @property {Token[]} guesses
+ * @property {boolean} takes whether a guess can be taken
+ * @property {boolean} spaced
+ * @property {number} page the rows and columns of a page of a tensor
+ * @property {string} code
+ * @property {import("../kit/values.js").Declared} declared what the address may say
+ * @property {[box: string, piece: number, at: number[]] | null} opened the page that was asked for last
+ * @property {Page | null} tensor
+ * @property {Record<string, import("../kit/view.js").Numbers>} arrays
+ */
 
 /** A probability; none where the model gives no number. @param {number | null} probability */
 export function sure(probability) {
@@ -31,12 +90,12 @@ export function placed(path) {
   return { stack: found[1] ?? "", block: found[2] === undefined ? null : Number(found[2]), within: found[3] };
 }
 
-/** @param {any} box @returns {number} */
+/** @param {Box} box */
 export function parametersOf(box) {
-  return box.pieces.reduce((/** @type {number} */ sum, /** @type {any} */ piece) => sum + piece.parameters, 0);
+  return box.pieces.reduce((sum, piece) => sum + piece.parameters, 0);
 }
 
-/** The name of a box in words, with its block. @param {any} box */
+/** The name of a box in words, with its block. @param {Pick<Box, "path" | "name" | "part">} box */
 export function titleOf(box) {
   const { stack, block, within } = placed(box.path);
   const name = IN_WORDS[box.name] ?? box.name;
@@ -45,21 +104,20 @@ export function titleOf(box) {
   return place.length ? `${name} (${place.join(", ")})` : name;
 }
 
-/** What a box is called aloud: its name, the shapes of what it computes, its parameters. @param {any} box */
+/** What a box is called aloud: its name, the shapes of what it computes, its parameters. @param {Box} box */
 export function aloud(box) {
   const parameters = parametersOf(box);
-  const computed = box.pieces.filter((/** @type {any} */ piece) => piece.kind === "activation");
-  const shapes = computed.map((/** @type {any} */ piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
+  const computed = box.pieces.filter((piece) => piece.kind === "activation");
+  const shapes = computed.map((piece) => `, ${piece.symbol} ${sizes(piece.shape)}`);
   return `${titleOf(box)}${shapes.join("")}${parameters ? `, ${plural(parameters, "parameter")}` : ""}`;
 }
 
 /** The boxes that a payload describes: of a block that did not travel, those of the block it is like, with another number. */
 export class Boxes {
-  /** @param {any} data the payload */
+  /** @param {Payload} data */
   constructor(data) {
     this.data = data;
-    /** @type {Map<string, any>} */
-    this.known = new Map(data.boxes.map((/** @type {any} */ box) => [box.path, box]));
+    this.known = new Map(data.boxes.map((box) => [box.path, box]));
     /** @type {Map<string, string[]>} */
     this.inside = new Map();
     for (const box of data.boxes) {
@@ -68,12 +126,12 @@ export class Boxes {
     }
   }
 
-  /** @param {string} stack @returns {number} */
+  /** @param {string} stack */
   blocks(stack) {
     return this.data.sizes[stack ? 0 : 1];
   }
 
-  /** @param {string} path @returns {any} */
+  /** The box at a path, undefined where there is none. @param {string} path @returns {Box | undefined} */
   get(path) {
     if (this.known.has(path)) return this.known.get(path);
     const { stack, block, within } = placed(path);
@@ -82,7 +140,14 @@ export class Boxes {
     if (!alike) return undefined;
     /** @param {string} name */
     const own = (name) => name.replace(`blocks.${like}.`, `blocks.${block}.`);
-    return { ...alike, path, pieces: alike.pieces.map((/** @type {any} */ piece) => ({ ...piece, name: own(piece.name) })) };
+    return { ...alike, path, pieces: alike.pieces.map((piece) => ({ ...piece, name: own(piece.name) })) };
+  }
+
+  /** The box at a path that the model has. @param {string} path */
+  at(path) {
+    const box = this.get(path);
+    if (!box) throw new Error(`the model has no ${path}`);
+    return box;
   }
 
   /** What a block is called. @param {string} stack @param {number} block */
@@ -101,7 +166,7 @@ export class Boxes {
       prefix = `${stack}blocks.${like}.`,
       own = `${stack}blocks.${block}.`;
     return this.data.arrows
-      .filter((/** @type {Flow} */ [, end]) => end.startsWith(prefix))
+      .filter(([, end]) => end.startsWith(prefix))
       .map((/** @type {Flow} */ [start, end, shape]) => [
         start.startsWith(prefix) ? own + start.slice(prefix.length) : start,
         own + end.slice(prefix.length),

@@ -28,10 +28,10 @@ function span(first, most, size) {
 export class Cells {
   /**
    * @param {object} what
-   * @param {any} what.piece the tensor as the model has it
-   * @param {any} what.tensor what came of it: `whole`, `at`, `labels`
+   * @param {import("./boxes.js").Piece} what.piece the tensor as the model has it
+   * @param {import("./boxes.js").Page} what.tensor what came of it
    * @param {number[]} what.at the first index shown along each axis
-   * @param {any} what.data the payload
+   * @param {import("./boxes.js").Payload} what.data
    */
   constructor({ piece, tensor, at, data }) {
     this.piece = piece;
@@ -68,7 +68,8 @@ export class Cells {
     const { values, tensor } = this;
     const shape = values.shape;
     let own = indices;
-    if (!tensor.whole) own = indices.slice(-shape.length).map((index, i) => index - tensor.at.at(i - shape.length));
+    if (!tensor.whole)
+      own = indices.slice(-shape.length).map((index, i) => index - tensor.at[i + tensor.at.length - shape.length]);
     return values[own.reduce((place, index, axis) => place * shape[axis] + index, 0)];
   }
 
@@ -115,7 +116,7 @@ export class Cells {
   /** What the scale of colour is of. */
   get unit() {
     if (this.isShare) return `share of the row${this.isHiding ? "; what the mask hides counts as 0" : ""}`;
-    const all = this.piece.shape.reduce((/** @type {number} */ product, /** @type {number} */ size) => product * size, 1);
+    const all = this.piece.shape.reduce((product, size) => product * size, 1);
     return `${this.piece.symbol}, up to the largest of all ${count(all)} numbers`;
   }
 
@@ -130,13 +131,8 @@ export class Cells {
   /** All numbers that are here, one a row. */
   get table() {
     const { piece, tensor, values } = this;
-    const isNamed = piece.axes.map(
-      (/** @type {string} */ name, /** @type {number} */ axis) =>
-        Boolean(tensor.labels[axis]) || name in JOINED || name === "distance",
-    );
-    const columns = piece.axes.flatMap((/** @type {string} */ name, /** @type {number} */ axis) =>
-      isNamed[axis] ? [`${name} position`, name] : [name],
-    );
+    const isNamed = piece.axes.map((name, axis) => Boolean(tensor.labels[axis]) || name in JOINED || name === "distance");
+    const columns = piece.axes.flatMap((name, axis) => (isNamed[axis] ? [`${name} position`, name] : [name]));
     const { shape } = values;
     const missing = piece.shape.length - shape.length; // axes of which only the index shown is here
     const lead = tensor.whole ? [] : tensor.at.slice(0, missing);

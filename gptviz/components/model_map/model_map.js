@@ -1,29 +1,30 @@
 // The map of a model: the drawing, and under it the box that is open.
 
-import { inAddress, toAddress } from "../kit/address.js";
+import { toAddress } from "../kit/address.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { plural } from "../kit/text.js";
+import { saidInAddress, valuesIn } from "../kit/values.js";
 import { view } from "../kit/view.js";
 import { Boxes, parametersOf, placed, titleOf } from "./boxes.js";
 import { coloured, legend } from "./equation.js";
 import { pictureOfMap, tableOfBoxes } from "./export.js";
 import { drawnBlocks } from "./geometry.js";
-import { KEYS, Opened } from "./opened.js";
+import { Opened } from "./opened.js";
 import { Panel } from "./panel.js";
 import { Questions } from "./questions.js";
 import { reveal } from "./scroll.js";
 import { Stage } from "./stage.js";
 
 /** Joins the parts: it holds what is open, and tells each part when to draw. */
-class ModelMap {
+export class ModelMap {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {}; // set from outside
-    /** @type {any} */
-    this.data = undefined; // the last payload
+    /** @type {import("./boxes.js").Payload} */
+    this.data = /** @type {any} */ (undefined); // until the first payload
     this.drawing = ""; // what the drawing is made from
     this.taken = ""; // the last guess that was taken, and the text it is for
     this.opened = new Opened();
@@ -46,7 +47,7 @@ class ModelMap {
     this.observer.disconnect();
   }
 
-  /** @param {any} data the payload */
+  /** @param {import("./boxes.js").Payload} data */
   show(data) {
     const isFirst = this.data === undefined;
     const drawing = JSON.stringify([data.text, this.stage.ground, data.guesses.length]);
@@ -55,7 +56,7 @@ class ModelMap {
     if (drawing !== this.drawing) {
       this.drawing = drawing;
       this.opened.boxes = new Boxes(data);
-      if (isFirst) this.opened.take(Object.fromEntries(KEYS.map((key) => [key, inAddress(key)])));
+      if (isFirst) this.opened.take(valuesIn(data.declared, saidInAddress(data.declared)).values);
       this.opened.fit();
       this.draw();
     }
@@ -120,7 +121,7 @@ class ModelMap {
     if (this.opened.open(path, head)) this.draw();
     else this.stage.light();
     this.changed();
-    announce(this.root, `${this.opened.box.name}, ${path}, open below`);
+    announce(this.root, `${this.opened.boxes.at(path).name}, ${path}, open below`);
   }
 
   /** A click on a box opens it, and closes the one that is open. @param {string} path @param {number | null} head */

@@ -1,9 +1,6 @@
-// What is open: a block, a box, one of the box's tensors, and a page of it. The address holds it. Nothing here draws.
+// The open part: a block, a box, one of the box's tensors, and a page of it. The address holds it. Nothing here draws.
 
 import { placed } from "./boxes.js";
-
-/** The keys of what is open, in the address. */
-export const KEYS = ["box", "block", "tensor", "head"];
 
 /** The block that is open before anybody chooses: one in the middle has more to show than the first. @param {number} count */
 function usualBlock(count) {
@@ -13,7 +10,7 @@ function usualBlock(count) {
 export class Opened {
   constructor() {
     /** Of the model that is shown. @type {import("./boxes.js").Boxes} */
-    this.boxes = /** @type {any} */ (undefined);
+    this.boxes = /** @type {any} */ (undefined); // until the first payload
     /** The stack of the block that is drawn below, "" or "encoder.", and its number. */
     this.stack = "";
     this.block = 0;
@@ -39,21 +36,21 @@ export class Opened {
 
   /** The head whose numbers are shown, null where there is none to choose. */
   get head() {
-    return /^(key )?head$/.test(this.tensor?.axes[0]) ? this.at[0] : null;
+    return /^(key )?head$/.test(this.tensor?.axes[0] ?? "") ? this.at[0] : null;
   }
 
   /**
-   * What a link asks for; `fit` then leaves out what the model lacks.
+   * What a link asks for; `fit` then leaves out what the box lacks.
    *
-   * @param {Record<string, string | null>} asked by KEYS
+   * @param {{ box?: string, block?: string, tensor?: number, head?: number }} asked
    */
-  take(asked) {
-    const block = /^(encoder\.)?(\d+)$/.exec(asked.block ?? "");
-    this.stack = block?.[1] ?? "";
-    this.block = block ? Number(block[2]) : usualBlock(this.boxes.blocks(""));
-    this.path = asked.box || null;
-    this.piece = Number(asked.tensor ?? 0);
-    this.askedHead = Number(asked.head ?? 0);
+  take({ box, block, tensor, head }) {
+    const [stack, number] = block?.startsWith("encoder.") ? ["encoder.", block.slice("encoder.".length)] : ["", block];
+    this.stack = stack;
+    this.block = number === undefined ? usualBlock(this.boxes.blocks("")) : Number(number);
+    this.path = box ?? null;
+    this.piece = tensor ?? 0;
+    this.askedHead = head ?? 0;
   }
 
   /** After another model: what it lacks is not open. */
@@ -64,9 +61,7 @@ export class Opened {
       const { stack, block } = placed(this.path);
       if (block !== null) Object.assign(this, { stack, block });
       if (!this.tensor) this.piece = 0;
-      this.at = (this.tensor?.shape ?? []).map((/** @type {number} */ size, /** @type {number} */ axis) =>
-        Math.min(this.at[axis] ?? 0, size - 1),
-      );
+      this.at = this.shape.map((size, axis) => Math.min(this.at[axis] ?? 0, size - 1));
     }
     if (!boxes.blocks(this.stack)) this.stack = boxes.blocks("") || !boxes.blocks("encoder.") ? "" : "encoder.";
     this.block = Math.max(0, Math.min(this.block, boxes.blocks(this.stack) - 1));
@@ -105,7 +100,7 @@ export class Opened {
     const isOther = path !== this.path;
     if (isOther) this.piece = 0;
     this.path = path;
-    const dimensions = this.tensor?.shape.length ?? 0;
+    const dimensions = this.shape.length;
     if (isOther || this.at.length !== dimensions) this.at = new Array(dimensions).fill(0);
     this.#show(head ?? this.askedHead);
     this.askedHead = null;
@@ -115,10 +110,14 @@ export class Opened {
     return true;
   }
 
+  /** The numbers of the tensor along each axis. */
+  get shape() {
+    return this.tensor?.shape ?? [];
+  }
+
   /** Show a head, where there is such. @param {number | null} head */
   #show(head) {
-    if (this.head !== null && head !== null && Number.isInteger(head) && head >= 0 && head < this.tensor.shape[0])
-      this.at[0] = head;
+    if (this.head !== null && head !== null && Number.isInteger(head) && head >= 0 && head < this.shape[0]) this.at[0] = head;
   }
 
   /** Close the box; the block stays. */
@@ -130,13 +129,13 @@ export class Opened {
   choosePiece(piece) {
     const { head } = this;
     this.piece = piece;
-    this.at = new Array(this.tensor.shape.length).fill(0);
-    if (head && this.head !== null) this.at[0] = Math.min(head, this.tensor.shape[0] - 1);
+    this.at = new Array(this.shape.length).fill(0);
+    if (head && this.head !== null) this.at[0] = Math.min(head, this.shape[0] - 1);
   }
 
   /** Show another page of the tensor. @param {number} axis @param {number} to its first index */
   move(axis, to) {
-    this.at[axis] = Math.max(0, Math.min(to, this.tensor.shape[axis] - 1));
+    this.at[axis] = Math.max(0, Math.min(to, this.shape[axis] - 1));
   }
 
   /** Whether these are the numbers to show. @param {{ box: string, piece: number, at: number[], whole: boolean }} tensor */

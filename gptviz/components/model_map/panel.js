@@ -7,6 +7,8 @@ import { sizes, titleOf } from "./boxes.js";
 import { coloured } from "./equation.js";
 import { tensorOf } from "./tensor.js";
 
+/** @typedef {import("./boxes.js").Box} Box */
+
 /** @type {Record<string, string>} */
 const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed" };
 // By what an element is found again after the panel was filled anew, so that it keeps the focus.
@@ -14,7 +16,7 @@ const OWN_NAMES = ["data-axis", "data-piece", "data-close", "aria-label"];
 
 /** It is handed the map, and tells it what is chosen. */
 export class Panel {
-  /** @param {any} map */
+  /** @param {import("./model_map.js").ModelMap} map */
   constructor(map) {
     this.map = map;
     this.shown = ""; // what the panel is filled with
@@ -25,7 +27,7 @@ export class Panel {
     this.element.addEventListener("click", (event) => this.clicked(event));
     this.element.addEventListener(
       "change",
-      (/** @type {any} */ { target }) => target.dataset.axis && this.move(target.dataset.axis, target.value),
+      ({ target }) => target instanceof HTMLSelectElement && this.move(target.dataset.axis, target.value),
     );
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
@@ -34,12 +36,15 @@ export class Panel {
     });
   }
 
-  /** @param {any} event */
-  clicked(event) {
+  /** @param {MouseEvent} event */
+  clicked({ target }) {
     const { map } = this;
-    if (event.target.closest("[data-close]")) return map.shut();
-    const piece = event.target.closest("[data-piece]");
-    const step = event.target.closest("[data-step]");
+    if (!(target instanceof Element)) return;
+    if (target.closest("[data-close]")) return map.shut();
+    /** @type {HTMLElement | null} */
+    const piece = target.closest("[data-piece]");
+    /** @type {HTMLElement | null} */
+    const step = target.closest("[data-step]");
     if (piece) {
       map.opened.choosePiece(Number(piece.dataset.piece));
       map.changed();
@@ -59,7 +64,7 @@ export class Panel {
   show() {
     const { map } = this;
     const { opened, data } = map;
-    const { box } = opened;
+    const box = /** @type {Box} */ (opened.box);
     this.element.hidden = false;
     const isHere = Boolean(data.tensor && opened.isOf(data.tensor));
     const shown = JSON.stringify([map.drawing, box.path, opened.piece, opened.at, isHere]);
@@ -67,13 +72,13 @@ export class Panel {
     this.shown = shown;
     const focused = this.focused();
     const scrolled = this.element.querySelector(".lines")?.scrollTop;
-    this.element.style.setProperty("--own", ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)]);
+    this.element.style.setProperty("--own", ROLES[box.role]);
     this.element.setAttribute("aria-label", titleOf(box));
     const about = make("div", "about");
-    about.append(make("p", "", box.about), coloured(box.equation), this.pieces());
+    about.append(make("p", "", box.about), coloured(box.equation), this.pieces(box));
     const columns = make("div", "columns");
     columns.append(about, tensorOf(map));
-    this.element.replaceChildren(this.head(), columns, this.source());
+    this.element.replaceChildren(headOf(box), columns, sourceOf(box));
     if (focused) /** @type {HTMLElement | null} */ (this.element.querySelector(focused))?.focus({ preventScroll: true });
     const lines = /** @type {HTMLElement} */ (this.element.querySelector(".lines"));
     const marked = /** @type {HTMLElement | null} */ (lines.querySelector(".marked"));
@@ -90,20 +95,11 @@ export class Panel {
     return name ? `[${name}="${CSS.escape(/** @type {string} */ (element.getAttribute(name)))}"]` : null;
   }
 
-  head() {
-    const { box } = this.map.opened;
-    const title = make("h2", "", titleOf(box));
-    title.append(make("code", "path", box.path));
-    const row = make("div", "row");
-    row.append(title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" }));
-    return row;
-  }
-
-  /** The tensors of the box, to choose among. */
-  pieces() {
+  /** The tensors of the box, to choose among. @param {Box} box */
+  pieces(box) {
     const { opened } = this.map;
     const list = make("div", "pieces", undefined, { role: "group", "aria-label": "Tensors of this box" });
-    opened.box.pieces.forEach((/** @type {any} */ piece, /** @type {number} */ i) => {
+    box.pieces.forEach((piece, i) => {
       const button = make("button", `piece ${piece.kind}`, undefined, { "data-piece": i, "aria-pressed": i === opened.piece });
       const about = [KINDS[piece.kind], moreOf(piece)].filter(Boolean).join(", ");
       button.append(make("strong", "", piece.symbol), make("span", "number", sizes(piece.shape)), make("small", "", about));
@@ -112,22 +108,32 @@ export class Panel {
     });
     return list;
   }
-
-  source() {
-    const { file, first, last, text, marked } = this.map.opened.box.lines;
-    const list = make("div", "lines code", undefined, { tabindex: "0", role: "region", "aria-label": "Source" });
-    text.split("\n").forEach((/** @type {string} */ line, /** @type {number} */ i) => {
-      const row = make("div", marked.includes(first + i) ? "line marked" : "line");
-      row.append(make("span", "at", first + i), make("span", "", line));
-      list.append(row);
-    });
-    const place = make("div", "source");
-    place.append(make("div", "note", `${file}, lines ${first} to ${last}`), list);
-    return place;
-  }
 }
 
-/** How many numbers of a tensor are learned, and whether elsewhere. @param {any} piece */
+/** What the box is called, and the way to close it. @param {Box} box */
+function headOf(box) {
+  const title = make("h2", "", titleOf(box));
+  title.append(make("code", "path", box.path));
+  const row = make("div", "row");
+  row.append(title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" }));
+  return row;
+}
+
+/** @param {Box} box */
+function sourceOf(box) {
+  const { file, first, last, text, marked } = box.lines;
+  const list = make("div", "lines code", undefined, { tabindex: "0", role: "region", "aria-label": "Source" });
+  text.split("\n").forEach((line, i) => {
+    const row = make("div", marked.includes(first + i) ? "line marked" : "line");
+    row.append(make("span", "at", String(first + i)), make("span", "", line));
+    list.append(row);
+  });
+  const place = make("div", "source");
+  place.append(make("div", "note", `${file}, lines ${first} to ${last}`), list);
+  return place;
+}
+
+/** How many numbers of a tensor are learned, and whether elsewhere. @param {import("./boxes.js").Piece} piece */
 function moreOf({ kind, parameters }) {
   if (kind === "fixed") return "by a formula";
   if (kind !== "weight") return "";

@@ -1,5 +1,6 @@
-import { background, mixed, paint, sequential } from "../kit/colour.js";
+import { background, mixed, sequential } from "../kit/colour.js";
 import { make, shape } from "../kit/elements.js";
+import { paint } from "../kit/heatmap.js";
 import { ROLES } from "../kit/roles.js";
 import { aloud, parametersOf, short } from "./boxes.js";
 import { SMALL, direction, rounded } from "./geometry.js";
@@ -7,8 +8,7 @@ import { SMALL, direction, rounded } from "./geometry.js";
 // Numbers as `thumbnails` in __init__.py packs them.
 const HIDDEN = 255,
   WHOLE_SHARE = 250;
-export const SANS = "sans-serif";
-export const MONO = "monospace";
+const SANS = "sans-serif";
 
 /** @typedef {import("./geometry.js").Point} Point */
 /** @typedef {{ path: string, x: number, y: number, w: number, h: number }} Spot something drawn, by its corner and its size */
@@ -30,7 +30,7 @@ function wideOf(content, font) {
 /** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
  *  drawing can stand alone. */
 export class Pen {
-  /** @param {{ root: HTMLElement, data: any, boxes: import("./boxes.js").Boxes, layout: import("./geometry.js").Layout }} what */
+  /** @param {{ root: HTMLElement, data: import("./boxes.js").Payload, boxes: import("./boxes.js").Boxes, layout: import("./geometry.js").Layout }} what */
   constructor({ root, data, boxes, layout }) {
     this.root = root;
     this.data = data;
@@ -120,9 +120,9 @@ export class Pen {
    * @returns {Place}
    */
   drawBox(path, x, y, w, h, { label = null, sub = "", strength = 0.16 } = {}) {
-    const box = this.boxes.get(path);
+    const box = this.boxes.at(path);
     const parameters = parametersOf(box);
-    const learned = box.pieces.some((/** @type {any} */ piece) => piece.kind === "weight");
+    const learned = box.pieces.some((piece) => piece.kind === "weight");
     const band = learned ? 15 : 0;
     const colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     /** @type {SVGElement[]} */
@@ -170,7 +170,7 @@ export class Pen {
    * @returns {Place}
    */
   drawPoint(path, x, y) {
-    const box = this.boxes.get(path);
+    const box = this.boxes.at(path);
     const sum = box.name === "⊕",
       r = sum ? 9 : 6;
     /** @type {SVGElement[]} */
@@ -266,7 +266,7 @@ export class Pen {
    * @returns {Place}
    */
   drawPill(path, x, y, w, h, label) {
-    const box = this.boxes.get(path),
+    const box = this.boxes.at(path),
       colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     const parts = [
       shape("rect", {

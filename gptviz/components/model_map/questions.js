@@ -32,7 +32,7 @@ export class Questions {
    * Tell the server what is open, and ask for its numbers, unless it knows and they are here.
    *
    * @param {import("./opened.js").Opened} opened
-   * @param {{ opened: [box: string, piece: number, at: number[]] | null, tensor: any }} data
+   * @param {Pick<import("./boxes.js").Payload, "opened" | "tensor">} data
    */
   ask(opened, data) {
     const { box, piece, at } = { box: opened.path, piece: opened.piece, at: opened.at };

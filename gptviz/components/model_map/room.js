@@ -40,7 +40,7 @@ export class Room {
       ? { norm: 42, lead: 12, q: 76, scores: 54, mask: 37, gap: 8, pattern: 96, z: 34, mlp: 58, step: 10 }
       : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78, step: 16 };
     if (this.has("mlp.gate")) this.w.mlp -= 14;
-    if (inside.some((path) => boxes.get(path).name === "Window")) this.w.mask += 12;
+    if (inside.some((path) => boxes.at(path).name === "Window")) this.w.mask += 12;
     for (const part of this.parts) {
       const between = this.between(part);
       const longest = Math.max(0, ...between.map(({ label }) => label.length));
@@ -64,13 +64,13 @@ export class Room {
       { path: `${at}qk_norm.k`, label: "norm k", heads: ["k"] },
       { path: `${at}positions`, label: "rotary", heads: ["q", "k"] },
     ];
-    return all.filter(({ path }) => this.paths.has(path) && this.boxes.get(path).part !== "distance");
+    return all.filter(({ path }) => this.paths.has(path) && this.boxes.at(path).part !== "distance");
   }
 
   /** The norm of the stream after a part, none where the norm stands elsewhere. @param {string} part */
   normOfStream(part) {
     return [...this.paths].find(
-      (path) => path.startsWith(`${this.at}resid_`) && this.boxes.get(path).part === `${part}.norm_after`,
+      (path) => path.startsWith(`${this.at}resid_`) && this.boxes.at(path).part === `${part}.norm_after`,
     );
   }
 
@@ -107,8 +107,8 @@ export class Room {
 
 /** How much room the blocks of a model need. @param {import("./boxes.js").Boxes} boxes */
 export function leastRoom(boxes) {
-  const each = Object.entries(boxes.data.like).flatMap(([stack, /** @type {any} */ like]) =>
-    [...new Set(like)].map((block) => new Room(boxes, stack, /** @type {number} */ (block)).needed.least),
+  const each = Object.entries(boxes.data.like).flatMap(([stack, like]) =>
+    [...new Set(like)].map((block) => new Room(boxes, stack, block).needed.least),
   );
   return Math.max(0, ...each);
 }

@@ -14,7 +14,7 @@ import { Whole } from "./whole.js";
 
 /** Draws the map, and says what is clicked or looked at on it. It is handed the map, whose methods it calls. */
 export class Stage {
-  /** @param {any} map */
+  /** @param {import("./model_map.js").ModelMap} map */
   constructor(map) {
     this.map = map;
     this.frame = make("div", "frame");
@@ -45,9 +45,9 @@ export class Stage {
 
   draw() {
     const { data, opened, root } = this.map;
-    const focused = root.getRootNode().activeElement;
+    const focused = /** @type {HTMLElement | SVGElement | null} */ (/** @type {ShadowRoot} */ (root.getRootNode()).activeElement);
     const isHeld = this.element.contains(focused) || this.ahead.contains(focused);
-    const held = isHeld ? focused.dataset.path : undefined;
+    const heldPath = isHeld ? focused?.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
     const least = leastRoom(opened.boxes);
     this.layout = new Layout({ least, isDouble: data.sizes[0] > 0, hasBlock }, this.map.root.clientWidth);
@@ -64,7 +64,7 @@ export class Stage {
     this.look(null);
     this.light();
     this.fit();
-    if (held) this.pen.elements.get(held)?.focus();
+    if (heldPath) this.pen.elements.get(heldPath)?.focus();
   }
 
   /** Put what is drawn on the page. @param {HTMLElement[]} columns @param {HTMLElement} guesses */
@@ -110,7 +110,7 @@ export class Stage {
     else this.element.style.zoom = String(this.layout.zoom(room, rem() / USUAL));
   }
 
-  /** What of the map stays in sight when a box is opened: the block that the box is in, else the box. @param {string} path */
+  /** The part of the map that stays in sight when a box is opened: the block that the box is in, else the box. @param {string} path */
   kept(path) {
     return (placed(path).block !== null && this.blockFrame) || this.pen.elements.get(path) || this.element;
   }
@@ -128,16 +128,16 @@ export class Stage {
       canvas.classList.toggle("back", open !== null && Boolean(canvas.dataset.of) && canvas.dataset.of !== open);
   }
 
-  /** The colours of the page, by which it is seen whether the map must be drawn anew. */
+  /** The colours of the page, by which it is seen whether the map must be drawn again. */
   get ground() {
     return background(this.map.root);
   }
 
-  // What is looked at
+  // Hovering
 
-  /** @param {any} event */
+  /** @param {Event} event */
   over(event) {
-    this.look(event.target.closest?.("[data-box],[data-block]")?.dataset.path ?? null);
+    this.look(held(event, "[data-box],[data-block]")?.dataset.path ?? null);
   }
 
   /** The arrows of what is under the pointer stand out, and a line tells of it. @param {string | null} path */
@@ -147,35 +147,35 @@ export class Stage {
     this.map.tell(path);
   }
 
-  // What is clicked, and the keyboard
+  // Clicks and the keyboard
 
-  /** @param {any} event */
+  /** @param {Event} event */
   clicked(event) {
-    const guess = event.target.closest("[data-guess]");
+    const guess = held(event, "[data-guess]");
     if (guess && this.map.data.takes) return this.map.take(Number(guess.dataset.guess));
-    const block = event.target.closest("[data-block]");
+    const block = held(event, "[data-block]");
     if (block) {
       this.current = block.dataset.path;
       return this.map.openBlock(block.dataset.stack, Number(block.dataset.number));
     }
-    const box = event.target.closest("[data-box]");
+    const box = held(event, "[data-box]");
     if (!box) return;
     this.current = box.dataset.path;
-    const head = event.target.closest("[data-head]");
+    const head = held(event, "[data-head]");
     this.map.clickBox(box.dataset.box, head ? Number(head.dataset.head) : null);
   }
 
-  /** @param {any} event */
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const held = event.target.closest("[data-path]");
-    if (!held) return;
-    const { path } = held.dataset;
+    const place = held(event, "[data-path]");
+    if (!place) return;
+    const { path } = place.dataset;
     const next = walk(event.key, path, this.order);
     const block = /** @type {Record<string, number>} */ ({ ArrowUp: -1, ArrowDown: 1 })[event.key];
     if (next) this.focus(next);
     else if (block) this.focus(this.map.moveToBlock(block, path));
-    else if ((event.key === "Enter" || event.key === " ") && held.tagName !== "BUTTON") {
-      held.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    else if ((event.key === "Enter" || event.key === " ") && place.tagName !== "BUTTON") {
+      place.dispatchEvent(new MouseEvent("click", { bubbles: true }));
       this.focus(path);
     } else if (event.key === "Escape" && this.map.opened.path !== null) this.map.shut();
     else return;
@@ -183,11 +183,23 @@ export class Stage {
     event.stopPropagation();
   }
 
-  /** Give the focus to what has this path, if it is drawn. @param {string} path */
+  /** Give the focus to what has this path, if it is drawn. @param {string | undefined} path */
   focus(path) {
-    const element = this.pen.elements.get(path);
-    if (!element) return;
+    const element = path === undefined ? undefined : this.pen.elements.get(path);
+    if (path === undefined || !element) return;
     this.current = path;
     this.stop.focus(element, this.frame);
   }
+}
+
+/**
+ * The part of the map that an event is about: the nearest element with a mark. Its marks are set where it is drawn.
+ *
+ * @param {Event} event
+ * @param {string} selector
+ * @returns {{ dataset: Record<string, string>, tagName: string, dispatchEvent: (event: Event) => boolean } | null}
+ */
+function held(event, selector) {
+  const found = event.target instanceof Element ? event.target.closest(selector) : null;
+  return /** @type {ReturnType<typeof held>} */ (/** @type {unknown} */ (found));
 }

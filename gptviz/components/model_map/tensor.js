@@ -1,19 +1,24 @@
 // The numbers of a box on the page: a table in colours, its scale, and the way to other pages of the tensor.
 
-import { colourAt, diverging, rgb, sequential } from "../kit/colour.js";
+import { colourAt, diverging, inkOn, sequential } from "../kit/colour.js";
+import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
-import { make, shape } from "../kit/elements.js";
+import { make } from "../kit/elements.js";
+import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, chip, count, shortened } from "../kit/text.js";
 import { sizes } from "./boxes.js";
 import { Cells, isWrapped } from "./cells.js";
-import { MONO, SANS } from "./pen.js";
+import { subjectOf } from "./export.js";
+
+/** @typedef {import("./boxes.js").Piece} Piece @typedef {import("./boxes.js").Payload} Payload */
+/** @typedef {import("./model_map.js").ModelMap} ModelMap */
 
 const NO_NUMBERS =
   "This step has no numbers of its own that the pass records: it changes what comes in as the equation says. " +
   "See the boxes before and after it.";
 
-/** The numbers of the tensor that is open, or what stands in their place. @param {any} map */
+/** The numbers of the tensor that is open, or what stands in their place. @param {ModelMap} map */
 export function tensorOf(map) {
   const { opened, data } = map;
   const piece = opened.tensor;
@@ -23,19 +28,18 @@ export function tensorOf(map) {
     return place;
   }
   place.append(controls(piece, opened.at, data));
-  const isHere = data.tensor && opened.isOf(data.tensor);
-  if (isHere) {
+  if (data.tensor && opened.isOf(data.tensor)) {
     const cells = new Cells({ piece, tensor: data.tensor, at: opened.at, data });
     place.append(...new Tensor(map, cells).elements());
   } else place.append(make("p", "note waiting", "Reading the numbers…"));
   return place;
 }
 
-/** Which page of the tensor is shown, and the way to the others. @param {any} piece @param {number[]} at @param {any} data */
+/** Which page of the tensor is shown, and the way to the others. @param {Piece} piece @param {number[]} at @param {Payload} data */
 function controls(piece, at, data) {
   const row = make("div", "controls");
   const dimensions = piece.shape.length;
-  piece.shape.forEach((/** @type {number} */ size, /** @type {number} */ axis) => {
+  piece.shape.forEach((size, axis) => {
     const group = make("span", "axis");
     if (axis < dimensions - 2) group.append(menu(piece.axes[axis], axis, size, at[axis]));
     else {
@@ -78,37 +82,36 @@ function steps({ axis, size, first, page, isAcross, name }) {
   ];
 }
 
-// Of the picture, in its pixels: a cell, and the room for names at the left and the top.
-const CELL = { width: 54, height: 20 },
-  LEFT = 96,
-  TOP = 50,
-  NARROWEST = 480;
+// Where the scale of colour is drawn from.
+const STOPS = [0, 0.25, 0.5, 0.75, 1];
 
 /** A page of numbers, drawn. */
 class Tensor {
-  /** @param {any} map @param {Cells} cells */
+  /** @param {ModelMap} map @param {Cells} cells */
   constructor(map, cells) {
     this.map = map;
     this.cells = cells;
     this.scale = cells.isShare ? sequential(ROLES.pattern, map.root) : diverging(map.root);
+    this.table = this.buildTable();
+    this.facts = this.buildFacts();
   }
 
   elements() {
     const { cells, map } = this;
     const { piece } = cells;
-    const label = `Numbers of ${piece.symbol}`;
-    const scroll = make("div", "scroll cells-frame", undefined, { tabindex: "0", role: "region", "aria-label": label });
-    scroll.append(this.table(label));
+    const about = { tabindex: "0", role: "region", "aria-label": `Numbers of ${piece.symbol}` };
+    const scroll = make("div", "scroll cells-frame", undefined, about);
+    scroll.append(this.table);
     const details = {
       name: `${piece.name}${piece.rows ? `-rows-${piece.rows.join("-")}` : ""}`,
       numbers: () => cells.table,
       code: () => cells.tensor.code,
       picture: () => this.picture(),
     };
-    return [scroll, this.facts(), this.scaleLine(), tools(map.root, details)];
+    return [scroll, this.facts, this.scaleLine(), tools(map.root, details)];
   }
 
-  facts() {
+  buildFacts() {
     const { smallest, largest, mean, size } = this.cells;
     const line = make("p", "facts number");
     const facts = { min: smallest, max: largest, mean, "√ mean square": size };
@@ -120,23 +123,21 @@ class Tensor {
     const { cells, scale } = this;
     const line = make("div", "scale-line note");
     const bar = make("span", "bar");
-    bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map((at) => colourAt(scale, at)).join(", ")})`;
+    bar.style.background = `linear-gradient(to right, ${STOPS.map((at) => colourAt(scale, at)).join(", ")})`;
     const [low, high] = cells.ends;
     line.append(make("span", "number", low), bar, make("span", "number", high), make("span", "", cells.unit));
     return line;
   }
 
-  /** The colour of a cell, and what is readable on it. @param {number} value @returns {[ground: string, ink: string]} */
+  /** The colour of a cell, and what is read best on it. @param {number} value @returns {[ground: string, ink: string]} */
   colours(value) {
     const place = this.cells.placeOf(value);
     if (!Number.isFinite(place)) return ["", ""];
-    const ground = colourAt(this.scale, place),
-      [r, g, b] = rgb(ground);
-    return [ground, 0.3 * r + 0.6 * g + 0.1 * b > 140 ? "#111820" : "#FFFFFF"];
+    const ground = colourAt(this.scale, place);
+    return [ground, inkOn(ground)];
   }
 
-  /** @param {string} caption */
-  table(caption) {
+  buildTable() {
     const { piece, grid } = this.cells;
     const { rows, columns } = grid;
     const [down, across] = piece.shape.length > 1 ? piece.axes.slice(-2) : [piece.axes[0], ""];
@@ -149,7 +150,7 @@ class Tensor {
       head.append(cell);
     }
     const table = make("table", "cells");
-    table.append(make("caption", "aloud", caption), head, ...rows.map((row) => this.row(row)));
+    table.append(make("caption", "aloud", `Numbers of ${piece.symbol}`), head, ...rows.map((row) => this.row(row)));
     return table;
   }
 
@@ -170,44 +171,26 @@ class Tensor {
     return line;
   }
 
-  /** The page of the tensor as a drawing. */
+  /** The page of the tensor as a drawing that stands alone. */
   picture() {
-    const { cells, map } = this;
-    const { piece, grid } = cells;
-    const { pen } = map.stage;
-    const { rows, columns } = grid;
-    const { width: w, height: h } = CELL;
-    const width = Math.max(LEFT + w * columns.length + 12, NARROWEST),
-      height = TOP + h * rows.length + 30;
-    const lead = piece.shape.length > 2 ? `, ${piece.axes[0]} ${cells.at[0]}` : "";
+    const { cells, map, scale } = this;
+    const { piece } = cells;
+    const copy = copyOf([this.table, this.facts]);
     const range = piece.rows ? ` [${piece.rows.join(":")}]` : "";
-    const title = `${map.data.model}: ${piece.name}${range} ${sizes(piece.shape)}${lead}`;
-    const names = { size: 11, font: MONO };
-    const picture = shape(
-      "svg",
-      { width, height, "font-family": SANS },
-      shape("rect", { width, height, fill: pen.colours.ground }),
-      pen.text(12, 20, title, { anchor: "start", size: 13, weight: 650 }),
-      ...columns.map(({ name }, i) => pen.text(LEFT + w * (i + 0.5), TOP - 6, shortened(name, 7), names)),
-    );
-    rows.forEach((row, i) => {
-      const y = TOP + h * i;
-      picture.append(pen.text(LEFT - 8, y + 14, shortened(row.name, 10), { ...names, anchor: "end" }));
-      row.cells.forEach((indices, j) => {
-        const text = cells.written(indices);
-        if (!text) return;
-        const [ground, ink] = this.colours(cells.valueAt(indices));
-        const x = LEFT + w * j;
-        picture.append(
-          shape("rect", { x, y, width: w - 1, height: h - 1, fill: ground }),
-          pen.text(x + w / 2, y + 14, text, { size: 11, fill: ink }),
-        );
-      });
-    });
-    const [smallest, largest, mean, size] = [cells.smallest, cells.largest, cells.mean, cells.size].map(brief);
-    const facts = `min ${smallest}, max ${largest}, mean ${mean}, root mean square ${size}`;
+    const lead = piece.shape.length > 2 ? `, ${piece.axes[0]} ${cells.at[0]}` : "";
+    const { model, prompt } = subjectOf(map.data);
     const [low, high] = cells.ends;
-    picture.append(pen.text(12, height - 9, `${facts}; colours from ${low} to ${high}`, { anchor: "start", size: 11 }));
-    return picture;
+    const heading = {
+      title: `${piece.name}${range} ${sizes(piece.shape)}${lead}`,
+      model,
+      prompt: piece.kind === "activation" ? prompt : "",
+      scale: {
+        stops: STOPS.map((at) => /** @type {[number, string]} */ ([at, colourAt(scale, at)])),
+        low,
+        high,
+        unit: cells.unit,
+      },
+    };
+    return picture(map.root, heading, copy.drawing, copy);
   }
 }

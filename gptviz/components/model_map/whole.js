@@ -108,7 +108,8 @@ export class Whole {
     const each = heads.length > 1 ? 38 : 48,
       gap = 9;
     let y = middle - (heads.length * each + (heads.length - 1) * gap) / 2;
-    let above = /** @type {any} */ (null);
+    /** @type {Place | null} */
+    let above = null;
     for (const path of heads) {
       const box = pen.drawBox(path, x, y, 66, each);
       if (above) pen.plumb(above, box, box.cx, { colour: ROLES.output });
@@ -127,8 +128,9 @@ export class Whole {
       above = box;
       y += each + gap;
     }
-    pen.level(above, { path: "guesses", x: pen.width - pen.layout.guesses - 4 }, above.cy, { colour: ROLES.output });
-    pen.under.append(pen.text(above.cx, above.y + above.h + 3 + SMALL, this.shapeOf("logits"), { fill: pen.ink(0.72) }));
+    const logits = /** @type {Place} */ (above); // every model has them
+    pen.level(logits, { path: "guesses", x: pen.width - pen.layout.guesses - 4 }, logits.cy, { colour: ROLES.output });
+    pen.under.append(pen.text(logits.cx, logits.y + logits.h + 3 + SMALL, this.shapeOf("logits"), { fill: pen.ink(0.72) }));
     this.guesses = this.guessesAt(top);
   }
 
@@ -147,7 +149,7 @@ export class Whole {
     const numbers = drawnBlocks(this.pen.boxes.blocks(stack), around);
     const n = numbers.length,
       left = from.x + from.w;
-    const shapeText = sizes(this.pen.boxes.get(`${stack}embed`).pieces[0].shape);
+    const shapeText = sizes(this.pen.boxes.at(`${stack}embed`).pieces[0].shape);
     if (!n) {
       const faint = { fill: this.pen.ink(0.72) };
       this.pen.under.append(this.pen.text((left + right) / 2, middle - 8, shapeText, faint));

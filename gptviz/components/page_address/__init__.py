@@ -1,4 +1,4 @@
-"""What tells the server the address that the page has in the browser, at the moment it comes to be seen.
+"""Tells the server the address that the page has in the browser, at the moment when the component appears.
 
 Views write what was chosen in them into the address by themselves, and Streamlit does not send that.
 """
@@ -10,23 +10,24 @@ from pathlib import Path
 
 import streamlit as st
 
-from gptviz.components.kit import event, pack, register
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import read, text_up_to
 
 _mount = register(Path(__file__).parent)
 LONGEST = 20_000  # characters of a query
 
 
 def page_address(known: str, *, key: str, on_tell: Callable[[str], None]) -> None:
-    """Where the query of the page's address is another than `known`, `on_tell` is called with it."""
+    """Call `on_tell` with the query of the page's address if it differs from `known`."""
 
-    def came() -> None:
+    def answer() -> None:
         if (query := told(st.session_state[key].get("query"))) is not None:
             on_tell(query)
 
-    _mount(key=key, data=pack({"known": known}), on_query_change=came)
+    _mount(key=key, data=pack({"known": known}), on_query_change=answer)
 
 
 def told(value: object) -> str | None:
     """The query that an event from the browser tells; None if it is not what this component sends."""
-    query = (event(value) or {}).get("query")
-    return query if isinstance(query, str) and len(query) <= LONGEST else None
+    fields = read(value, query=text_up_to(LONGEST))
+    return None if fields is None else fields["query"]

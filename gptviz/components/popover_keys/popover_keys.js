@@ -4,14 +4,13 @@
 // focus. Escape shuts it too: that is Streamlit's, as is the way back to the button.
 
 import { make } from "../kit/elements.js";
+import { POPOVER, POPOVER_BUTTON } from "../kit/streamlit.js";
 import { view } from "../kit/view.js";
 
-const BUTTON = "[data-testid=stPopoverButton]";
-const OPENED = "[data-testid=stPopoverBody]";
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 
 /**
- * What the Tab key stops at within a part of the page, also within views made by hand, from first to last.
+ * The stops of the Tab key within a part of the page, also within views made by hand, from first to last.
  *
  * @param {ParentNode} part
  * @returns {HTMLElement[]}
@@ -54,10 +53,10 @@ class PopoverKeys {
 
   /** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
   click(event) {
-    if (!(event.target instanceof Element) || !event.target.closest(BUTTON)) return;
+    if (!(event.target instanceof Element) || !event.target.closest(POPOVER_BUTTON)) return;
     const isKey = event.detail === 0; // a pointer counts its clicks
     requestAnimationFrame(() => {
-      const opened = document.querySelector(OPENED);
+      const opened = document.querySelector(POPOVER);
       if (!(opened instanceof HTMLElement)) return;
       opened.tabIndex = stopsOf(opened).length ? -1 : 0; // a text alone may have to be scrolled by the arrow keys
       if (isKey) opened.focus({ preventScroll: true });
@@ -67,8 +66,8 @@ class PopoverKeys {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.key !== "Tab" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    const button = document.querySelector(`${BUTTON}[aria-expanded=true]`),
-      opened = document.querySelector(OPENED);
+    const button = document.querySelector(`${POPOVER_BUTTON}[aria-expanded=true]`),
+      opened = document.querySelector(POPOVER);
     if (!(button instanceof HTMLElement) || !(opened instanceof HTMLElement)) return;
     const at = event.composedPath()[0],
       stops = stopsOf(opened);

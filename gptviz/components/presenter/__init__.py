@@ -1,4 +1,4 @@
-"""What a speaker needs in front of a class: keys that lead from step to step, and a spot that follows the pointer."""
+"""The tools of a speaker in front of a class: keys that lead from step to step, and a spot that follows the pointer."""
 
 from __future__ import annotations
 

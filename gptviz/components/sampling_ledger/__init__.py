@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.address_values import Values, one_of, real, whole
-from gptviz.components.kit import event, pack, register
-from gptviz.components.kit.command import NO_COMMAND, Command
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.components.kit.events import read
+from gptviz.labelled_array import Float32Array, Float64Array
+from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, real, whole
 
 _mount = register(Path(__file__).parent)
 
@@ -31,7 +33,7 @@ SEEDS = 100
 
 @dataclass(frozen=True)
 class Payload:
-    """What the browser gets, packed.
+    """The bytes that the browser gets.
 
     Attributes:
         data: all of it, with the labels of the vocabulary.
@@ -51,36 +53,36 @@ class Payload:
 
 
 def payload(
-    logits: npt.NDArray[np.float32],
+    logits: Float32Array,
     labels: Sequence[str],
     *,
     about: object,
     title: str,
     code: tuple[str, str],
-    numbers: npt.NDArray[np.float64] | None = None,
+    numbers: Float64Array | None = None,
     true: int | None = None,
     true_name: str = "Really next:",
     takes: bool = False,
     note: str = "",
     prompt: str = "",
     used: int | None = None,
-    command: Command = NO_COMMAND,
+    command: ViewCommand = NO_COMMAND,
 ) -> Payload:
     """The view of one place of a text.
 
     Args:
         logits: [vocab_size], as the model gave them there.
         labels: the visible forms of all tokens.
-        about: what the logits follow from (model, ids, position); two texts are the same if its `repr` is.
+        about: the model, ids and position that the logits follow from; two texts are the same if its `repr` is the same.
         title: what is shown, for pictures and for screen readers.
         code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in the browser.
         numbers: [seeds], the random number of each seed at this place. None shows what the model says and draws nothing.
-        true: the token that stands there, where it is known; `true_name` is what to call it.
+        true: the token that stands there, if it is known; `true_name` is what to call it.
         takes: whether a token can be taken.
         note: what follows the name of the token drawn.
-        prompt: the text before the token, in the visible forms of its tokens, for pictures.
+        prompt: the text before the token in the visible forms of its tokens, for pictures.
         used: how many tokens can be drawn and taken, from the first on; the others stand for nothing. By default, all.
-        command: choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked for.
+        command: the choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked to show.
 
     Raises:
         ValueError: there is not one label per logit, or the logits are not numbers, as in a damaged model.
@@ -102,6 +104,7 @@ def payload(
         "note": note,
         "prompt": prompt,
         "used": len(labels) if used is None else used,
+        "declared": declared(address(len(labels), draws=numbers is not None)),
         "asked": dict(command.asked),
         "number": command.number,
     }
@@ -133,8 +136,8 @@ def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] 
 
 
 def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
-    """What the address may say of the view, as `CHOICES` in choices.js; settings of the draw only where it `draws` a token."""
-    shown = {"tokens": one_of(ORDERS), "log": one_of(("true", "false"))}
+    """The choices that the address may hold for the view; settings of the draw only if it `draws` a token."""
+    shown = {"tokens": one_of(ORDERS), "log": ON_OR_OFF}
     if not draws:
         return shown
     of_the_draw = {"temperature": real(0, 2), "top_k": whole(0, max(vocab_size, 100)), "top_p": real(0.05, 1)}
@@ -148,9 +151,6 @@ def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:
 
 
 def chosen(value: object, generation: int, used: int) -> int | None:
-    """The token in an event from the browser, None if it is stale or not what this view sends."""
-    fields = event(value)
-    if fields is None or fields.get("generation") != generation:
-        return None
-    token = fields.get("token")
-    return token if type(token) is int and 0 <= token < used else None
+    """The token in an event from the browser; None if it is stale or not what this view sends."""
+    fields = read(value, generation=generation, token=range(used))
+    return None if fields is None else fields["token"]

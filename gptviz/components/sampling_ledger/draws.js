@@ -15,7 +15,7 @@ function randomNumbers(count) {
   return numbers;
 }
 
-/** How often each token comes in so many draws. @param {import("./stages.js").Stages} stages */
+/** How often each token comes in `DRAWS` draws. @param {import("./stages.js").Stages} stages */
 export function drawnOften(stages) {
   const counts = new Int32Array(stages.size);
   for (const number of randomNumbers(DRAWS)) counts[stages.draw(number)] += 1;

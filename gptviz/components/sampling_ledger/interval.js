@@ -15,7 +15,7 @@ const LONGEST_ON_INTERVAL = 8,
   CHARACTER = 8;
 
 /** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
-export function intervalsOf({ stages, drawn }) {
+function intervalsOf({ stages, drawn }) {
   /** @type {[token: number, start: number, end: number][]} */
   const found = [];
   /** @type {[token: number, start: number, end: number] | null} */
@@ -33,8 +33,8 @@ export function intervalsOf({ stages, drawn }) {
   return found;
 }
 
-/** The name of a token on its interval, "" where it does not fit in so many pixels of a page of usual size. @param {number} token @param {number} pixels @param {import("./sampling_ledger.js").Ledger} ledger */
-export function nameWithin(token, pixels, { header }) {
+/** The name of a token on its interval, "" if it does not fit in `pixels` of a page of usual size. @param {number} token @param {number} pixels @param {import("./sampling_ledger.js").Ledger} ledger */
+function nameWithin(token, pixels, { header }) {
   const name = token < 0 ? "" : shortened(header.labels[token], LONGEST_ON_INTERVAL);
   return CHARACTER * ([...name].length + 1) <= pixels ? name : "";
 }

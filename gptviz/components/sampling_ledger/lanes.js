@@ -31,7 +31,7 @@ export function lengthOf(probability, { chosen }) {
   return chosen.log ? Math.max(0, logarithmic(probability)) : probability;
 }
 
-/** What each lane shows of a token: where its bar begins and ends, 0 … 1, and its number. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
+/** A token in each lane: where its bar begins and ends, 0 … 1, and its number. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 export function lanesOf(token, ledger) {
   const { stages } = ledger;
   const rank = stages.rank[token],
@@ -68,8 +68,8 @@ export function sumOf(probability) {
   return probability < 0.001 ? brief(probability) : probability.toFixed(3);
 }
 
-/** What stands above each lane: its formula, or the sum that was kept. @param {import("./sampling_ledger.js").Ledger} ledger @returns {Record<string, string>} */
-export function sumTexts({ chosen, stages, seeds }) {
+/** The text above each lane: its formula, or the sum that was kept. @param {import("./sampling_ledger.js").Ledger} ledger @returns {Record<string, string>} */
+function sumTexts({ chosen, stages, seeds }) {
   /** @param {number} sum */
   const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
   const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
@@ -85,7 +85,7 @@ export function sumTexts({ chosen, stages, seeds }) {
   };
 }
 
-/** What stands above the lines: of each lane its title, the slider that steers it and the sum it leaves. */
+/** The head of the lanes: of each its title, the slider that steers it and the sum it leaves. */
 export class Heads {
   constructor() {
     /** @type {Slider[]} */

@@ -51,7 +51,7 @@ export class List {
     element.setAttribute("aria-label", `${header.title}. ${count(stages.size)} tokens`);
   }
 
-  /** Which tokens stand in the list, and in which order; it `stays` where it is scrolled to, or begins anew. @param {string} sought @param {boolean} [stays] */
+  /** Which tokens stand in the list, and in which order; it `stays` where it is scrolled to, or begins again. @param {string} sought @param {boolean} [stays] */
   arrange(sought, stays = false) {
     const { stages, header, chosen } = this.ledger;
     const byVocabulary = chosen.tokens === VOCABULARY;
@@ -71,12 +71,6 @@ export class List {
   /** The token that the reader looks at, undefined if none is found. */
   get at() {
     return this.hovered ?? this.places[this.current];
-  }
-
-  /** The tokens in sight, at most so many. @param {number} most */
-  inSight(most) {
-    const first = Math.floor(this.element.scrollTop / this.line);
-    return this.places.slice(first, first + most);
   }
 
   // Drawing
@@ -153,7 +147,7 @@ export class List {
     if (often !== null) seen.style.setProperty("--at", String(lengthOf(often / DRAWS, ledger)));
   }
 
-  /** What the style sheet needs to know of a line. @param {HTMLElement} element @param {number} token @param {number} place */
+  /** Marks a line for the style sheet. @param {HTMLElement} element @param {number} token @param {number} place */
   fillLook(element, token, place) {
     const { stages, drawn } = this.ledger;
     const rank = stages.rank[token];
@@ -180,7 +174,7 @@ export class List {
     return parts.join(", ");
   }
 
-  // What a reader does
+  // Actions of a reader
 
   /** @param {any} event */
   tokenAt(event) {

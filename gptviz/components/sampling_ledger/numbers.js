@@ -1,4 +1,4 @@
-// What stands behind the ledger: its columns in numbers, and the lines of Python that compute them.
+// The numbers behind the ledger: its columns in numbers, and the lines of Python that compute them.
 
 import { DRAWS } from "./draws.js";
 

@@ -5,14 +5,15 @@ import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { valueIn, valuesIn } from "../kit/values.js";
 import { Commands, view } from "../kit/view.js";
-import { CHOICES, OF_THE_DRAW, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
+import { CHOICES, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
 import { drawnOften } from "./draws.js";
 import { Draw } from "./interval.js";
 import { Heads } from "./lanes.js";
 import { List } from "./list.js";
 import { codeOf, columnsOf } from "./numbers.js";
-import { Picture } from "./picture.js";
+import { pictureOf } from "./picture.js";
 import { Stages } from "./stages.js";
 import { factsOf, readingOf } from "./words.js";
 
@@ -88,7 +89,7 @@ export class Ledger {
 
   // The parts of the view
 
-  /** What a link asked for in vain. It stays until it is closed: a note that went by itself would move what is below. */
+  /** The rejected choices of a link, in words. The note stays until it is closed: a note that went by itself would move what is below. */
   buildAsked() {
     const asked = make("div", "note asked");
     const close = make("button", "tool", "Close");
@@ -109,7 +110,7 @@ export class Ledger {
       name: "next_token",
       numbers: () => columnsOf(this),
       code: () => codeOf(this),
-      picture: () => new Picture(this).draw(),
+      picture: () => pictureOf(this),
     });
     const below = make("div", "row below");
     below.append(choice, details);
@@ -136,7 +137,7 @@ export class Ledger {
     this.frame = null;
   }
 
-  // What is shown
+  // Showing
 
   /** @param {any} payload */
   show(payload) {
@@ -158,7 +159,7 @@ export class Ledger {
     this.ask();
   }
 
-  /** What came has no labels, and those of its vocabulary are not here: they are asked for, once for each text. @param {any} payload */
+  /** Asks for the labels of a payload that came without them, if they are not here: once for each text. @param {any} payload */
   askForLabels({ generation }) {
     if (this.lost !== generation) this.send("lost", { generation });
     this.lost = generation;
@@ -180,13 +181,8 @@ export class Ledger {
     this.lowest = logits.reduce((least, z) => (Number.isFinite(z) ? Math.min(least, z) : least), highest);
   }
 
-  /** The choices that this view has. */
-  get keys() {
-    return Object.keys(CHOICES).filter((key) => this.seeds || !OF_THE_DRAW.includes(key));
-  }
-
   readAddress() {
-    const { chosen, vain } = choicesInAddress(this.keys, this.stages.size);
+    const { chosen, vain } = choicesInAddress(this.header.declared);
     Object.assign(this.chosen, chosen);
     this.asked.hidden = !vain.length;
     this.vain.textContent = vain.length ? `The link asks for ${vain.join(" It asks for ")}` : "";
@@ -195,9 +191,8 @@ export class Ledger {
   /** Gives up choices that a smaller vocabulary cannot have; and the address, which the page or a step back may have changed, says
    *  what is shown. */
   keepPossible() {
-    for (const key of this.keys) {
-      const { possible, usual } = CHOICES[key];
-      if (!possible(this.chosen[key], this.stages.size)) this.chosen[key] = usual;
+    for (const [key, values] of Object.entries(this.header.declared)) {
+      if (valueIn(values, this.chosen[key]) === undefined) this.chosen[key] = CHOICES[key].usual;
     }
     this.remember();
   }
@@ -205,14 +200,12 @@ export class Ledger {
   remember() {
     /** @param {string} key */
     const text = (key) => (this.chosen[key] === CHOICES[key].usual ? null : String(this.chosen[key]));
-    toAddress(Object.fromEntries(this.keys.map((key) => [key, text(key)])));
+    toAddress(Object.fromEntries(Object.keys(this.header.declared).map((key) => [key, text(key)])));
   }
 
   /** Change some choices; `falls` lets the random number fall again. @param {Record<string, any>} changes @param {boolean} [falls] */
   choose(changes, falls = false) {
-    for (const [key, value] of Object.entries(changes)) {
-      if (CHOICES[key]?.possible(value, this.stages.size)) this.chosen[key] = value;
-    }
+    Object.assign(this.chosen, valuesIn(this.header.declared, changes).values);
     if ("temperature" in changes || "top_k" in changes || "top_p" in changes) this.observed = null;
     if ("tokens" in changes) this.arrange();
     this.dirty = true;
@@ -235,7 +228,7 @@ export class Ledger {
 
   // Of the text that is shown
 
-  /** What took a token out of the draw, "" if nothing did. @param {number} token */
+  /** The limit that took a token out of the draw, "" if none did. @param {number} token */
   cut(token) {
     return this.seeds ? this.stages.cut(token) : "";
   }
@@ -277,7 +270,7 @@ export class Ledger {
     this.falls = false;
   }
 
-  // What a reader does
+  // Actions of a reader
 
   drawMany() {
     this.render(); // a slider may just have moved

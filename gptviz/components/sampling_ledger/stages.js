@@ -101,7 +101,7 @@ export class Stages {
     return low;
   }
 
-  /** What took a token out of the draw, "" if nothing did. @param {number} token */
+  /** The limit that took a token out of the draw, "" if none did. @param {number} token */
   cut(token) {
     if (token >= this.used) return "unused";
     if (this.rank[token] >= this.inTopK) return "top-k";

@@ -1,4 +1,4 @@
-// What the ledger says in words and numbers: of the whole distribution, and of one token on its way through all stages.
+// The words and numbers of the ledger: of the whole distribution, and of one token on its way through all stages.
 
 import { make } from "../kit/elements.js";
 import { brief, chip, count, percent, shortened } from "../kit/text.js";
@@ -63,7 +63,7 @@ export function readingOf(token, ledger) {
   return [nameOf(token, ledger), ` ${parts.join(" → ")}${end}`];
 }
 
-/** What sampling does to a token, step by step. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
+/** The steps of sampling, for one token. @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
 function stepsOf(token, ledger) {
   const {
     stages,

@@ -1,4 +1,4 @@
-"""What a step of a lesson talks about is in sight when the step opens."""
+"""The page scrolls to the view that a step of a lesson talks about when the step opens."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def step_in_sight(step: str, *, key: str) -> None:
     """Scroll the page if its first large view lies below the window. A visitor who scrolls or types is left alone.
 
     Args:
-        step: what the step is called; with another one the page is scrolled anew.
+        step: the name of the step; with another one the page scrolls again.
     """
     _mount(key=key, data=pack({"step": step}))

@@ -1,11 +1,10 @@
-// What a step of a lesson talks about is in sight when the step opens: on a projector or a phone, the settings of a page take the
-// whole window, and its first view would stand below it.
+// The view that a step of a lesson talks about is in sight when the step opens: on a projector or a phone, the settings of a page
+// take the whole window, and its first view would stand below it.
 
 import { make } from "../kit/elements.js";
+import { isAppRunning, MAIN, VIEWS } from "../kit/streamlit.js";
 import { view } from "../kit/view.js";
 
-const MAIN = "[data-testid=stMain]";
-const VIEWS = ".stBidiComponent, [data-testid=stDataFrame], [data-testid=stPlotlyChart]";
 // A line of tokens is lower than this, in heights of a letter; a column of settings narrower.
 const LEAST = { height: 10, width: 7 };
 // How much of the window a view may ask for: what stands above it, such as the tokens, is to be seen too.
@@ -39,6 +38,11 @@ export class StepInSight {
   /** @param {HTMLElement} root */
   constructor(root) {
     root.replaceChildren(make("span")); // a view that is empty has not come yet
+    /** @type {string | null} */
+    this.step = null; // before the first
+    /** The place of the first view on the page, and the place at which it was last brought into sight; NaN where there is none. */
+    this.place = this.shown = NaN;
+    this.since = this.changed = 0; // when the place, and when anything, last changed
     this.stop = () => {
       clearInterval(this.timer);
       for (const name of DEEDS) window.removeEventListener(name, this.stop, { capture: true });
@@ -58,11 +62,10 @@ export class StepInSight {
 
   look() {
     const main = document.querySelector(MAIN);
-    const app = document.querySelector("[data-testid=stApp]");
     const now = performance.now();
     const box = main ? firstView(main) : undefined;
     const place = main && box ? box.top + main.scrollTop : NaN;
-    const isRunning = app instanceof HTMLElement && app.dataset.testScriptState === "running";
+    const isRunning = isAppRunning();
     if (!Object.is(place, this.place)) [this.place, this.since, this.changed] = [place, now, now];
     if (isRunning) this.changed = now;
     if (main && box && !isRunning && now - this.since >= STILL && place !== this.shown) {

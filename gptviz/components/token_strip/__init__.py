@@ -1,4 +1,4 @@
-"""Tokens as chips in flowing text, tinted by probability; each opens a card that says what else was likely there.
+"""Tokens as chips in flowing text, tinted by probability; each opens a card that shows what else was likely there.
 
 Hovering, moving with the keyboard and opening a card happen in the browser; Python is told only which token was chosen.
 """
@@ -15,8 +15,9 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.components.kit import event, register
-from gptviz.figures.theme import OUTPUT
+from gptviz.components.kit import register
+from gptviz.components.kit.events import read
+from gptviz.figures.kit.theme import OUTPUT
 
 _mount = register(Path(__file__).parent)
 
@@ -27,11 +28,11 @@ class Token:
 
     Attributes:
         label: the visible form of the token; shown as it is, never as HTML or Markdown.
-        probability: what tints the chip; None leaves it neutral (a prompt).
-        alternatives: labels and probabilities of what was likely at this place, the likeliest first.
+        probability: it tints the chip; None leaves it neutral (a prompt).
+        alternatives: labels and probabilities of the tokens that were likely at this place, the likeliest first.
         note: a line for the card.
         mark: underline the chip.
-        faint: show it as something that is ruled out.
+        faint: show it as ruled out.
     """
 
     label: str
@@ -74,9 +75,9 @@ def token_strip(
         selected: the chip to outline and bring into view.
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for people who cannot see it.
-        legend: what a probability is, beside the scale; empty for no legend.
-        height: pixels where a page has its usual size; the strip scrolls, and stays at its end while it grows. None: as high
-            as its text.
+        legend: the words next to the scale that say what a probability is; empty for no legend.
+        height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: as high as its
+            text.
         bars: one token a line, with its probability as a bar and a number.
         spaced: a gap between tokens, for vocabularies whose text has one there.
     """
@@ -98,7 +99,7 @@ def token_strip(
 
 
 def payload(tokens: Sequence[Token], settings: Mapping[str, Any]) -> bytes:
-    """What the browser gets, as JSON in bytes: Streamlit would pack a dictionary again, twice, at every tick."""
+    """The bytes that the browser gets, as JSON: Streamlit would pack a dictionary again, twice, at every tick."""
     return f'{{"tokens": [{",".join(token.packed for token in tokens)}], "settings": {json.dumps(settings)}}}'.encode("ascii")
 
 
@@ -127,12 +128,9 @@ def _answer(key: str, act: Callable[[int], None]) -> None:
 
 
 def clicked(value: object, generation: int, tokens: Sequence[Token]) -> int | None:
-    """The index of the chip in an event from the browser, None if it is stale or not what this component sends.
+    """The index of the chip in an event from the browser; None if it is stale or not what this component sends.
 
     An event is JSON: {"at": chip, "generation": number of the text it was made on}.
     """
-    fields = event(value)
-    if fields is None or fields.get("generation") != generation:
-        return None
-    at = fields.get("at")
-    return at if type(at) is int and 0 <= at < len(tokens) else None
+    fields = read(value, generation=generation, at=range(len(tokens)))
+    return None if fields is None else fields["at"]

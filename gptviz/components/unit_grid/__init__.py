@@ -1,4 +1,4 @@
-"""All heads and MLPs of a model as a grid: a click switches one off or on again; colours say what the loss is without it."""
+"""All heads and MLPs of a model as a grid: a click switches one off or on again; colours show the loss without it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from gptviz.components.kit import event, pack, register
-from gptviz.interp.units import Unit
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import read
+from gptviz.interp.units.unit import Unit
 
 _mount = register(Path(__file__).parent)
 
@@ -20,8 +21,8 @@ class Row:
     """A line of the grid.
 
     Attributes:
-        name: what stands before it.
-        units: the piece of the model in each column; None where the line has none.
+        name: the words before it.
+        units: the piece of the model in each column, or None if the line has none.
     """
 
     name: str
@@ -49,15 +50,15 @@ def _name(in_encoder: bool, block: int | None, crosses: bool) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """What the grid says beside its cells.
+    """The words around the cells of the grid.
 
     Attributes:
         of: the name of what is shown: a click on an earlier grid is no click on this one.
         model: the name of the model.
         prompt: the text that the loss is over, in words.
-        unit: what the numbers are.
+        unit: the unit of the numbers.
         code: the lines of gptviz that compute them.
-        settings: what a reader has chosen, a phrase each.
+        settings: the choices of the reader, a phrase each.
     """
 
     of: str
@@ -69,13 +70,13 @@ class About:
 
 
 def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About) -> bytes:
-    """What the browser gets.
+    """The bytes that the browser gets.
 
     Args:
         lines: the grid.
         edits: by unit, the edit that the model has.
         changes: by unit, how much the loss rises without it; those that are not known yet, or are no numbers, are left out.
-        about: what is said beside it.
+        about: the words around it.
     """
 
     def cell(unit: Unit | None) -> dict[str, object] | None:
@@ -116,7 +117,6 @@ def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
     """The unit that an event is about, {"unit": name, "of": `of`}; None if it is about another grid than the one shown, or is not
     what this view sends.
     """
-    fields = event(value)
-    if fields is None or fields.get("of") != of:
-        return None
-    return next((unit for unit in units if unit.name == fields.get("unit")), None)
+    named = {unit.name: unit for unit in units}
+    fields = read(value, of=of, unit=named)
+    return None if fields is None else named[fields["unit"]]

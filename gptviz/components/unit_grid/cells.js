@@ -1,6 +1,5 @@
-// What the cells of the grid say. Nothing here draws.
+// The words of the cells of the grid. Nothing here draws.
 
-import { rgb } from "../kit/colour.js";
 import { brief } from "../kit/text.js";
 
 /**
@@ -46,12 +45,6 @@ export function said({ title, edit, change }, measured) {
   const rise =
     change === null ? "" : `; without it the loss changes by ${change < 0 ? "−" : "+"}${brief(Math.abs(change))} ${measured}`;
   return title + state + rise;
-}
-
-/** Black or white, which is read better on a colour. @param {string} colour rgb(…) */
-export function inkOn(colour) {
-  const [r, g, b] = rgb(colour).map((one) => (one / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000000" : "#FFFFFF";
 }
 
 /** The numbers as a table. @param {Data} data @returns {import("../kit/details.js").Table} */

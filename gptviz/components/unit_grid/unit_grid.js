@@ -1,13 +1,13 @@
 // All heads and MLPs of a model: which are switched off, and what the loss is without each.
 
-import { colourAt, diverging } from "../kit/colour.js";
+import { colourAt, diverging, inkOn } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
 import { make, TabStop } from "../kit/elements.js";
 import { picture } from "../kit/picture.js";
 import { brief } from "../kit/text.js";
 import { view } from "../kit/view.js";
-import { inkOn, limitOf, said, signed, tableOfUnits } from "./cells.js";
+import { limitOf, said, signed, tableOfUnits } from "./cells.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Data} Data */
 

@@ -1,4 +1,4 @@
-"""What all families have in common: reading a config, naming what is not supported, and taking tensors apart."""
+"""The common base of all families: reading a config, naming what is not supported, and taking tensors apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
-from gptviz.model.norms import NORMS
+from gptviz.model.parts.norms import NORMS
 
 # Gives the tensor of this name, in the type it is stored in.
 Take = Callable[[str], Tensor]
@@ -102,7 +102,7 @@ class Given:
         return value
 
     def optional(self, name: str) -> Any:
-        """The field `name`, None where it is missing."""
+        """The field `name`, or None if it is missing."""
         return self.fields.get(name)
 
     def only(self, name: str, *allowed: Any) -> None:
@@ -354,7 +354,7 @@ def turned_share(config: Config) -> float:
 
 
 def activation_name(config: Config) -> str:
-    """What `config.json` calls the activation."""
+    """The name of the activation in `config.json`."""
     return NAMES_OF_ACTIVATIONS.get(config.activation, config.activation)
 
 

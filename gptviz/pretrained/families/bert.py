@@ -14,7 +14,7 @@ from .base import Family, Given, ImportRefusedError, Match, activation_name, eps
 
 
 class LabelsOfTexts(Family):
-    """What BERT and DistilBERT have in common: an encoder whose head reads the first token, [CLS].
+    """The common base of BERT and DistilBERT: an encoder whose head reads the first token, [CLS].
 
     Attributes:
         architecture: what their `config.json` calls those that give a whole text a label.
@@ -96,7 +96,7 @@ class LabelsOfTexts(Family):
         yield from linear("head.label", "classifier", bias=True)
 
     def places(self, table: str) -> Match:
-        """What is added to the vectors of tokens by their places, of which their `table` holds all or a part."""
+        """The vectors that are added to tokens by their places, of which their `table` holds all or a part."""
         return same("positions.table.weight", table)
 
 

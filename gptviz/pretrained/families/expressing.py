@@ -13,13 +13,13 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.model.build import lay_out
-from gptviz.model.norms import NORMS
-from gptviz.model.positions import turned_pairs
+from gptviz.model.parts.norms import NORMS
+from gptviz.model.parts.positions import turned_pairs
 
 from .base import Family, Given, eps_of
 from .registry import FAMILIES
 
-# What a family may have though our model has it not: a bias of 0 and a gain of 1 change nothing.
+# Tensors that a family may have although our model lacks them: a bias of 0 and a gain of 1 change nothing.
 MAY_BE_NEUTRAL = ("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias", "unembed_bias")
 MOST_NAMED = 4
 ONLY_IN_TRAINING = ("dropout", "attention_dropout", "token_dropout")
@@ -95,7 +95,7 @@ def _word(value: object) -> str:
 
 
 def _as_one_of(family: Family, config: Config) -> Expressed | None:
-    """What comes closest to it in this family; None where that is no possible model."""
+    """The config of this family that comes closest to it, or None if that is not a possible model."""
     try:
         fields = family.fields(config)
         return None if fields is None else Expressed(family, fields, family.config(Given(fields, family.title)))

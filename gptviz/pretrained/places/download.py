@@ -1,7 +1,7 @@
 """One file fetched by its address: with the bytes counted, stopped at any moment, and gone on with where it stopped.
 
-`huggingface_hub` begins a file anew where the last download of it did not come to its end. Here what has arrived stays beside the
-file as `<name>.part`, and the next download asks for the rest alone.
+`huggingface_hub` begins a file again where the last download of it did not come to its end. Here what has arrived stays beside
+the file as `<name>.part`, and the next download asks for the rest alone.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+
+from gptviz.machine import progress
 
 from ..families import ImportRefusedError
 
@@ -26,15 +28,13 @@ def download(
     *,
     sha256: str | None = None,
     headers: Mapping[str, str] | None = None,
-    grown: Callable[[int], None] = lambda have: None,
 ) -> None:
-    """Fetch the file at `url` to `to`, which is there as a whole or not at all.
+    """Fetch the file at `url` to `to`, which is there as a whole or not at all. It reports about once per `CHUNK`.
 
     Args:
         size: how many bytes it has.
         sha256: the hash of its content, compared in the end.
         headers: of every request.
-        grown: called with the bytes that are there, about once per `CHUNK`. What it raises stops the download.
 
     Raises:
         ImportRefusedError: the disk is full, or what arrived is another file.
@@ -43,7 +43,7 @@ def download(
     part = part_of(to)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        _fill(part, url, size, dict(headers or {}), grown)
+        _fill(part, url, size, dict(headers or {}))
         if part.stat().st_size != size or (sha256 is not None and _hash(part) != sha256):
             part.unlink()
             raise ImportRefusedError(f"{url} arrived damaged, and was removed: open it again to fetch it anew")
@@ -72,7 +72,7 @@ def here(to: Path) -> int:
     return 0
 
 
-def _fill(part: Path, url: str, size: int, headers: dict[str, str], grown: Callable[[int], None]) -> None:
+def _fill(part: Path, url: str, size: int, headers: dict[str, str]) -> None:
     """Append to `part` until it has `size` bytes; a connection that breaks is opened again."""
     import httpx2
 
@@ -85,7 +85,7 @@ def _fill(part: Path, url: str, size: int, headers: dict[str, str], grown: Calla
             part.unlink()
             have = 0
         try:
-            _append(part, url, have, headers, grown)
+            _append(part, url, have, size, headers)
             if part.stat().st_size >= size:
                 return
             raise httpx2.RemoteProtocolError("the answer ended early")
@@ -96,7 +96,7 @@ def _fill(part: Path, url: str, size: int, headers: dict[str, str], grown: Calla
             time.sleep(WAIT * failures)
 
 
-def _append(part: Path, url: str, have: int, headers: dict[str, str], grown: Callable[[int], None]) -> None:
+def _append(part: Path, url: str, have: int, size: int, headers: dict[str, str]) -> None:
     from huggingface_hub import constants, get_session, hf_raise_for_status
 
     # Not compressed: the bytes are counted, and asked for by their place.
@@ -106,11 +106,11 @@ def _append(part: Path, url: str, have: int, headers: dict[str, str], grown: Cal
         whole = answer.status_code != 206  # a server may answer with all of it though the rest was asked for
         with part.open("wb" if whole else "ab") as file:
             have = 0 if whole else have
-            grown(have)
+            progress.report(have, size, "byte")
             for chunk in answer.iter_bytes(CHUNK):
                 file.write(chunk)
                 have += len(chunk)
-                grown(have)
+                progress.report(have, size, "byte")
 
 
 def _hash(path: Path) -> str:

@@ -17,8 +17,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gptviz.bounded import parse_json
-from gptviz.memory import size as in_words
+from gptviz.machine import progress
+from gptviz.machine.bounded import parse_json
+from gptviz.machine.memory import size as in_words
 
 from ..families import FAMILIES, ImportRefusedError
 from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
@@ -45,8 +46,8 @@ TOKENIZERS = (
 )
 MOST_FOUND, MOST_SEARCHED = 20, 100
 PATIENCE = 10.0  # seconds for an answer of the hub
-# Called with the bytes that have arrived and those of all files together; what it raises stops the download.
-Watch = Callable[[int, int], None]
+# What a step of a download is called.
+BYTE = "byte"
 
 
 class HubUnreachableError(ImportRefusedError):
@@ -72,7 +73,7 @@ class HubFile:
 
 @dataclass(frozen=True)
 class Offer:
-    """What the hub has of a model, and what would be fetched.
+    """The files that the hub has of a model, and those that would be fetched.
 
     Attributes:
         name: the model's name there.
@@ -140,14 +141,13 @@ def _check(text: str) -> tuple[str, str | None]:
     return _split(text)
 
 
-def fetched(text: str, watch: Watch | None = None, accept: Callable[[Offer], None] | None = None) -> Path:
+def fetched(text: str, accept: Callable[[Offer], None] | None = None) -> Path:
     """Where the model of this name lies on this machine: its folder in the cache, fetched from the hub unless it is there.
 
     What was fetched in part is gone on with.
 
     Args:
         text: the name.
-        watch: told how much has arrived.
         accept: called with what the hub has before it is fetched; what it raises leaves it there.
 
     Raises:
@@ -168,11 +168,11 @@ def fetched(text: str, watch: Watch | None = None, accept: Callable[[Offer], Non
         ) from None
     if accept is not None:
         accept(offer)
-    return fetch(offer, watch)
+    return fetch(offer)
 
 
 def look_up(text: str) -> Offer:
-    """What the hub has of the model of this name. Its weights are not fetched yet.
+    """The files that the hub has of the model of this name. Its weights are not fetched yet.
 
     Raises:
         HubUnreachableError: the hub gives no answer.
@@ -250,8 +250,8 @@ def _config(name: str, commit: str) -> Mapping[str, Any]:
 
 
 def _headers() -> dict[str, str]:
-    """What every request carries: the token, where there is one."""
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+    """The headers of every request: the token, where there is one."""
+    from huggingface_hub.utils import build_hf_headers
 
     headers: dict[str, str] = build_hf_headers()
     return headers
@@ -262,7 +262,7 @@ def _licence(info: ModelInfo) -> str | None:
     return named[0] if named else None
 
 
-def fetch(offer: Offer, watch: Watch | None = None) -> Path:
+def fetch(offer: Offer) -> Path:
     """Fetch what is missing of an offer; the folder in the cache, or the GGUF file, where it lies then.
 
     All files arrive before the first of them gets its name in the cache: what was stopped is in no list, and is gone on with at
@@ -278,17 +278,12 @@ def fetch(offer: Offer, watch: Watch | None = None) -> Path:
     try:
         with _answers(offer.name):
             for file in offer.files:
-                blob, before = _blob(offer.name, file), arrived
-
-                def grown(have: int, before: int = before) -> None:
-                    if watch is not None:
-                        watch(before + have, offer.size)
-
-                if not blob.exists():
-                    url = hf_hub_url(offer.name, file.path, revision=offer.commit)
-                    with _alone(offer.name, blob):
-                        download(url, blob, file.size, sha256=file.sha256, headers=_headers(), grown=grown)
-                grown(file.size)
+                blob = _blob(offer.name, file)
+                with progress.part(arrived, offer.size, file.size, step=BYTE):
+                    if not blob.exists():
+                        url = hf_hub_url(offer.name, file.path, revision=offer.commit)
+                        with _alone(offer.name, blob):
+                            download(url, blob, file.size, sha256=file.sha256, headers=_headers())
                 arrived += file.size
             paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]  # which gives each its name
     except HubUnreachableError as error:
@@ -339,7 +334,7 @@ def _blob(name: str, file: HubFile) -> Path:
 
 
 def cached(text: str) -> Path | None:
-    """Where the cache has the model of this name, as a whole or in part; None if it does not have it.
+    """Where the cache has the model of this name, as a whole or in part, or None if it does not have it.
 
     Raises:
         ImportRefusedError: this is no name.

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gptviz.bounded import parse_json, read_regular
-from gptviz.model.memory_needed import Needed, needed
+from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.model.costs.memory_needed import Needed, needed
 from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Store:
-    """What one program keeps.
+    """The models that one program keeps.
 
     Attributes:
         title: the program, in words.
@@ -61,14 +61,14 @@ class Store:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the head of a model's files says.
+    """The content of the head of a model's files.
 
     Attributes:
         family: what people call such models; empty where it is none that gptviz knows.
         parameters: how many numbers it has.
         needs: what it takes of the memory when it is open.
         licence: its licence, where it names one.
-        size: bytes of its weights on the disk; None where they cannot be read.
+        size: bytes of its weights on the disk, or None if they cannot be read.
         problem: why it cannot be opened, empty where nothing is known against it.
     """
 
@@ -81,7 +81,7 @@ class Summary:
 
 
 def stores() -> list[Store]:
-    """What the programs that keep models on this machine have; without those that have none."""
+    """The models of all programs that keep models on this machine; programs without models are left out."""
     found = [_hugging_face(), _ollama()]
     found += [_files("LM Studio", folder) for folder in _lm_studio()]
     found += [_files("llama.cpp", folder) for folder in _llama_cpp()]
@@ -94,19 +94,19 @@ def inside(folder: Path) -> Store:
 
 
 def summary(path: Path) -> Summary:
-    """What can be said of the model at this path; its weights and its tokenizer are not read."""
-    said = Summary()
+    """A description of the model at this path; its weights and its tokenizer are not read."""
+    summary = Summary()
     try:
         source = source_at(path)
         outline = source.outline()
         needs = needed(outline.config)
         numbers = needs.weights // needs.number
-        said = Summary(outline.family, numbers, needs, outline.licence)
+        summary = Summary(outline.family, numbers, needs, outline.licence)
         size = sum(file.stat().st_size for file in source.files())
         in_memory = number_bytes(size, numbers, STORED, keeps_types=source.keeps_types)
-        return replace(said, size=size, needs=replace(needs, weights=numbers * in_memory, number=in_memory))
+        return replace(summary, size=size, needs=replace(needs, weights=numbers * in_memory, number=in_memory))
     except (ImportRefusedError, OSError) as error:
-        return replace(said, problem=str(error))
+        return replace(summary, problem=str(error))
 
 
 def _hugging_face() -> Store:

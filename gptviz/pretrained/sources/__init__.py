@@ -1,1 +1,3 @@
-"""What other programs keep a model in: folders, GGUF files, checkpoints of nanoGPT, and any file of tensors with a mapping."""
+"""The formats in which other programs keep a model: folders, GGUF files, checkpoints of nanoGPT, any file of tensors with a
+mapping.
+"""

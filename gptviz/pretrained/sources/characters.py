@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gptviz.bounded import read_regular
+from gptviz.machine.bounded import read_regular
 from gptviz.text import CharTokenizer, Tokenizer
 
 from ..families import ImportRefusedError
@@ -35,7 +35,7 @@ def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
 
 
 def characters_beside(path: Path) -> Tokenizer | None:
-    """The tokenizer of characters that nanoGPT's `meta.pkl` beside the file lists, None where there is no such file.
+    """The tokenizer of characters that nanoGPT's `meta.pkl` beside the file lists, or None if there is no such file.
 
     Raises:
         ImportRefusedError: the file holds anything but texts, numbers and tables of them.
@@ -64,7 +64,7 @@ def characters_beside(path: Path) -> Tokenizer | None:
 
 
 def _plain(content: bytes) -> Any:
-    """What pickled texts, numbers, lists and tables are.
+    """The unpickled texts, numbers, lists and tables of a file.
 
     Raises:
         UnpicklingError: there is something else in it, which could run code.

@@ -59,7 +59,7 @@ class Draft:
         return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
 
     def remarks(self) -> list[str]:
-        """What was assumed and what is not known, a line each."""
+        """The assumptions and the unknown values, a line each."""
         assumed = [f"Assumed: {sentence}" for sentence in self.assumed]
         return [*assumed, *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else [])]
 
@@ -152,9 +152,9 @@ def _is_mask(name: str, shape: Shape) -> bool:
 
 def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -> bool:
     """Add the line of a weight, and that of its bias where there is one; whether there is one."""
-    said = {name: value for name, value in how.items() if value}
+    switches = {name: value for name, value in how.items() if value}
     source: dict[str, Any] = {"from": theirs[0]} if len(theirs) == 1 else {"stack": theirs}
-    draft.tensors[f"{ours}.weight"] = source | said if said or len(theirs) > 1 else theirs[0]
+    draft.tensors[f"{ours}.weight"] = source | switches if switches or len(theirs) > 1 else theirs[0]
     biases = [bias for name in theirs if (bias := left.bias_of(name))]
     left.take(*theirs)
     if len(biases) != len(theirs):

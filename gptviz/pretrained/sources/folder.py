@@ -11,13 +11,13 @@ from typing import Any
 
 from torch import Tensor
 
-from gptviz.bounded import parse_json, read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Family, Given, ImportRefusedError, family_of
 from ..families.base import without_place
 from .folder_tokens import FolderTokens
-from .source import Opened, Outline, Source, fitted
+from .source import ModelSource, Opened, Outline, fitted
 from .tensors import files_in, in_folder, reading
 
 LONGEST_CONFIG = 2**20  # bytes
@@ -25,7 +25,7 @@ LONGEST_README = 2**18
 MOST_VALUES = 2_000_000
 
 
-class Folder(Source):
+class Folder(ModelSource):
     """A folder as `transformers` saves it and model hubs keep it."""
 
     kind = "folder"
@@ -90,7 +90,7 @@ def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
 
 
 def outline_of(fields: Mapping[str, Any]) -> Outline:
-    """What a config.json says of its model.
+    """The description of a model in its config.json.
 
     Raises:
         ImportRefusedError: gptviz has no part for what it asks for, or a size is impossible.

@@ -1,4 +1,6 @@
-"""What the files of a folder say of tokens: the tokenizer, the tokens around and at the end of a text, how a chat is written."""
+"""The tokens of a model in the files of its folder: the tokenizer, the tokens around and at the end of a text, how a chat is
+written.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gptviz.bounded import parse_json, read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.text import Tokenizer, from_json
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import BPETokenizer
@@ -21,16 +23,16 @@ from .tensors import reading
 
 LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
-# What Marian's tokenizer is made of: two vocabularies of SentencePiece, and the ids of their pieces.
+# The files of Marian's tokenizer: two vocabularies of SentencePiece, and the ids of their pieces.
 MARIAN = ("source.spm", "target.spm", "vocab.json")
-# What its settings call the language that a translator reads, and the one that it writes.
+# The names, in its settings, of the language that a translator reads and of the one that it writes.
 LANGUAGES = ("source_lang", "target_lang")
 # The name of the template for plain chats, where a model has several.
 PLAIN = "default"
 
 
 class FolderTokens:
-    """What the files of a folder say of tokens.
+    """The description of tokens in the files of a folder.
 
     Attributes:
         folder: the folder.
@@ -78,7 +80,7 @@ class FolderTokens:
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """What a translator reads and what it writes, such as "en" and "de"; None where the folder does not say both."""
+        """The languages that a translator reads and writes, such as "en" and "de", or None if the folder does not name both."""
         source, target = (self._settings.get(name) for name in LANGUAGES)
         return (source, target) if isinstance(source, str) and isinstance(target, str) and source and target else None
 
@@ -145,7 +147,7 @@ class FolderTokens:
         return tuple(dict.fromkeys(ids))
 
     def chat(self) -> ChatTemplate | None:
-        """How a chat is written, None where the folder does not say it.
+        """How a chat is written, or None if the folder does not say it.
 
         Raises:
             ImportRefusedError: its file is damaged or too long.

@@ -16,20 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.bounded import read_regular, require_regular
+from gptviz.machine.bounded import read_regular, require_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
 from ..families.base import lacking, without_place
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
-from .source import Opened, Outline, Source, fitted
+from .source import ModelSource, Opened, Outline, fitted
 from .tensors import reading
 
 if TYPE_CHECKING:
     from .gguf_reader import Reader
 
-# What `general.architecture` calls a family → what its config.json calls it.
+# The name of a family in `general.architecture` → its name in config.json.
 ARCHITECTURES = {
     "llama": "llama",
     "qwen2": "qwen2",
@@ -54,57 +54,11 @@ SETTINGS = {
     "rope.freq_base_swa": ("rope_local_base_freq",),
     "use_parallel_residual": ("use_parallel_residual",),
 }
-# Names of tensors by family: theirs in GGUF → theirs in safetensors, with the number of the block as {}.
-_LLAMA = {
-    "token_embd": "model.embed_tokens",
-    "output_norm": "model.norm",
-    "output": "lm_head",
-    "blk.{}.attn_norm": "model.layers.{}.input_layernorm",
-    "blk.{}.attn_q": "model.layers.{}.self_attn.q_proj",
-    "blk.{}.attn_k": "model.layers.{}.self_attn.k_proj",
-    "blk.{}.attn_v": "model.layers.{}.self_attn.v_proj",
-    "blk.{}.attn_q_norm": "model.layers.{}.self_attn.q_norm",
-    "blk.{}.attn_k_norm": "model.layers.{}.self_attn.k_norm",
-    "blk.{}.attn_output": "model.layers.{}.self_attn.o_proj",
-    "blk.{}.ffn_norm": "model.layers.{}.post_attention_layernorm",
-    "blk.{}.ffn_gate": "model.layers.{}.mlp.gate_proj",
-    "blk.{}.ffn_up": "model.layers.{}.mlp.up_proj",
-    "blk.{}.ffn_down": "model.layers.{}.mlp.down_proj",
-}
-_GEMMA3 = _LLAMA | {
-    "blk.{}.post_attention_norm": "model.layers.{}.post_attention_layernorm",
-    "blk.{}.ffn_norm": "model.layers.{}.pre_feedforward_layernorm",
-    "blk.{}.post_ffw_norm": "model.layers.{}.post_feedforward_layernorm",
-}
-_GPT2 = {
-    "token_embd": "transformer.wte",
-    "position_embd": "transformer.wpe",
-    "output_norm": "transformer.ln_f",
-    "output": "lm_head",
-    "blk.{}.attn_norm": "transformer.h.{}.ln_1",
-    "blk.{}.attn_qkv": "transformer.h.{}.attn.c_attn",
-    "blk.{}.attn_output": "transformer.h.{}.attn.c_proj",
-    "blk.{}.ffn_norm": "transformer.h.{}.ln_2",
-    "blk.{}.ffn_up": "transformer.h.{}.mlp.c_fc",
-    "blk.{}.ffn_down": "transformer.h.{}.mlp.c_proj",
-}
-_NEOX = {
-    "token_embd": "gpt_neox.embed_in",
-    "output_norm": "gpt_neox.final_layer_norm",
-    "output": "embed_out",
-    "blk.{}.attn_norm": "gpt_neox.layers.{}.input_layernorm",
-    "blk.{}.attn_qkv": "gpt_neox.layers.{}.attention.query_key_value",
-    "blk.{}.attn_output": "gpt_neox.layers.{}.attention.dense",
-    "blk.{}.ffn_norm": "gpt_neox.layers.{}.post_attention_layernorm",
-    "blk.{}.ffn_up": "gpt_neox.layers.{}.mlp.dense_h_to_4h",
-    "blk.{}.ffn_down": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
-}
-NAMES = {"llama": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "gemma3_text": _GEMMA3, "gpt2": _GPT2, "gpt_neox": _NEOX}
 MAGIC = b"GGUF"
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
 
 
-class GGUF(Source):
+class GGUF(ModelSource):
     """A `.gguf` file."""
 
     kind = "gguf"
@@ -155,7 +109,7 @@ class GGUF(Source):
         return kind, Given(fields, FAMILIES[kind].title)
 
     def _number(self, name: str) -> float | None:
-        """A setting that is a number; None where there is no such setting.
+        """A setting that is a number, or None if there is no such setting.
 
         Raises:
             ImportRefusedError: it is no number, or not finite.
@@ -240,16 +194,15 @@ class GGUF(Source):
         )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
+        from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
+
         kind, given = self._described
-        theirs = {}
-        for pattern, name in NAMES[kind].items():
-            for index in range(config.n_layer) if "{}" in pattern else (0,):
-                for ending in ("weight", "bias"):
-                    theirs[f"{name.format(index)}.{ending}"] = f"{pattern.format(index)}.{ending}"
+        known = {name: number for number, name in MODEL_ARCH_NAMES.items()}
+        names = get_tensor_name_map(known[self._setting("general.architecture")], config.n_layer)
         taken: set[str] = set()
 
         def take(name: str) -> Tensor:
-            own = theirs.get(name, name)
+            own = names.get_name(name, try_suffixes=(".weight", ".bias")) or name
             if own not in self._by_name:
                 raise lacking(self.path.name, own)
             taken.add(own)
@@ -273,7 +226,7 @@ class GGUF(Source):
         return torch.from_numpy(values.reshape([int(n) for n in reversed(found.shape)]).copy())
 
     def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
-        """What a converter to GGUF changed, changed back."""
+        """The reverse of the changes that a converter to GGUF makes."""
         part = name.split(".")[-2]
         if kind == "llama" and part in ("attn_q", "attn_k"):
             heads = config.n_head if part == "attn_q" else config.key_heads

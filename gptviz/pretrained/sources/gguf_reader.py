@@ -55,7 +55,7 @@ class Reader(GGUFReader):
         return end
 
     def value(self, name: str) -> Any:
-        """The value of a setting: a number, a text, true or false, or a list of them; None where there is no such setting.
+        """The value of a setting: a number, a text, true or false, or a list of them, or None if there is no such setting.
 
         Raises:
             ValueError: a text is not UTF-8.

@@ -54,7 +54,7 @@ def llama3_rule(divisors: Numbers, base: float) -> dict[str, Any]:
 
 
 def _divisors(wavelengths: Numbers, factor: float, context: int) -> Numbers:
-    """What frequencies with these wavelengths are divided by."""
+    """The divisors of frequencies with these wavelengths."""
     share = ((context / wavelengths - 1) / (HIGH - 1)).clip(0, 1)
     divisors: Numbers = 1 / ((1 - share) / factor + share)
     return divisors

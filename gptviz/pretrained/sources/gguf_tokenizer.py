@@ -15,7 +15,7 @@ from ..families import ImportRefusedError
 
 # Families whose files may not say how their texts are cut: the converters of old knew one way.
 CUT_AS_GPT2 = ("gpt2", "gptneox")
-# What a chat template calls a token → what the header calls its id.
+# The name of a token in a chat template → the name of its id in the header.
 NAMED = {
     "bos_token": "tokenizer.ggml.bos_token_id",
     "eos_token": "tokenizer.ggml.eos_token_id",
@@ -26,10 +26,10 @@ ENDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
 
 
 class HeaderTokens:
-    """What a GGUF header says of tokens.
+    """The description of tokens in a GGUF header.
 
     Args:
-        setting: gives a value of the header by its name, None where it is missing.
+        setting: gives a value of the header by its name, or None if it is missing.
     """
 
     def __init__(self, setting: Callable[[str], Any]) -> None:
@@ -45,14 +45,14 @@ class HeaderTokens:
         return found
 
     def _id(self, name: str) -> int | None:
-        """The token whose id the header gives under this name, None where there is no such token."""
+        """The token whose id the header gives under this name, or None if there is no such token."""
         found = self._setting(name)
         if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < len(self.tokens):
             return None
         return found
 
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer; None where the file has none.
+        """The tokenizer, or None if the file has none.
 
         Raises:
             ImportRefusedError: it is of a kind that gptviz does not read; the message names it.
@@ -117,7 +117,7 @@ class HeaderTokens:
         return tuple(dict.fromkeys(place for place in found if place is not None))
 
     def chat(self) -> ChatTemplate | None:
-        """The chat template, None where there is none.
+        """The chat template, or None if there is none.
 
         Raises:
             ValueError: it is too long.

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gptviz.bounded import parse_json, read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 from gptviz.model.build import parameter_shapes
 from gptviz.text import Tokenizer, from_json
@@ -20,8 +20,8 @@ from .characters import characters_beside, of_characters
 from .drafting import Draft, differing, drafted
 from .folder import MOST_VALUES
 from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
-from .mapping import Row, Shape, TensorMap, compared, complaint, mapping_of
-from .source import Opened, Outline, Source, fitted
+from .mapping import MatchRow, Shape, TensorMap, compared, complaint, mapping_of
+from .source import ModelSource, Opened, Outline, fitted
 from .tensors import SafetensorsFile, TorchFile, reading
 
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
@@ -29,7 +29,7 @@ SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 
 @dataclass(frozen=True)
 class Examined:
-    """What a file of tensors holds, compared with a mapping.
+    """The tensors of a file, compared with a mapping.
 
     Attributes:
         rows: the comparison; without a mapping that can be read, none.
@@ -37,7 +37,7 @@ class Examined:
         shapes: all tensors and their shapes; those that differ in their first number alone stand there once, with {} for it.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[MatchRow, ...]
     draft: Draft | None
     shapes: tuple[tuple[str, Shape], ...]
 
@@ -49,7 +49,7 @@ class Examined:
         return {"tensors": tensors, "rows": [row.as_json() for row in self.rows], **draft, **unknown}
 
     def lines(self) -> list[str]:
-        """What a terminal shows: the comparison, or the tensors and the draft."""
+        """The text for a terminal: the comparison, or the tensors and the draft."""
         if self.draft is None:
             return [f"{row.state:<16} {row.count:>4} ×  {_described(row)}" for row in self.rows]
         told = [f"  {name}  {list(shape)}" for name, shape in self.shapes]
@@ -63,7 +63,7 @@ class Examined:
         ]
 
 
-def _described(row: Row) -> str:
+def _described(row: MatchRow) -> str:
     """A row of the comparison, without its state and number."""
     theirs = " + ".join(row.theirs) if len(row.theirs) < 4 else f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
     if not row.ours:
@@ -72,7 +72,7 @@ def _described(row: Row) -> str:
     return f"{row.ours} ← {theirs or 'no line in the mapping'}{shapes}"
 
 
-class Mapped(Source):
+class Mapped(ModelSource):
     """A `.pt`, `.pth`, `.bin` or `.safetensors` file with a mapping."""
 
     kind = "mapped"
@@ -97,9 +97,9 @@ class Mapped(Source):
             return self._file.shapes()
 
     def draft(self) -> Draft:
-        """What the names and shapes of the tensors tell of a mapping, with the fields that were said."""
+        """A mapping guessed from the names and shapes of the tensors, with the fields that were given."""
         draft = drafted(self.shapes, self._file.same)
-        draft.config |= self.said.get("set", {})
+        draft.config |= self.additions.get("set", {})
         return draft
 
     @cached_property
@@ -109,24 +109,24 @@ class Mapped(Source):
         Raises:
             ImportRefusedError: there is none, or it is none.
         """
-        if "mapping" not in self.said:
+        if "mapping" not in self.additions:
             raise ImportRefusedError(
                 f"{self.path.name} holds {len(self.shapes):,} tensors and does not say what model they are of: it needs a "
                 "mapping (--map), a small JSON file that says which tensor is which"
             )
-        return mapping_of(self.said["mapping"])
+        return mapping_of(self.additions["mapping"])
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MatchRow]:
         """Which tensors match the mapping, and which do not."""
         return compared(self.mapping, self.shapes)
 
     def examined(self) -> Examined:
-        """What the file holds, and how it compares with the mapping, or a draft of one.
+        """The tensors of the file, compared with the mapping, or with a draft of one.
 
         Raises:
             ImportRefusedError: the file is damaged, or the mapping is none.
         """
-        has_mapping = "mapping" in self.said
+        has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()
         return Examined(rows, None if has_mapping else self.draft(), tuple(differing(self.shapes)))
 

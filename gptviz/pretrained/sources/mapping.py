@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from gptviz.bounded import parse_json, read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 from gptviz.model.build import parameter_shapes
 
@@ -28,11 +28,11 @@ FIELDS = ("config", "tensors", "ignore", "rotary_pairs", "tokenizer", "character
 OPERATIONS = ("from", "stack", "transpose", "split", "by_head", "plus_one")
 BLOCK = "{}"  # stands for the number of the block
 Shape = tuple[int, ...]
-State = Literal["matched", "missing", "wrong shape", "left over", "not in the model"]
+MatchState = Literal["matched", "missing", "wrong shape", "left over", "not in the model"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TensorRecipe:
     """How one parameter of ours is made of tensors of theirs, in this order.
 
     Attributes:
@@ -75,19 +75,19 @@ class Recipe:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """What a mapping file says.
+    """The content of a mapping file.
 
     Attributes:
         config: our config of the model.
         recipes: by the name of our parameter, with {} for the number of the block.
         ignore: names of tensors that are not needed, with {} as before.
         neighbours: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half.
-        tokenizer: the name of a file beside the weights; None where the usual names are looked for.
-        characters: the characters of its vocabulary, in the order of their numbers; None where the tokenizer is another one.
+        tokenizer: the name of a file beside the weights, or None if the usual names are looked for.
+        characters: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is another one.
     """
 
     config: Config
-    recipes: Mapping[str, Recipe]
+    recipes: Mapping[str, TensorRecipe]
     ignore: tuple[str, ...] = ()
     neighbours: bool = False
     tokenizer: str | None = None
@@ -117,19 +117,19 @@ class TensorMap:
 
 
 @dataclass(frozen=True)
-class Row:
+class MatchRow:
     """One line of the comparison of a mapping with a file of tensors.
 
     Attributes:
         state: "matched" or what is wrong.
         ours: our parameter, with {} for the block where the same is true of several; empty for a tensor that is left over.
         theirs: the tensors it is made of, with {} as before; empty where the mapping names none.
-        found: the shape that comes of them; None where none does.
-        expected: the shape that the config asks for; None where it asks for none.
+        found: the shape that comes of them, or None if none does.
+        expected: the shape that the config asks for, or None if it asks for none.
         count: of how many parameters, or tensors left over, this is true.
     """
 
-    state: State
+    state: MatchState
     ours: str
     theirs: tuple[str, ...]
     found: Shape | None
@@ -148,8 +148,8 @@ class Row:
         }
 
 
-def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[Row]:
-    """What of the model and of a file with tensors of these `shapes` matches; nothing is read or allocated."""
+def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow]:
+    """The comparison of the model with a file that has tensors of these `shapes`; nothing is read or allocated."""
     expected = parameter_shapes(mapping.config)
     taken: set[str] = set()
 
@@ -172,31 +172,31 @@ def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[Row]:
             pass
         except (RuntimeError, IndexError, ValueError):
             state = "wrong shape"
-        rows.append(Row(state, named, recipe.stack if recipe else (), found, shape))
+        rows.append(MatchRow(state, named, recipe.stack if recipe else (), found, shape))
     in_model = {name for ours in expected for name in (ours, pattern_of(ours)[0])}
     rows += [
-        Row("not in the model", name, one.stack, None, None) for name, one in mapping.recipes.items() if name not in in_model
+        MatchRow("not in the model", name, one.stack, None, None) for name, one in mapping.recipes.items() if name not in in_model
     ]
     ignored = [_regex(name) for name in mapping.ignore]
     left = [name for name in shapes if name not in taken and not any(_fits(one, name) for one in ignored)]
-    rows += [Row("left over", "", (numbered(name),), shapes[name], None) for name in left]
+    rows += [MatchRow("left over", "", (numbered(name),), shapes[name], None) for name in left]
     return _together(rows)
 
 
-def _state(found: Shape | None, expected: Shape) -> State:
+def _state(found: Shape | None, expected: Shape) -> MatchState:
     return "missing" if found is None else "matched" if found == expected else "wrong shape"
 
 
-def _together(rows: Iterable[Row]) -> list[Row]:
+def _together(rows: Iterable[MatchRow]) -> list[MatchRow]:
     """Rows of which the same is true, as one with their number."""
-    counts: dict[Row, int] = {}
+    counts: dict[MatchRow, int] = {}
     for row in rows:
         counts[row] = counts.get(row, 0) + 1
-    return [Row(row.state, row.ours, row.theirs, row.found, row.expected, count) for row, count in counts.items()]
+    return [MatchRow(row.state, row.ours, row.theirs, row.found, row.expected, count) for row, count in counts.items()]
 
 
-def complaint(rows: Sequence[Row]) -> str | None:
-    """What does not match, in a line; None where everything does."""
+def complaint(rows: Sequence[MatchRow]) -> str | None:
+    """The mismatches in one line, or None if everything matches."""
     wrong = [row for row in rows if row.state != "matched"]
     if not wrong:
         return None
@@ -228,8 +228,8 @@ def _regex(name: str) -> re.Pattern[str]:
     return re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+"))
 
 
-def said_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a source is told (see `Source.said`): the mapping in this file, and `changes` of fields of our config.
+def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of `ModelSource.additions`: the mapping in this file, and `changes` of fields of our config.
 
     Raises:
         ImportRefusedError: the file is missing, or holds no table of fields.
@@ -254,8 +254,8 @@ def mapping_of(fields: Any) -> TensorMap:
     if unknown := sorted(set(fields) - set(FIELDS)):
         raise ImportRefusedError(f"the mapping has the field {unknown[0]!r:.80}; it may have {', '.join(FIELDS)}")
     values = fields["config"]
-    if unsaid := [name for name in ("n_head", "vocab_size", "context_length") if values.get(name) is None]:
-        raise ImportRefusedError(f"the mapping does not say {unsaid[0]} in its config: fill it in, or add --set {unsaid[0]}=…")
+    if missing := [name for name in ("n_head", "vocab_size", "context_length") if values.get(name) is None]:
+        raise ImportRefusedError(f"the mapping does not say {missing[0]} in its config: fill it in, or add --set {missing[0]}=…")
     try:
         config = Config.from_dict(values)
     except (ValueError, TypeError) as error:
@@ -279,14 +279,14 @@ def mapping_of(fields: Any) -> TensorMap:
     return TensorMap(config, recipes, tuple(ignore), pairs == "neighbours", **texts)
 
 
-def _recipe(ours: str, value: Any) -> Recipe:
+def _recipe(ours: str, value: Any) -> TensorRecipe:
     """The recipe that JSON says.
 
     Raises:
         ImportRefusedError: it says none.
     """
     if isinstance(value, str):
-        return Recipe((value,))
+        return TensorRecipe((value,))
     where = f"the mapping: {ours:.80}"
     if not isinstance(value, dict) or ("from" in value) == ("stack" in value):
         raise ImportRefusedError(f'{where} must be a name, or a table with "from" (a name) or "stack" (a list of names)')
@@ -299,7 +299,7 @@ def _recipe(ours: str, value: Any) -> Recipe:
     for name, switch in switches.items():
         if not isinstance(switch, bool):
             raise ImportRefusedError(f"{where}: {name} must be true or false")
-    return Recipe(tuple(stack), split=_split(where, value.get("split")), **switches)
+    return TensorRecipe(tuple(stack), split=_split(where, value.get("split")), **switches)
 
 
 def _split(where: str, value: Any) -> tuple[int, int] | None:

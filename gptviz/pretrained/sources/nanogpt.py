@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from gptviz.bounded import parse_json, read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
@@ -21,7 +21,7 @@ from ..families.expressing import Expressed, NotExpressibleError, differences, d
 from .characters import characters_beside
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
-from .source import Opened, Outline, Source, fitted
+from .source import ModelSource, Opened, Outline, fitted
 from .tensors import load_pickle, reading, state_dict
 
 SUFFIXES = (".pt", ".pth")
@@ -36,7 +36,7 @@ HEADS = {"openai-gpt": 12, "gpt2": 12, "gpt2-medium": 16, "gpt2-large": 20, "gpt
 HEADS |= {"gpt-mini": 6, "gpt-micro": 4, "gpt-nano": 3}
 
 
-class _OfGPT2(Source):
+class _OfGPT2(ModelSource):
     """A `.pt` file with GPT-2's names.
 
     Attributes:
@@ -74,8 +74,8 @@ class _OfGPT2(Source):
         try:
             config = _config(self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors)
         except ImportRefusedError as error:
-            said = str(error).removeprefix("config.json: ")
-            raise ImportRefusedError(said if said.startswith(self.path.name) else f"{self.path.name}: {said}") from None
+            message = str(error).removeprefix("config.json: ")
+            raise ImportRefusedError(message if message.startswith(self.path.name) else f"{self.path.name}: {message}") from None
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         return Outline(self.title, config)
@@ -159,15 +159,15 @@ class MinGPT(_OfGPT2):
         }
 
     def _heads(self, width: int) -> int:
-        """How many heads a block has: as was said, or as the config.json beside the file says.
+        """The number of heads of a block: from the additions, or from the config.json next to the file.
 
         Raises:
             ImportRefusedError: neither says it.
         """
-        said = self.said.get("set", {})
-        if isinstance(said, dict) and (unknown := sorted(said.keys() - {"n_head"})):
+        fields = self.additions.get("set", {})
+        if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
             raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes n_head alone")
-        heads = said.get("n_head") if isinstance(said, dict) else None
+        heads = fields.get("n_head") if isinstance(fields, dict) else None
         if heads is None:
             heads = self._heads_beside()
         if isinstance(heads, int) and not isinstance(heads, bool) and heads > 0 and width % heads == 0:
@@ -236,7 +236,7 @@ def as_nanogpt(config: Config) -> Expressed:
 
 
 def checkpoint(model: Expressed, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
-    """What nanoGPT's `sample.py` reads of its `ckpt.pt`; `about` is what else there is to say, as `train.py` says it."""
+    """The parts of nanoGPT's `ckpt.pt` that its `sample.py` reads; `about` is the rest, as `train.py` writes it."""
     tensors = {name: _turned(name, tensor).contiguous() for name, tensor in model.tensors(weights)}
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"]
     return {"model": tensors, "model_args": dict(model.fields), **about}

@@ -1,4 +1,4 @@
-"""What every place where a model lies has in common, and how a tokenizer is fitted to the model."""
+"""The common base of all places where a model lies, and how a tokenizer is fitted to the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..families.base import MISMATCHED
 
 @dataclass(frozen=True)
 class Outline:
-    """What can be said of a model before its tokenizer and its weights are read.
+    """The description of a model before its tokenizer and its weights are read.
 
     Attributes:
         family: what people call such models.
@@ -49,7 +49,7 @@ class Opened:
         chat: how a chat is written for it, where the source says so.
         ends: the tokens that end a text.
         labels: the names of the labels that a classifier tells apart.
-        languages: what a translator reads and what it writes, as its files name them; None where they do not.
+        languages: what a translator reads and what it writes, as its files name them, or None if they do not.
     """
 
     family: str
@@ -63,27 +63,27 @@ class Opened:
     languages: tuple[str, str] | None = None
 
 
-class Source(ABC):
+class ModelSource(ABC):
     """A place where a model lies.
 
     Attributes:
         kind: its name in the file that refers to it.
         keeps_types: whether a tensor comes in the type in which the files have it, and not brought back to float32.
-        takes: what may be said about such a source that its files do not tell.
+        takes: the names of the additions that such a source accepts.
         path: the folder or file.
-        said: what was said, as JSON values; kept in the file that refers to it.
+        additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
 
     Raises:
-        ImportRefusedError: something is said that such a source has no use for.
+        ImportRefusedError: such a source does not accept an addition.
     """
 
     kind: ClassVar[str]
     keeps_types: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, path: Path, said: Mapping[str, Any] | None = None) -> None:
-        self.path, self.said = path, dict(said or {})
-        if useless := sorted(self.said.keys() - set(self.takes)):
+    def __init__(self, path: Path, additions: Mapping[str, Any] | None = None) -> None:
+        self.path, self.additions = path, dict(additions or {})
+        if useless := sorted(self.additions.keys() - set(self.takes)):
             option = {"mapping": "--map", "set": "--set"}.get(useless[0], useless[0])
             raise ImportRefusedError(f"{path.name} says itself what model it holds: leave {option} out")
 
@@ -94,7 +94,7 @@ class Source(ABC):
 
     @abstractmethod
     def outline(self) -> Outline:
-        """What the head of the source says of the model.
+        """The description of the model in the head of the source.
 
         Raises:
             ImportRefusedError: as in `opened`.
@@ -102,7 +102,7 @@ class Source(ABC):
 
     @abstractmethod
     def opened(self) -> Opened:
-        """What the source describes.
+        """The description of the model in the source.
 
         Raises:
             ImportRefusedError: it cannot be opened; the message names the file and the way out.
@@ -117,7 +117,7 @@ class Source(ABC):
         """
 
     def origin(self, config: Config, parameter: str) -> str:
-        """What a parameter of our model with this config was made of, for messages: the file, and the name of the tensor there.
+        """The origin of a parameter of our model with this config, for messages: the file, and the name of the tensor there.
 
         Where they are not known, the name of the source and that of the parameter.
         """

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from gptviz.bounded import parse_json, read_regular, require_regular
+from gptviz.machine.bounded import parse_json, read_regular, require_regular
 
 from ..families import ImportRefusedError
 from ..families.base import lacking
@@ -90,7 +90,7 @@ class TorchFile:
 
 
 def load_pickle(path: Path) -> Any:
-    """What `torch.save` wrote to this file, made of tensors, numbers, texts, lists and tables alone.
+    """The content that `torch.save` wrote to this file, if it has only tensors, numbers, texts, lists and tables.
 
     Raises:
         ImportRefusedError: it holds anything else, such as a call of a function, or is damaged.

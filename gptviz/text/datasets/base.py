@@ -1,4 +1,4 @@
-"""What every generated task is: a generator of token sequences whose best possible loss is known."""
+"""The base of all generated tasks: a generator of token sequences whose best possible loss is known."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -21,7 +21,7 @@ class Examples:
     Attributes:
         ids: [count, length], the whole sequences.
         counted: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss.
-        part: [count], of a task with `parts`, which of them each sequence belongs to; else None.
+        part: [count], which of the `parts` of its task each sequence belongs to, or None if the task has no parts.
     """
 
     ids: Ids
@@ -31,14 +31,14 @@ class Examples:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two prompts of equally many tokens that differ in what decides about the next word.
+    """Two prompts of equally many tokens that differ in the words that decide what the next word is.
 
     Attributes:
-        part: which of the tasks they are of.
-        title: what there is to know, in a few words.
-        about: what decides, in a sentence.
+        part: the task that they belong to.
+        title: the thing to know, in a few words.
+        about: the thing that decides, in a sentence.
         clean: a prompt that is followed by `right`.
-        corrupted: the same with other words, so that it is followed by `wrong`.
+        corrupted: the same prompt with other words, so that it is followed by `wrong`.
         right: the answer to the clean prompt, a token.
         wrong: the answer to the corrupted one, a token.
     """
@@ -59,7 +59,7 @@ class Task(ABC):
     Attributes:
         name: what it is called.
         sentence: what the sequences are and what there is to learn, in one sentence.
-        parts: the names of the tasks that it mixes; empty where it is one task.
+        parts: the names of the tasks that it mixes; empty if it is one task.
         has_places: whether all sequences have the same form, so that the accuracy at each place means something.
 
     Raises:
@@ -97,11 +97,11 @@ class Task(ABC):
     @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
-        """Between the text and the ids of the sequences."""
+        """The tokenizer that turns the ids of the sequences into text, and back."""
 
     @property
     def end(self) -> int | None:
-        """The token that follows the last one of a sequence and fills the rest; None where all sequences are equally long."""
+        """The token that follows the last one of a sequence and fills the rest, or None if all sequences are equally long."""
         return None
 
     @property
@@ -114,20 +114,20 @@ class Task(ABC):
         """`count` sequences to train on, drawn by `rng` alone."""
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """`count` sequences to validate on, always the same ones: drawn from a stream that no seed gives to `examples`."""
+        """`count` sequences to validate on, always the same ones: drawn from random numbers that no seed gives to `examples`."""
         return self.examples(count, validation_rng(seed))
 
     def example_prompt(self) -> str:
-        """A held-out sequence as text, without its last token, which is left to predict; it fits in the context."""
+        """A held-out sequence as text without its last token, which is to be predicted; it fits in the context."""
         return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Prompts with known answers, which pages suggest for models of this task; none unless the task has such."""
+        """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""
         return ()
 
 
 def validation_rng(seed: int) -> Generator:
-    """A stream of its own: no `default_rng(seed)` has a spawn key."""
+    """Random numbers that no training draws: no `default_rng(seed)` has a spawn key."""
     return default_rng(SeedSequence(seed, spawn_key=(0,)))
 
 

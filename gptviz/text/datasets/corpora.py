@@ -12,7 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
-from gptviz.files import home, in_place_of
+from gptviz.machine.files import home, in_place_of
 
 TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -41,7 +41,7 @@ class Corpus:
     Attributes:
         name: what it is called.
         text: all of it.
-        source: the file or the address it was read from; None where there is none.
+        source: the file or the address it was read from, or None if there is none.
         sha256: of its UTF-8, by which it is found again.
 
     Raises:
@@ -73,7 +73,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Offer:
+class NamedCorpus:
     """A corpus that can be chosen by name.
 
     Attributes:
@@ -89,16 +89,16 @@ class Offer:
     open: Callable[[], Corpus] = field(repr=False)
 
 
-def corpora() -> tuple[Offer, ...]:
-    """The corpora that can be chosen by name, each with one line of description. Opens and fetches nothing."""
+def corpora() -> tuple[NamedCorpus, ...]:
+    """The corpora that can be chosen by name. Opens and fetches nothing."""
     return (
-        Offer(
+        NamedCorpus(
             "python-reference",
             "Python's language reference as it ships inside Python: about 460,000 characters of English, offline",
             True,
             python_reference,
         ),
-        Offer(
+        NamedCorpus(
             "tiny-shakespeare",
             "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then offline",
             _cached("tinyshakespeare.txt").is_file(),
@@ -116,7 +116,7 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
     """
     file = Path(path)
     try:
-        # Opening a pipe would wait for its writer, so its kind is asked first.
+        # Opening a pipe would wait for its writer, so the kind of the file is checked first.
         mode = file.stat().st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(f"{file} is a folder: name one text file in it")
@@ -251,7 +251,7 @@ def _no_shakespeare(reason: str) -> CorpusUnavailableError:
 def _fetch(address: str, timeout: float) -> bytes:
     try:
         with urllib.request.urlopen(address, timeout=timeout) as answer:
-            # One byte more than the text has is enough to see that it is another.
+            # One byte more than the text has is enough to see that it is another text.
             data: bytes = answer.read(_TINY_SHAKESPEARE_BYTES + 1)
             return data
     except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
@@ -260,7 +260,7 @@ def _fetch(address: str, timeout: float) -> bytes:
 
 
 def _cached_bytes(path: Path) -> bytes:
-    """What the cache holds, nothing if it cannot be read."""
+    """The content of the cache; nothing if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

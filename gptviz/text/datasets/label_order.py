@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Final
 
 LEAST_ORDERED: Final = 3
-"""Of two labels every mistake is one label off: an order tells nothing more."""
+"""With two labels every mistake is one label off, so that an order tells nothing more."""
 
 _NUMBER: Final = re.compile(r"[-−+]?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
 
 
 def number_of(label: str) -> float | None:
-    """The number that a label begins with ("3", "4 stars", "-1"), None where it begins with none."""
+    """The number that a label begins with ("3", "4 stars", "-1"), or None if it begins with none."""
     found = _NUMBER.match(label.strip())
     return float(found[0].replace("−", "-")) if found else None
 
@@ -19,8 +19,8 @@ def number_of(label: str) -> float | None:
 def label_order(names: Sequence[str]) -> tuple[int, ...] | None:
     """The indices of the labels from the lowest to the highest.
 
-    None where they have no order that can be found: there are fewer than `LEAST_ORDERED`, one does not begin with a number, or
-    two begin with the same.
+    None if no order can be found: there are fewer than `LEAST_ORDERED`, one does not begin with a number, or two begin with the
+    same number.
     """
     numbers = [number_of(name) for name in names]
     found = [number for number in numbers if number is not None]

@@ -1,6 +1,4 @@
-"""Texts with one label each: read from a table or a folder, or made by a grammar in which negation reverses the meaning of
-words.
-"""
+"""Texts with one label each: read from a table or a folder, or made by a grammar in which negation reverses the meaning."""
 
 import hashlib
 import json
@@ -28,7 +26,7 @@ class LabelledTexts:
         name: what they are called.
         texts: in their order.
         labels: of each text, an index into `names`.
-        names: those of the labels, 2 to `MOST_LABELS`.
+        names: the names of the labels, 2 to `MOST_LABELS`.
 
     Raises:
         ValueError: the number of names is another, there is not one label for every text, or a label has no name.
@@ -168,7 +166,7 @@ def _with_names(pairs: Sequence[tuple[str, str]], name: str, file: str) -> Label
 
 
 def _in_order(label: str) -> tuple[bool, int, str]:
-    """What to sort labels by: whole numbers by their size, then all others by the alphabet."""
+    """The sort key of a label: whole numbers by their size, then all others by the alphabet."""
     is_number = label.isascii() and label.isdigit() and len(label) < 10
     return (not is_number, int(label) if is_number else 0, label)
 
@@ -229,9 +227,8 @@ def opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
     """Short opinions on films, of two clauses that agree. In half of the opinions one clause denies the opposite.
 
     "the plot was never dull and the cast was really funny" is positive. If its two adjectives change places, it says the
-    opposite with the same words. So a count of words, however weighed, is right on only half of such opinions, and on three
-    of four of all opinions. What decides is which word stands after the denial. The same `count` and `seed` give the same
-    texts.
+    opposite with the same words. So a count of words, with any weights, is right on only half of such opinions, and on three
+    quarters of all opinions. The word after the denial decides. The same `count` and `seed` give the same texts.
 
     Raises:
         ValueError: the `count` is below 2.
@@ -271,9 +268,9 @@ _STARS: Final = {  # how good something is, by what stands before the adjective,
 def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
     """Short opinions on films with one to five stars, equally many of each: a stand-in until there are real reviews.
 
-    Each has two clauses. Both say how many stars there are ("the plot was truly dull" is one star), except that of three stars
-    one clause praises and the other does not, equally strongly. In a tenth of the opinions a clause is of a neighbouring number
-    of stars. The same `count` and `seed` give the same texts.
+    Each has two clauses. Both say how many stars there are ("the plot was truly dull" is one star), except that with three stars
+    one clause praises and the other blames, equally strongly. In a tenth of the opinions one clause belongs to a neighbouring
+    number of stars. The same `count` and `seed` give the same texts.
 
     Raises:
         ValueError: the `count` is below 5.
@@ -287,7 +284,7 @@ def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
 
 
 def _starred(stars: str, rng: np.random.Generator) -> str:
-    """One opinion with so many stars."""
+    """One opinion with this number of stars."""
     neighbours = {"1": "2", "2": "1", "4": "5", "5": "4"}
     kinds = [("1", "5"), ("2", "4")][rng.integers(2)] if stars == "3" else (stars, stars)
     if stars != "3" and rng.random() < 0.1:
@@ -305,4 +302,4 @@ def _any(words: Sequence[str], rng: np.random.Generator) -> str:
 
 
 GENERATED: Final = {"opinions": opinions, "stars": starred_opinions}
-"""Texts with labels that are made by a grammar, by their name."""
+"""The texts with labels that a grammar makes, by name."""

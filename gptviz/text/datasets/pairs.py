@@ -11,16 +11,16 @@ from string import ascii_lowercase, digits
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.random import Generator, SeedSequence, default_rng
+from numpy.random import Generator, default_rng
 
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
-from .base import HELD_OUT
+from .base import HELD_OUT, validation_rng
 from .corpora import check_fraction, corpus_of, read_corpus
 from .tables import SEPARATORS, readings
 
-Pair = tuple[str, str]
+SourceAndAnswer = tuple[str, str]
 
 _SHORT: Final = 3  # characters: there are too few answers of this length to hold some out
 _UNITS: Final = (
@@ -53,7 +53,7 @@ def cardinal(number: int, joint: str = " and ") -> str:
 
 
 def spoken_year(year: int) -> str:
-    """A year from 1000 to 2099 as it is said: "nineteen seventy-seven", "eighteen oh five", "two thousand and four"."""
+    """A year from 1000 to 2099 as people say it: "nineteen seventy-seven", "eighteen oh five", "two thousand and four"."""
     if year % 1000 < 10:
         return cardinal(year)
     century, rest = divmod(year, 100)
@@ -69,16 +69,16 @@ def _suffix(day: int) -> str:
 class PairTask(ABC):
     """A generator of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
 
-    Tokens are characters. Of the answers of four characters or more, about one in ten, always the same ones, is held out with
-    all its sources: training never draws it.
+    Tokens are characters. About one in ten of the answers of four characters or more is held out with all its sources: training
+    never draws it. It is always the same ones.
 
     Attributes:
         name: what it is called.
         sentence: what the pairs are and what there is to learn, in one sentence.
         example: a source to try.
-        characters: all that sources and answers are written with.
+        characters: all characters of sources and answers.
         longest: the characters of the longest source; no answer is longer.
-        answer_length: the characters of every answer, None where they differ.
+        answer_length: the characters of every answer, or None if they differ.
     """
 
     name: ClassVar[str]
@@ -89,8 +89,8 @@ class PairTask(ABC):
     answer_length: ClassVar[int | None] = None
 
     @abstractmethod
-    def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """`count` pairs, drawn by `rng` alone; among them are some that are held out."""
+    def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
+        """`count` pairs, drawn by `rng` alone; some of them are held out."""
 
     @cached_property
     def tokenizer(self) -> SpecialTokensTokenizer:
@@ -101,14 +101,14 @@ class PairTask(ABC):
         """Whether training never draws this answer: chosen by a hash."""
         return len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
 
-    def pairs(self, count: int, rng: Generator) -> list[Pair]:
+    def pairs(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
         """`count` pairs to train on, drawn by `rng` alone; none is held out."""
-        pairs: list[Pair] = []
+        pairs: list[SourceAndAnswer] = []
         while len(pairs) < count:
             pairs += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]
         return pairs[:count]
 
-    def held_out(self) -> list[Pair]:
+    def held_out(self) -> list[SourceAndAnswer]:
         """`HELD_OUT` pairs to validate on, each with another answer, always the same ones."""
         return list(_held_out(self))
 
@@ -118,8 +118,8 @@ class PairTask(ABC):
 
 
 @cache
-def _held_out(task: PairTask) -> tuple[Pair, ...]:
-    rng = default_rng(SeedSequence(0, spawn_key=(0,)))  # no `default_rng(seed)` has a spawn key
+def _held_out(task: PairTask) -> tuple[SourceAndAnswer, ...]:
+    rng = validation_rng(0)
     sources: dict[str, str] = {}  # by answer
     while len(sources) < HELD_OUT:
         for source, answer in task.draw(HELD_OUT, rng):
@@ -163,7 +163,7 @@ class Dates(PairTask):
         ]
     )
 
-    def draw(self, count: int, rng: Generator) -> list[Pair]:
+    def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
         """Dates, all equally probable, each in a form drawn for it."""
         days = rng.integers(date(1000, 1, 1).toordinal(), date(2099, 12, 31).toordinal() + 1, size=count)
         forms = rng.integers(len(self.FORMS), size=count)
@@ -204,7 +204,7 @@ class Numbers(PairTask):
     characters = "".join((" -", digits, *_UNITS, *_TENS, "thousand hundred and"))
     longest = 54
 
-    def draw(self, count: int, rng: Generator) -> list[Pair]:
+    def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
         """Numbers of one to five digits, all lengths equally probable, with and without "and", with and without hyphens."""
         numbers = rng.integers(10 ** rng.integers(1, 6, size=count))
         joints, hyphens = rng.integers(2, size=(2, count))
@@ -224,8 +224,8 @@ class Mirror(PairTask):
     characters = " " + ascii_lowercase
     longest = 24
 
-    def draw(self, count: int, rng: Generator) -> list[Pair]:
-        """Random letters, all lengths equally probable; about one in seven is a space, but none at an end or beside another."""
+    def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
+        """Random letters, all lengths equally probable; about one in seven is a space, but never at an end or next to another."""
         lengths = rng.integers(1, self.longest + 1, size=count).tolist()
         letters = np.array([*ascii_lowercase, *(" " * 4)])[rng.integers(30, size=(count, self.longest))]
         texts = [" ".join("".join(row[:length]).split()) or "a" for row, length in zip(letters, lengths, strict=True)]
@@ -248,7 +248,7 @@ class Pairs:
     """
 
     name: str
-    pairs: tuple[Pair, ...] = field(repr=False)
+    pairs: tuple[SourceAndAnswer, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         if not all(source and answer for source, answer in self.pairs):
@@ -281,7 +281,7 @@ class Pairs:
             raise ValueError(f"“{name}” does not hold pairs of texts")
         return cls(name, pairs)
 
-    def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
+    def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[SourceAndAnswer], list[SourceAndAnswer]]:
         """Pairs to train on and pairs held out, drawn by `seed`, both in their order.
 
         About a `fraction` of the sources is trained on; at least one source is in each part. All pairs of one source are in the
@@ -330,13 +330,13 @@ def _pairs(content: str, name: str, file: str) -> Pairs:
     return Pairs(name, tuple(pairs))
 
 
-def _in_two_columns(content: str, file: str) -> list[Pair]:
+def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
     """The rows, divided by the separator that makes two columns of every one."""
     separators = "".join(each for each in SEPARATORS if each in content or each == ",")
     tried = readings(content, file, _pair, separators=separators, quoted=",;")
     fitting = [separator for separator, reading in tried.items() if reading.problem is None]
     if not fitting:
-        # The separator that is meant is the one by which most rows can be read; of equal ones, the tab.
+        # The user means the separator by which most rows can be read; if several are equal, the tab.
         meant = max(tried, key=lambda separator: (len(tried[separator].rows), separator in content, separator == "\t"))
         problem = tried[meant].problem
         assert problem is not None
@@ -349,7 +349,7 @@ def _in_two_columns(content: str, file: str) -> list[Pair]:
     return tried["\t" if "\t" in fitting else fitting[0]].rows
 
 
-def _pair(cells: list[str], place: str) -> Pair:
+def _pair(cells: list[str], place: str) -> SourceAndAnswer:
     if len(cells) == 1:
         raise ValueError(f"{place}: one column; write a source and its answer, with a tab or a comma between them")
     if len(cells) != 2:

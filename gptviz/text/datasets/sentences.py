@@ -1,9 +1,9 @@
 """Little English sentences, word by word, in which some words can be known from earlier ones: four tasks in one.
 
-names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of two who does not act.
+names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of the two who does not act.
 agreement   `The keys to the old cabinet` **are** lost: the verb agrees with the first noun, and with the time of the sentence.
-brackets    `Mary saw the house (the dog near [a tree` **]).**: what was opened is closed, the last one first.
-colours     `Mary has a red hat. We went to the park. It was a long day. The hat is` **red**: a fact stated early, asked late.
+brackets    `Mary saw the house (the dog near [a tree` **]).**: open brackets are closed, the last one first.
+colours     `Mary has a red hat. We went to the park. It was a long day. The hat is` **red**: a fact stated early is needed late.
 
 A sentence is a *template* with a *pair* of words in it. In each task some templates and some pairs are held out:
 
@@ -78,7 +78,7 @@ _QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
 
 def contrasts() -> tuple[Contrast, ...]:
-    """One contrast for each task: what to patch from one prompt into the other, and two tokens whose logits to compare."""
+    """One contrast for each task: two prompts between which to patch, and two tokens whose logits to compare."""
     return (
         Contrast(
             "names",
@@ -137,10 +137,10 @@ class _Part:
     """One of the tasks.
 
     Attributes:
-        templates: those to train on and those held out.
-        pairs: likewise.
-        write: makes a sentence of a template, a pair and a picker of everything else; a space stands between any two tokens, and
-            a `*` before each that can be known.
+        templates: those to train on, and those held out.
+        pairs: those to train on, and those held out.
+        write: makes a sentence from a template, a pair and a picker of everything else; a space stands between any two tokens,
+            and a `*` before each token that can be known.
     """
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]
@@ -148,7 +148,7 @@ class _Part:
     write: Callable[[Words, Words, _Picker], str]
 
     def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:
-        """The tokens of a sentence to train on, or of one that is held out; those that can be known after a `*`."""
+        """The tokens of a sentence to train on or of one that is held out; a `*` stands before those that can be known."""
         return self.write(pick(self.templates[held_out]), pick(self.pairs[held_out]), pick).split()
 
 
@@ -187,11 +187,9 @@ def _colour_sentence(template: Words, pair: Words, pick: _Picker) -> str:
 
 
 def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    """The options to train on and about one in so many that is held out, chosen by a hash: the same on every machine."""
-    out = [crc32(" ".join(option).encode()) % one_in == 0 for option in options]
-    return tuple(o for o, is_out in zip(options, out, strict=True) if not is_out), tuple(
-        o for o, is_out in zip(options, out, strict=True) if is_out
-    )
+    """The options to train on, and about one in `one_in` that is held out, chosen by a hash: the same on every machine."""
+    held_out = tuple(option for option in options if crc32(" ".join(option).encode()) % one_in == 0)
+    return tuple(option for option in options if option not in held_out), held_out
 
 
 def _bracket_templates() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
@@ -217,11 +215,7 @@ def _parts() -> dict[str, _Part]:
         ),
         "agreement": _Part(_split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates), nouns, _agreement_sentence),
         "brackets": _Part(_bracket_templates(), nouns, _bracket_sentence),
-        "colours": _Part(
-            _split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates),
-            _coloured(),
-            _colour_sentence,
-        ),
+        "colours": _Part(_split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates), _coloured(), _colour_sentence),
     }
 
 
@@ -230,17 +224,7 @@ def _tokenizer() -> CasedWordTokenizer:
     """Every word that a sentence can have, each once, in the order of the lists above."""
     signs = (",", ".", *_BRACKETS, *_BRACKETS.values())
     verbs = tuple(verb for both in _TIMES.values() for verb in both)
-    phrases = (
-        *_BEGINNINGS,
-        *_MEETINGS,
-        *_GIVINGS,
-        *_TIMES,
-        *_SEEING,
-        *_OWNING,
-        *_BETWEEN,
-        *_QUESTIONS,
-        "a the and old",
-    )
+    phrases = (*_BEGINNINGS, *_MEETINGS, *_GIVINGS, *_TIMES, *_SEEING, *_OWNING, *_BETWEEN, *_QUESTIONS, "a the and old")
     nouns = (*_NAMES, *_PLACES, *_GIFTS, *_THINGS, *_NOUNS, *_NOUNS.values())
     texts = (*signs, *nouns, *_COLOURS, *_ADJECTIVES, *_STATES, *_PREPOSITIONS, *verbs, *phrases)
     return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if word != "{}"))
@@ -257,9 +241,9 @@ def _numbers() -> dict[str, int]:
 class Sentences(Task):
     """The four tasks of this file, equally many sentences of each, one in a row, filled up with the token ⟨end⟩.
 
-    A model is tested on what can be known: of the held-out sentences only the words count that follow from the words before
-    them. In training, one sentence in eight counts as a whole, with its end, so that a model also learns to write. Of the others
-    too only what can be known counts: that is two words of fifteen, and what is random in the others would drown it.
+    A model is tested on the words that can be known: those that follow from the words before them. In training, one sentence in
+    eight counts as a whole, with its end, so that a model also learns to write. In the others, too, only the words that can be
+    known count: they are two of fifteen, and the loss of the random ones would hide them.
     """
 
     name = "sentences"
@@ -294,7 +278,7 @@ class Sentences(Task):
     def floor(self) -> float:
         """0: held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
 
-        names: a name stands after "to" or "for", and it is that of the two which is not the subject of the second clause.
+        names: a name stands after "to" or "for": the one of the two that is not the subject of the second clause.
         agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
         after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
         there is one colour in a sentence.
@@ -302,7 +286,7 @@ class Sentences(Task):
         return 0.0
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Sentences to train on. In about one of eight every prediction counts, up to that of the end; else what can be known."""
+        """Sentences to train on. In about one of eight every prediction counts, up to that of the end; else those to be known."""
         ids, known, part = self._sentences(count, rng, held_out=False)
         is_whole = rng.integers(_SENTENCES_PER_WHOLE, size=(count, 1)) == 0
         ended = np.cumsum(ids == self.end, axis=1)  # [count, length]

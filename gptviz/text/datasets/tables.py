@@ -1,6 +1,4 @@
-"""Tables of texts: the rows of a CSV file, how the separator of their cells is found out, and cells that spreadsheets would
-take for formulas.
-"""
+"""Tables of texts: the rows of a CSV file, the separator of their cells, and cells that spreadsheets would take for formulas."""
 
 import csv
 import io
@@ -17,12 +15,12 @@ _FORMULA: Final = re.compile(r"[\s']*[=+\-@\t\r\n]")
 
 
 @dataclass(frozen=True)
-class Reading(Generic[Row]):
+class SeparatedTable(Generic[Row]):
     """A table as one separator divides it.
 
     Attributes:
         rows: those before the first that cannot be read.
-        problem: what is wrong with that one; None where all can be read.
+        problem: the error in that row, or None if all can be read.
     """
 
     rows: list[Row]
@@ -32,14 +30,14 @@ class Reading(Generic[Row]):
 def guarded(text: str) -> str:
     """A text as a cell of CSV: one that begins like a formula (=, +, -, @, tab or newline) gets an apostrophe before it.
 
-    Else a spreadsheet computes it, and what it computes may fetch an address or start a program. White space and apostrophes
-    before the sign do not count, so that `unguarded` gives every text back.
+    Otherwise a spreadsheet computes it, which may fetch an address or start a program. White space and apostrophes before the
+    sign do not count, so that `unguarded` returns every text.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def unguarded(cell: str) -> str:
-    """The text that `guarded` made this cell of."""
+    """The text from which `guarded` made this cell."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -51,35 +49,35 @@ def readings(
     separators: str = SEPARATORS,
     quoted: str = SEPARATORS,
     most: int | None = None,
-) -> dict[str, Reading[Row]]:
+) -> dict[str, SeparatedTable[Row]]:
     """The table as each of the `separators` divides it.
 
     Args:
-        file: what the reader knows the table by, for messages.
-        row_of: makes a row of its cells and the place where it stands, for messages; a `ValueError` ends the reading.
+        file: the name of the table in messages.
+        row_of: makes a row from its cells and the place where it stands, for messages; a `ValueError` ends the reading.
         quoted: the separators that quotation marks can protect; with others a quotation mark is a character like any other.
-        most: how many rows are read at most.
+        most: at most this number of rows is read.
     """
     return {each: _reading(content, each, file, row_of, most, each in quoted) for each in separators}
 
 
 def _reading(
     content: str, separator: str, file: str, row_of: Callable[[list[str], str], Row], most: int | None, quoted: bool
-) -> Reading[Row]:
+) -> SeparatedTable[Row]:
     rows: list[Row] = []
     try:
         for line, cells in islice(table_rows(content, separator, file, quoted), most):
             rows.append(row_of(cells, f"{file}, line {line}"))
     except ValueError as problem:
-        return Reading(rows, problem)
-    return Reading(rows, None)
+        return SeparatedTable(rows, problem)
+    return SeparatedTable(rows, None)
 
 
 def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
 
     Args:
-        file: what the reader knows the table by, for messages.
+        file: the name of the table in messages.
         quoted: whether a cell in quotation marks may contain separators, and an apostrophe may guard it (see `guarded`); else
             both are characters like any other.
 

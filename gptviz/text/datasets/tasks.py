@@ -1,7 +1,7 @@
 """Tasks with known answers: random sequences, for which it is known how well the best possible model can predict them.
 
 `floor` is that limit: the entropy of the sequences, given their first token, per prediction that counts. Every random
-choice that can be seen in a sequence adds its nats; what follows from earlier tokens adds nothing.
+choice that can be seen in a sequence adds its nats; tokens that follow from earlier ones add nothing.
 """
 
 from dataclasses import dataclass, fields
@@ -122,7 +122,7 @@ class Addition(Task):
         return 2 * self.digits + 2
 
     def _problems(self, count: int, rng: Generator, *, held_out: bool) -> Ids:
-        """Both numbers of each problem [2, count]; those of the wrong part are drawn again until none is left."""
+        """Both numbers of each problem [2, count]; numbers of the wrong part are drawn again until none is left."""
         numbers = rng.integers(10**self.digits, size=(2, count))
         wrong = np.flatnonzero(self.holds_out(*numbers) != held_out)
         while wrong.size:
@@ -183,8 +183,8 @@ class Copy(Task):
 class Induction(Task):
     """A block of different random symbols, repeated to the end. Every sequence has a block of another random size.
 
-    Looking back by a fixed distance does not help here. What helps is to find where the current token occurred before and
-    to read what followed it: an induction head (Olsson et al. 2022, arXiv:2209.11895).
+    Looking back by a fixed distance does not help here. It helps to find where the current token occurred before and to read
+    the token that followed it: an induction head (Olsson et al. 2022, arXiv:2209.11895).
     """
 
     name = "induction"

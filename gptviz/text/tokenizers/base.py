@@ -1,32 +1,35 @@
-"""What every tokenizer offers: text to token ids and back, and how a token is shown."""
+"""The methods of every tokenizer: text to token ids and back, and how a token is shown."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptviz.bounded import parse_json
+from gptviz.machine.bounded import parse_json
 from gptviz.text.visible import character_name, kind_of_text, visible
 
 Ids = NDArray[np.int64]
 
+# A lone surrogate is no character: UTF-8, and so no file, can hold it.
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
 LONGEST_NAME = 40  # characters of a text that the vocabulary lacks, in a message
 MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are published have 1.4 million
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A piece of the text that the vocabulary lacks, and what the model reads in its place.
+    """A piece of the text that the vocabulary lacks, and the token that the model reads in its place.
 
     Attributes:
         position: the index of the token read instead; if nothing is read, of the token that follows (at the end of the text, the
             number of tokens).
         character: the character; from a vocabulary of whole words, the word.
-        name: `U+20AC EURO SIGN`, or the code point alone where Unicode gives no name; of a word, the word or its beginning.
-        instead: the visible form of what the model reads instead, empty if it reads nothing.
+        name: `U+20AC EURO SIGN`, or the code point alone if Unicode gives no name; of a word, the word or its beginning.
+        instead: the visible form of the token that the model reads instead, empty if it reads nothing.
     """
 
     position: int
@@ -36,7 +39,7 @@ class Unknown:
 
     @classmethod
     def of(cls, position: int, text: str, instead: str) -> "Unknown":
-        """The record for `text`, named by its Unicode name; where it is longer than a character, by itself or its beginning."""
+        """The record for `text`, named by its Unicode name; if it is longer than a character, by itself or its beginning."""
         begins = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
         name = character_name(text) if len(text) == 1 else f"the text “{visible(begins)}”"
         return cls(position, text, name, instead)
@@ -50,7 +53,7 @@ class Encoding:
     unknown: tuple[Unknown, ...] = ()
 
     def unknown_sentence(self, at_most: int = 5) -> str:
-        """One sentence for the reader: what the vocabulary lacks and what is read instead; empty if nothing is unknown.
+        """One sentence for the reader that names what the vocabulary lacks and what is read instead; empty if nothing is unknown.
 
         Every unknown piece is named once, `at_most` of them; the others are counted.
         """
@@ -65,14 +68,14 @@ class Encoding:
 
 
 class Tokenizer(ABC):
-    """A vocabulary of `vocab_size` tokens, numbered from 0, and the way from text to their ids and back.
+    """A vocabulary of `vocab_size` tokens, numbered from 0, and the conversion of text to their ids and back.
 
     Attributes:
         kind: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens).
-        padding: the token that fills up the shorter texts of a batch; None where there is none: then all texts of a batch must
+        padding: the token that fills up the shorter texts of a batch, or None if there is none: then all texts of a batch must
             have one length.
-        without: what a text has that is read as no token, and what it would need: the end of a sentence.
-        is_spaced: whether tokens stand apart in a text, so that what shows them leaves a gap between any two.
+        without: the end of a sentence about a text that is read as no token: what the text has, and what it would need.
+        is_spaced: whether tokens stand apart in a text, so that a view leaves a gap between any two.
         before: the tokens that are put before every text, such as [CLS].
         after: those that are put after every text, such as [SEP].
         unused_ids: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written.
@@ -96,7 +99,7 @@ class Tokenizer(ABC):
 
     @property
     def unknown_id(self) -> int | None:
-        """The token that is read for what the vocabulary lacks; None where there is no such token."""
+        """The token that is read for what the vocabulary lacks, or None if there is no such token."""
         return None
 
     @abstractmethod
@@ -124,7 +127,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, None if there is none."""
+        """The token that stands for exactly this text, or None if there is none."""
 
     @abstractmethod
     def to_json(self) -> str:
@@ -139,12 +142,19 @@ class Tokenizer(ABC):
         return [self.label(i) for i in range(self.vocab_size)]
 
     def kind_of(self, id: int) -> str:
-        """What sort of token it is, one of `TOKEN_KINDS`; see `kind_of_text`."""
+        """The kind of a token, one of `TOKEN_KINDS`; see `kind_of_text`."""
         return kind_of_text(self.piece(id))
 
     def beginning(self, ids: Sequence[int], most: int) -> list[int]:
-        """The beginning of the `ids` of a text, at most so many of them; the tokens that are put after a text stay."""
+        """The beginning of the `ids` of a text, at most `most` of them; the tokens that are put after a text stay."""
         return list(ids) if len(ids) <= most else [*ids[: most - len(self.after)], *self.after]
+
+    def inside(self, ids: Sequence[int] | Ids) -> slice:
+        """The places of the text itself in `ids`: between the tokens that are put around every text, if these are there."""
+        count = len(ids)
+        first = len(self.before) if tuple(ids[: len(self.before)]) == self.before else 0
+        last = len(self.after) if tuple(ids[max(count - len(self.after), 0) :]) == self.after else 0
+        return slice(first, count - last)
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:
         """`ids` as an array [n_tokens].
@@ -179,6 +189,6 @@ def parse_object(text: str) -> dict[str, object]:
 
 
 def _quoted(character: str, name: str) -> str:
-    """The character and its name; the name alone where the character cannot be seen or the name has it already."""
+    """The character and its name; the name alone if the character cannot be seen or the name has it already."""
     form = visible(character)
     return name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"

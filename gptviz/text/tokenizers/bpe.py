@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from gptviz.bounded import read_regular
+from gptviz.machine.bounded import read_regular
 from gptviz.text.visible import visible
 
-from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
+from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown, parse_object
 
 if TYPE_CHECKING:
     import tokenizers
@@ -25,7 +25,6 @@ StrPath = str | PathLike[str]
 _Gaps = dict[tuple[int, int], tuple[int, str]]
 
 _END_OF_TEXT: Final = "<|endoftext|>"
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PARTIAL: Final = re.compile("([\udc80-\udcff]+)")
 _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
 # No token of GPT-2's pattern reaches from other characters into white space, so a text can be cut before it.
@@ -38,20 +37,16 @@ _CHUNKS_AT_A_TIME: Final = 16
 class BPETokenizer(Tokenizer):
     """Tokens merged from the frequent pairs of a corpus; the work is done by the `tokenizers` library.
 
-    Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding gives it back exactly; only
+    Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding returns it exactly; only
     lone surrogates, which are not text, are read as U+FFFD and reported. A `tokenizer.json` from elsewhere may lack
     characters: they are read as its unknown token or not at all, and reported in both cases. Its truncation, padding and
     dropout are off: the ids depend on the text alone.
 
     Many tokenizers put a token before a text, such as Llama's `<s>`, or one after it. They are among the ids here too, but not
-    a second time where the text has them already, as a text has that was made from a chat template.
+    a second time if the text has them already, as a text from a chat template has.
 
     Args:
         backend: a tokenizer of the `tokenizers` library, of any model.
-
-    Attributes:
-        before: the tokens that are put before a text.
-        after: those that are put after it.
 
     Raises:
         ValueError: its vocabulary is empty, or its ids are not 0 to n − 1.
@@ -79,7 +74,7 @@ class BPETokenizer(Tokenizer):
         self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
         self._byte_level = _is_byte_level(fields)
-        # SentencePiece's way to write spaces; without it, only the library knows how tokens become a text.
+        # Whether spaces are written as SentencePiece does; if not, only the library knows how tokens become a text.
         self._spaces = _writes_spaces_as_a_character(fields)
         self._prepends = _prepends_a_space(fields)
         self._added = frozenset(token["id"] for token in fields["added_tokens"])
@@ -93,7 +88,7 @@ class BPETokenizer(Tokenizer):
     def learn(cls, text: str, vocab_size: int = 2000) -> "BPETokenizer":
         """A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
 
-        It stays smaller than `vocab_size` where the text has no more pairs to merge.
+        It stays smaller than `vocab_size` if the text has no more pairs to merge.
 
         Raises:
             ValueError: the text is empty, or `vocab_size` is below 256.
@@ -179,11 +174,11 @@ class BPETokenizer(Tokenizer):
 
     @property
     def unknown_id(self) -> int | None:
-        """The token that is read for what the vocabulary lacks; None where there is no such token."""
+        """The token that is read for what the vocabulary lacks, or None if there is no such token."""
         return self._unknown_id
 
     def encode(self, text: str) -> Encoding:
-        """The ids of a prompt, and what the vocabulary lacks.
+        """The ids of a prompt, and the characters that the vocabulary lacks.
 
         Raises:
             ValueError: a `tokenizer.json` from elsewhere cannot read a character at all: it names an unknown token that its own
@@ -194,7 +189,7 @@ class BPETokenizer(Tokenizer):
             read = self._backend.encode(clean, add_special_tokens=False)
             gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
         ends = np.array([end for _, end in read.offsets])
-        for match in _SURROGATE.finditer(text):
+        for match in SURROGATE.finditer(text):
             at = int(np.searchsorted(ends, match.start(), side="right"))
             gaps.setdefault((match.start(), match.end()), (at, "\ufffd"))
         before, after = self._missing_frame(read.ids)
@@ -203,10 +198,9 @@ class BPETokenizer(Tokenizer):
         return Encoding([*before, *read.ids, *after], tuple(unknown))
 
     def _missing_frame(self, ids: Sequence[int] | Ids) -> tuple[Sequence[int], Sequence[int]]:
-        """The tokens that are put before and after these, where they are not there already."""
-        has_before = tuple(ids[: len(self.before)]) == self.before
-        has_after = tuple(ids[max(len(ids) - len(self.after), 0) :]) == self.after
-        return () if has_before else self.before, () if has_after else self.after
+        """The tokens that are put before and after these, unless they are there already."""
+        text = self.inside(ids)
+        return self.before[text.start :], self.after[len(ids) - text.stop :]
 
     def framed(self, before: Sequence[int], after: Sequence[int] = ()) -> "BPETokenizer":
         """The same tokenizer with these tokens before and after a text.
@@ -247,7 +241,7 @@ class BPETokenizer(Tokenizer):
         with as_value_error("this tokenizer cannot write these tokens"):
             if not self._prepends:
                 return self._backend.decode(checked, skip_special_tokens=False)
-            # A space was put before each part between added tokens, and the library takes it from the first part alone.
+            # A space was put before each part between added tokens, but the library removes it from the first part alone.
             return "".join(
                 self._joined(part) if is_added else self._backend.decode(list(part))
                 for is_added, part in groupby(checked, self._added.__contains__)
@@ -266,8 +260,8 @@ class BPETokenizer(Tokenizer):
         return self._bytes[int(self.checked([id])[0])].decode("utf-8", "replace")
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text (of several the first), None if there is none."""
-        return None if _SURROGATE.search(piece) else self._ids.get(piece.encode())
+        """The token that stands for exactly this text (of several the first), or None if there is none."""
+        return None if SURROGATE.search(piece) else self._ids.get(piece.encode())
 
     def label(self, id: int) -> str:
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2 82>`."""
@@ -288,20 +282,20 @@ class BPETokenizer(Tokenizer):
         covered = np.zeros(len(text), bool)
         for at, (token, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
             covered[start:end] = True
-            # The unknown token may stand for a text of its own too: an exported vocabulary of characters has the space for both.
+            # The unknown token may also stand for a text: in an exported vocabulary of characters it is the space.
             if token == self._unknown_id and start < end and text[start:end] != own:
                 step = 1 if self._lacks_characters else end - start
                 for place in range(start, end, step):
                     gaps.setdefault((place, place + step), (at, instead))
         ends = np.array([end for _, end in read.offsets])
         for place in map(int, np.flatnonzero(~covered)):
-            # White space is left out on purpose by tokenizers of words, so only the rest is missed.
+            # Tokenizers of words leave out white space on purpose, so only the rest is reported.
             if not text[place].isspace():
                 gaps[place, place + 1] = (int(np.searchsorted(ends, place, side="right")), "")
         return gaps
 
     def _left_out(self, text: str) -> _Gaps:
-        """The characters that a vocabulary without an unknown token leaves out, or of which it leaves out bytes."""
+        """The characters that a vocabulary without an unknown token leaves out as a whole or in part."""
         lacking = {character for character in set(text) if self._leaves_out(character)}
         if not lacking:
             return {}
@@ -320,7 +314,7 @@ class BPETokenizer(Tokenizer):
 
 @contextmanager
 def as_value_error(what: str) -> Iterator[None]:
-    """Turns any error of the library into a `ValueError` that begins with `what`."""
+    """Turn any error of the library into a `ValueError` that begins with `what`."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -330,7 +324,7 @@ def as_value_error(what: str) -> Iterator[None]:
 
 
 def _split_as_gpt2(backend: "tokenizers.Tokenizer") -> None:
-    """Sets GPT-2's byte-level splitting, without a space before the text, and its inverse."""
+    """Set GPT-2's byte-level splitting, without a space before the text, and its inverse."""
     from tokenizers import decoders, pre_tokenizers
 
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -338,7 +332,7 @@ def _split_as_gpt2(backend: "tokenizers.Tokenizer") -> None:
 
 
 def _splits_as_gpt2(fields: dict[str, Any]) -> bool:
-    """Whether a text may be cut at `_SAFE_CUT`: GPT-2's splitting and nothing else that reads across white space."""
+    """Whether a text may be cut at `_SAFE_CUT`: it is split as GPT-2 splits, and nothing else reads across white space."""
     split = fields["pre_tokenizer"] or {}
     return (
         fields["normalizer"] is None
@@ -351,7 +345,7 @@ def _splits_as_gpt2(fields: dict[str, Any]) -> bool:
 
 
 def _fields(backend: "tokenizers.Tokenizer") -> dict[str, Any]:
-    """What the JSON of the tokenizer says, without its vocabulary where that can be left out: it may have 300,000 entries."""
+    """The JSON of the tokenizer, if possible without its vocabulary, which may have 300,000 entries."""
     from tokenizers import models
 
     if not isinstance(backend.model, models.BPE):
@@ -367,7 +361,7 @@ def _fields(backend: "tokenizers.Tokenizer") -> dict[str, Any]:
 
 
 def _frame(processor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that are put before and after a text, in the words of a `tokenizer.json`."""
+    """The tokens that are put before and after a text, from the post-processor of a `tokenizer.json`."""
     kind = (processor or {}).get("type")
     if kind == "Sequence":
         frames = [_frame(inner) for inner in processor["processors"]]
@@ -428,16 +422,16 @@ def _bytes_of(token: str, space: str, letters: dict[int, int] | None, *, has_byt
 
 
 def _letters_to_bytes() -> dict[int, int]:
-    """For `str.translate`: from the letters of GPT-2's alphabet to the characters with the numbers of their bytes.
+    """A table for `str.translate` from the letters of GPT-2's alphabet to the characters with the numbers of their bytes.
 
-    A character below 256 that is no letter of it becomes one that is no byte.
+    A character below 256 that is no letter of the alphabet becomes one that is no byte.
     """
     outside = dict.fromkeys(range(256), 0x100)
     return outside | {ord(letter): byte for letter, byte in _byte_alphabet().items()}
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The byte that each character of GPT-2's alphabet stands for: a printable one for itself, the others from U+0100 on.
+    """The byte of each character in GPT-2's alphabet: printable ones stand for themselves, the others begin at U+0100.
 
     Source: `bytes_to_unicode` in `encoder.py` of OpenAI's GPT-2.
     """
@@ -447,7 +441,7 @@ def _byte_alphabet() -> dict[str, int]:
 
 
 def _label(data: bytes) -> str:
-    """The visible form of a token's bytes; those that are not a whole character in hexadecimal."""
+    """The visible form of a token's bytes; bytes that are not a whole character are in hexadecimal."""
     # surrogateescape keeps each undecodable byte as one lone surrogate; splitting puts runs of them at odd places.
     parts = _PARTIAL.split(data.decode("utf-8", "surrogateescape"))
     parts[1::2] = [f"<{part.encode('utf-8', 'surrogateescape').hex(' ').upper()}>" for part in parts[1::2]]
@@ -466,7 +460,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 def _without_surrogates(text: str) -> str:
     """`text` with lone surrogates, which UTF-8 cannot hold, as U+FFFD."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
 def _read(path: StrPath) -> str:

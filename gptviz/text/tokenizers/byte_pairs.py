@@ -15,8 +15,8 @@ class Cut:
 
     Attributes:
         pattern: a regular expression of the parts; None for GPT-2's.
-        single_digits: whether each digit is a part of its own before anything else.
-        composed: whether a letter and its accent are made one character before (Unicode's form NFC).
+        single_digits: whether each digit is first made a separate part.
+        composed: whether a letter and its accent are first made one character (Unicode's form NFC).
         whole_tokens: whether a part that is a token as a whole is read as it, whatever the merges say.
         start: whether the token for the beginning stands before a text unless the file says otherwise.
     """
@@ -60,8 +60,8 @@ def byte_pairs(
 
     Args:
         tokens: in the order of their ids, written in GPT-2's alphabet of bytes.
-        merges: two tokens with a space between them each, best first.
-        special: the ids of the tokens with a meaning of their own, such as `<|im_start|>`.
+        merges: each is two tokens with a space between them; the best comes first.
+        special: the ids of the tokens that are no text, such as `<|im_start|>`.
         whole: the ids of other tokens that are found in a text before it is cut.
         cut: how a text is cut.
 

@@ -1,4 +1,4 @@
-"""Tokens of ordinary English: words as they are written, with their capital letters, and every sign a token of its own."""
+"""Tokens of ordinary English: words as they are written, with their capital letters, and every sign as one token."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -59,11 +59,11 @@ class CasedWordTokenizer(WordVocabulary):
         return self._spaced(ids, "(")  # no space stands at the beginning, as after a bracket
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
-        """The text that these tokens add to another text: as decoded, after the space that stands before the first."""
+        """The text that these tokens add to another text: as decoded, after the space before the first token."""
         return self._spaced(ids, "")
 
     def piece(self, id: int) -> str:
-        """The token with this id, after the space that stands before it, which a closing sign has not."""
+        """The token with this id, after the space before it; a closing sign has no space before it."""
         token = self._token(id)
         return _gap("", token) + token
 
@@ -73,5 +73,5 @@ class CasedWordTokenizer(WordVocabulary):
 
 
 def _gap(before: str, token: str) -> str:
-    """What stands between two tokens: a space, or nothing beside a sign that closes or after one that opens."""
+    """The text between two tokens: a space, or nothing before a sign that closes and after one that opens."""
     return "" if token in _CLOSING or before in _OPENING else " "

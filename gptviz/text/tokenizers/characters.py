@@ -16,17 +16,17 @@ _CHUNK = 1 << 20
 class CharTokenizer(Tokenizer):
     """One token per character.
 
-    A character the vocabulary lacks is read as the `unknown` symbol. If the vocabulary lacks that symbol it gets a
-    row of its own after the others (65 characters become 66 tokens, as in the seed's index tokenizer). Without a
-    symbol no row is added, and the space is read instead, or the first character where there is no space.
+    A character the vocabulary lacks is read as the `unknown` symbol. If the vocabulary lacks that symbol too, it gets a row after
+    the others (65 characters become 66 tokens). Without a symbol no row is added, and the space is read instead, or the first
+    character if there is no space.
 
     Attributes:
         characters: the vocabulary in the order of the ids.
-        unknown: the symbol read for a character that the vocabulary lacks; None where there is none.
+        unknown: the symbol read for a character that the vocabulary lacks, or None if there is none.
         stand_in: the id that is read for a character that the vocabulary lacks.
 
     Args:
-        characters: those of the vocabulary, in any order; repeats are ignored.
+        characters: those of the vocabulary in any order, or a text that has them; repeats are ignored.
         unknown: one character, or None.
 
     Raises:
@@ -55,15 +55,6 @@ class CharTokenizer(Tokenizer):
         # The last entry, past the highest character, serves all characters above it; -1 stands for "not in the vocabulary".
         self._table = np.full(int(self._code_points.max()) + 2, -1, np.int32)
         self._table[self._code_points] = np.arange(len(rows))
-
-    @classmethod
-    def from_text(cls, text: str, unknown: str | None = None) -> "CharTokenizer":
-        """The vocabulary of the characters in `text`.
-
-        Raises:
-            ValueError: the text is empty or has more than `MOST_CHARACTERS` different characters.
-        """
-        return cls(text, unknown)
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> "CharTokenizer":
@@ -96,7 +87,7 @@ class CharTokenizer(Tokenizer):
         return Encoding([self.stand_in if i < 0 else i for i in ids.tolist()], unknown)
 
     def encode_ids(self, text: str) -> Ids:
-        """The ids of a corpus [n_characters]: 8 bytes per character and a few MB besides."""
+        """The ids of a corpus [n_characters]; takes 8 bytes per character and a few MB."""
         ids = np.empty(len(text), np.int64)
         for start in range(0, len(text), _CHUNK):
             ids[start : start + _CHUNK] = self._look_up(text[start : start + _CHUNK])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from .base import Tokenizer
+from .base import SURROGATE, Tokenizer
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .padded import PaddedTokenizer
@@ -16,11 +15,10 @@ if TYPE_CHECKING:
 
 # White space as Python splits at it: four more characters than in the library.
 _WHITE_SPACE = r"[\s\x1c-\x1f]+"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def tokenizers_json(tokenizer: Tokenizer) -> str | None:
-    """The JSON of a tokenizer of the library that gives the same ids; None where the library has none like it.
+    """The JSON of a tokenizer of the library that gives the same ids, or None if the library has none like it.
 
     Unused tokens at the end are left out: a model may have more rows than its tokenizer has tokens.
     """
@@ -41,7 +39,7 @@ def _of_characters(tokenizer: CharTokenizer) -> tokenizers.Tokenizer:
     from tokenizers import decoders, models
 
     # A lone surrogate is no text, so that no text is read as its token.
-    tokens = [_SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character) for character in tokenizer.characters]
+    tokens = [SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character) for character in tokenizer.characters]
     vocabulary = {token: place for place, token in enumerate(tokens)}
     backend = Backend(models.BPE(vocab=vocabulary, merges=[], unk_token=tokens[tokenizer.stand_in], fuse_unk=False))
     backend.decoder = decoders.Fuse()  # nothing stands between two characters

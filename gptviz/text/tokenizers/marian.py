@@ -12,17 +12,16 @@ import numpy as np
 
 from gptviz.text.visible import visible
 
-from .base import Encoding, Ids, Unknown
+from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
 from .bpe import as_value_error
 from .padded import LARGEST, unused_label
+from .sentencepiece import SPACE
 from .special_tokens import NAMES, SpecialTokensTokenizer
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-SPACE: Final = "▁"  # U+2581, which stands for a space
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-# Of a model that writes several languages, the one to write: the first token of a source, such as >>fr<<.
+# The language to write, for a model that writes several: the first token of a source, such as >>fr<<.
 _LANGUAGE: Final = re.compile(">>.*?<<", re.DOTALL)
 
 
@@ -120,7 +119,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
             for place, piece in enumerate(pieces)
             if piece not in self._ids
         ]
-        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in _SURROGATE.finditer(text)]
+        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in SURROGATE.finditer(text)]
         unknown.sort(key=lambda one: one.position)
         return Encoding([self._ids.get(piece, self._unknown) for piece in pieces], tuple(unknown))
 
@@ -129,7 +128,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return np.array(self.encode(text).ids, np.int64)
 
     def source_ids(self, text: str) -> list[int]:
-        """What an encoder reads of a text: its tokens, then the end."""
+        """The ids that an encoder reads for a text: its tokens, then the end."""
         return [*self.encode(text).ids, self.end]
 
     def target_ids(self, text: str) -> list[int]:
@@ -147,20 +146,18 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return "" if stands_for_none else self.pieces[place].replace(SPACE, " ")
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, None if there is none; a special token never does."""
+        """The token that stands for exactly this text, or None if there is none; a special token never does."""
         found = self._ids.get(piece.replace(" ", SPACE))
         return None if found in (self.end, self.padding) else found
 
     def label(self, id: int) -> str:
-        """The visible form of a token; of start and end their names, `⟨start⟩`; of an unused one its number."""
+        """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one its number."""
         place = int(self.checked([id])[0])
         if place in self.unused_ids:
             return unused_label(place)
         return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
 
-    def labels(self) -> list[str]:
-        """The visible forms of all tokens, by id."""
-        return [self.label(place) for place in range(self.vocab_size)]
+    labels = Tokenizer.labels  # there is no inner tokenizer that has them
 
     def files(self) -> dict[str, bytes]:
         """The files that it is made of, by name: both vocabularies, and the ids of the pieces."""
@@ -182,7 +179,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
 def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     """A text in pieces; lone surrogates, which are no text, are left out."""
-    clean = _SURROGATE.sub("", text)
+    clean = SURROGATE.sub("", text)
     language = _LANGUAGE.match(clean)
     found: list[str] = vocabulary.encode(clean[language.end() :] if language else clean, out_type=str)
     return [language[0], *found] if language else found

@@ -19,7 +19,7 @@ def unused_label(id: int) -> str:
 class PaddedTokenizer(Tokenizer):
     """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
 
-    Models have such rows to bring their vocabulary to a round size. They take part in the softmax, so that they are kept; none is
+    Models have such rows to bring their vocabulary to a round size. They are kept because they take part in the softmax; none is
     ever drawn.
 
     Attributes:
@@ -85,11 +85,11 @@ class PaddedTokenizer(Tokenizer):
         return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, None if there is none."""
+        """The token that stands for exactly this text, or None if there is none."""
         return self.inner.id_of(piece)
 
     def label(self, id: int) -> str:
-        """The visible form of a token; of an unused one its number."""
+        """The visible form of a token; for an unused one its number."""
         checked = int(self.checked([id])[0])
         return self.inner.label(checked) if checked < self.inner.vocab_size else unused_label(checked)
 

@@ -1,4 +1,4 @@
-"""Which class a tokenizer's JSON is opened with."""
+"""The class with which the JSON of a tokenizer is opened."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from .words import WordTokenizer
 FROM_FIELDS: dict[str, Callable[[dict[str, object]], Tokenizer]] = {
     kind.kind: kind.from_fields for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer, CasedWordTokenizer)
 }
-"""What reads the parsed JSON of each kind of tokenizer that has no other tokenizer in it."""
+"""The functions that open the parsed JSON of each kind of tokenizer that has no other tokenizer in it."""
 
 
 def from_json(text: str) -> Tokenizer:

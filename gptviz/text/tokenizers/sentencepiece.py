@@ -25,7 +25,7 @@ _TAG: Final = b"\n"
 
 
 class PieceKind(IntEnum):
-    """What a piece is; the numbers are those of the file, and of GGUF."""
+    """The type of a piece; the numbers are those of the file, and of GGUF."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -41,15 +41,14 @@ class Pieces:
 
     Attributes:
         texts: the pieces, by id; a space is written as ▁.
-        scores: of two possible merges, that of the piece with the higher score is made first; with `unigram`, logarithms of
-            probabilities.
+        scores: the merge whose piece has the highest score is made first; with `unigram`, logarithms of probabilities.
         kinds: see `PieceKind`.
         unigram: whether a text is cut into the likeliest row of pieces; otherwise pieces are merged.
         space_before: whether a text gets a space before it.
         single_spaces: whether several spaces are read as one, and those around the text are left out.
-        characters: a table of characters that are replaced before, in the library's own format; empty for none.
-        start: the token before a text, None for none.
-        end: the token after a text, None for none.
+        characters: a table of characters that are replaced first, in the library's own format; empty for none.
+        start: the token before a text, or None.
+        end: the token after a text, or None.
     """
 
     texts: Sequence[str]
@@ -117,7 +116,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
     Tokens that the file calls user-defined are found in a text before anything else, and so are control tokens, such as `<s>`.
 
     Raises:
-        ValueError: there are no pieces or too many, one is too long or stands twice, or none is for what is unknown.
+        ValueError: there are no pieces or too many, one is too long or stands twice, or none is the unknown piece.
     """
     from tokenizers import Tokenizer as Backend
 
@@ -153,7 +152,7 @@ def _checked(pieces: Pieces) -> list[str]:
 
 
 def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
-    """A model that merges neighbours as long as it has a piece for both together, that of the highest score first."""
+    """A model that merges neighbours as long as it has a piece for both together; the highest score comes first."""
     from tokenizers import models
 
     normal = {text: place for place, text in enumerate(texts) if pieces.kinds[place] == PieceKind.NORMAL}
@@ -161,7 +160,7 @@ def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
     merges = []
     for place in order:
         text = texts[place]
-        # Where two pairs make the same piece, the order between them hardly ever matters: it is that of their first parts.
+        # If two pairs make the same piece, their order hardly ever matters: it is that of their first parts.
         pairs = [(text[:cut], text[cut:]) for cut in range(1, len(text)) if text[:cut] in normal and text[cut:] in normal]
         merges += sorted(pairs, key=lambda pair: (normal[pair[0]], normal[pair[1]])) if len(pairs) > 1 else pairs
     return models.BPE(
@@ -194,8 +193,8 @@ def _has_bytes(pieces: Pieces) -> bool:
 def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces) -> None:
     """The tokens that are found in a text before anything else.
 
-    User-defined ones are looked for where spaces are written as ▁ already. Where a space is put before a text too, it would be
-    put before them, so that they are looked for in the text as it stands, as llama.cpp does; a space is put after them then.
+    User-defined ones are normally looked for after spaces were written as ▁. But if a space is put before a text, it would be put
+    before them; then they are looked for in the text as it stands, as llama.cpp does, and a space is put after them.
     """
     from tokenizers import AddedToken
 
@@ -210,7 +209,7 @@ def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces)
 
 
 def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
-    """What is done with a text before it is cut, and undone after decoding."""
+    """The changes to a text before it is cut, which are undone after decoding."""
     from tokenizers import Regex, decoders, normalizers
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []

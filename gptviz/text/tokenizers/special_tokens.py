@@ -59,7 +59,7 @@ class SpecialTokensTokenizer(Tokenizer):
         return self.inner.vocab_size + len(NAMES)
 
     def source_ids(self, text: str) -> list[int]:
-        """What an encoder reads of a text: its tokens, then the end."""
+        """The ids that an encoder reads for a text: its tokens, then the end."""
         return [*self.inner.encode_ids(text).tolist(), self.end]
 
     def target_ids(self, text: str) -> list[int]:
@@ -67,7 +67,7 @@ class SpecialTokensTokenizer(Tokenizer):
         return [self.start, *self.source_ids(text)]
 
     def encode_answer(self, text: str) -> Encoding:
-        """The ids of a text as an answer is written, without special tokens, and what the vocabulary lacks."""
+        """The ids of an answer, without special tokens, and what the vocabulary lacks."""
         return self.encode(text)
 
     def encode(self, text: str) -> Encoding:
@@ -89,11 +89,11 @@ class SpecialTokensTokenizer(Tokenizer):
         return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, None if there is none; a special token never does."""
+        """The token that stands for exactly this text, or None if there is none; a special token never does."""
         return self.inner.id_of(piece)
 
     def label(self, id: int) -> str:
-        """The visible form of a token; of a special token its name, `⟨start⟩`."""
+        """The visible form of a token; for a special token its name, `⟨start⟩`."""
         checked = int(self.checked([id])[0])
         n_inner = self.inner.vocab_size
         return self.inner.label(checked) if checked < n_inner else NAMES[checked - n_inner]

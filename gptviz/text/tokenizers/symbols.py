@@ -9,11 +9,10 @@ import numpy as np
 
 from gptviz.text.visible import visible
 
-from .base import Encoding, Ids, Tokenizer, Unknown
+from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
 
 MOST_SYMBOLS: Final = 65_536
 _SYMBOL: Final = re.compile(r"\S+")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SymbolTokenizer(Tokenizer):
@@ -45,7 +44,7 @@ class SymbolTokenizer(Tokenizer):
             raise ValueError(f"{len(self.symbols):,} symbols are too many: at most {MOST_SYMBOLS:,}")
         self._ids: dict[str, int] = {}
         for i, symbol in enumerate(self.symbols):
-            if not _SYMBOL.fullmatch(symbol) or _SURROGATE.search(symbol):
+            if not _SYMBOL.fullmatch(symbol) or SURROGATE.search(symbol):
                 raise ValueError(f"a symbol must be text without white space, not {symbol!r:.80}")
             if self._ids.setdefault(symbol, i) != i:
                 raise ValueError(f"the symbol {symbol!r:.80} stands twice in the vocabulary")

@@ -1,7 +1,6 @@
-"""What tokenizers of whole words share: a list of words, the tokens that are no words behind it, and one for the unknown."""
+"""The vocabulary of tokenizers of whole words: a list of words, then special tokens, one of them for unknown words."""
 
 import json
-import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Final, Self
@@ -10,11 +9,9 @@ import numpy as np
 
 from gptviz.text.visible import visible
 
-from .base import Encoding, Ids, Tokenizer, Unknown
+from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
 
 MOST_WORDS: Final = 1_000_000
-# A surrogate alone, which no file can hold.
-_HALF_A_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 
 
 class WordVocabulary(Tokenizer):
@@ -45,7 +42,7 @@ class WordVocabulary(Tokenizer):
         self._tokens = self.words + self.special_tokens
         self._ids = {token: i for i, token in enumerate(self._tokens)}
         for i, word in enumerate(self.words):
-            if [*self.read(word)] != [word] or _HALF_A_CHARACTER.search(word):
+            if [*self.read(word)] != [word] or SURROGATE.search(word):
                 raise ValueError(f"{self.word_is}, not {word!r:.80}")
             if self._ids[word] != i:
                 raise ValueError(f"the word {word!r:.80} stands twice in the vocabulary")

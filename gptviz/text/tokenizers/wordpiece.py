@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from .bpe import BPETokenizer, as_value_error
-
-MOST_PIECES: Final = 1_000_000
+from .sentencepiece import MOST_PIECES
 
 
 def from_wordpiece(

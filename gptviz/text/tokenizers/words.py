@@ -10,7 +10,7 @@ from .base import Ids
 from .word_vocabulary import WordVocabulary
 
 _DROPPED: Final = re.compile("['`’\u200d]")
-# The seed's [A-Za-z][A-Za-z]+\b finds the same words, but in a long run it tries every letter as a beginning.
+# [A-Za-z][A-Za-z]+\b finds the same words, but in a long run of letters it tries every one as a beginning.
 _WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?!\w)")
 
 
@@ -30,7 +30,7 @@ def words_of(text: str) -> list[str]:
 
 
 class WordTokenizer(WordVocabulary):
-    """One token per word; what stands between words is not read.
+    """One token per word; the characters between words are not read.
 
     A text may have no word in it, and then no ids. A piece carries the space before it, so that a text with a piece
     appended reads as the same tokens and that one.
@@ -54,11 +54,11 @@ class WordTokenizer(WordVocabulary):
     def learn(cls, texts: Iterable[str], vocab_size: int) -> "WordTokenizer":
         """The most frequent words of the texts, by frequency; equally frequent ones in alphabetical order.
 
-        Words that occur only once are left out, unless there are no others. They say little, and where they are read as the
-        unknown token, a model learns what to make of words that it does not know.
+        Words that occur only once are left out, unless there are no others. They tell little, and because they are read as the
+        unknown token, a model learns to handle words that it does not know.
 
         Args:
-            vocab_size: how many tokens there are at most, with the unknown and the padding token.
+            vocab_size: the most tokens, including the unknown and the padding token.
 
         Raises:
             ValueError: no text has a word, or `vocab_size` is below 3.
@@ -73,7 +73,7 @@ class WordTokenizer(WordVocabulary):
 
     @staticmethod
     def read(text: str) -> Iterator[str]:
-        """The words of a text one after the other, see `words_of`: a list of those of a corpus would take much memory."""
+        """The words of a text one after the other, see `words_of`: a list of all words of a corpus would take much memory."""
         return (match[0] for match in _WORD.finditer(cleaned(text)))
 
     @property

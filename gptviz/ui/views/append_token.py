@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.subject import Subject, longest_prompt
+from gptviz.ui.pages.generate import PAGE as GENERATE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt
+from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
 # The key of the session's state that keeps the label of a refused token until the page has said so.
@@ -16,7 +18,7 @@ REFUSED = "token not appended"
 
 
 def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
-    """The prompt that reads as exactly `ids` and then `token`; None where no prompt does.
+    """The prompt that reads as exactly `ids` and then `token`, or None if no prompt does.
 
     After another token, the text of a token may be read as other tokens: a byte-pair encoding merges neighbouring letters.
     A `prompt` that reads as `ids` stays as it was written, with what the vocabulary lacks.
@@ -39,7 +41,7 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
         st.session_state[REFUSED] = subject.lm.tokenizer.label(token)
         return
     st.session_state["prompt"] = subject.left_off + text
-    st.query_params.pop("position", None)
+    addresses.write("position", None)
 
 
 def explain_refusal() -> None:
@@ -52,4 +54,4 @@ def explain_refusal() -> None:
         "keeps each token as it was taken.",
         icon=":material/info:",
     )
-    pages.link(pages.GENERATE, "Take it on Generate")
+    frame.link(GENERATE, "Take it on Generate")

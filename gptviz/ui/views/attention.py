@@ -1,36 +1,37 @@
-"""What the attention explorer shows of a model and a text, computed once for all sessions that look at the same."""
+"""The content of the attention explorer for a model and a text, computed once for all sessions that look at the same."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from gptviz.address_values import Values
 from gptviz.components import attention_explorer
-from gptviz.components.kit.command import NO_COMMAND, Command
-from gptviz.figures.format import counted, percent
-from gptviz.interp import attention
-from gptviz.interp.cross_attention import SOURCE, WRITES, hidden
-from gptviz.interp.overview import Facts, Overview, overview, overview_of, strongest
-from gptviz.interp.units import Unit
-from gptviz.memory import give_back
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.figures.kit.format import counted, percent
+from gptviz.interp.reading import attention
+from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden
+from gptviz.interp.reading.overview import Overview, overview, overview_of
+from gptviz.interp.units.unit import Unit
+from gptviz.machine.memory import release_memory
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
-from gptviz.model.positions import POSITIONS
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell import pages, reading
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.subject import Subject
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.settings.address_values import Values
+from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import reading
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import addresses, controls, stoppable
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.views.read import Read, read_by
+from gptviz.ui.widgets import addresses, controls, jobs
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -39,12 +40,6 @@ ASKED = "attention asked"
 # One block takes at most this many bytes: of a text for which it would take more the explorer shows a part. A message to the
 # browser may have 64 million, and while a block is computed several arrays of twice its size are in memory.
 MOST_OF_BLOCK = 36 * 2**20
-# A head is said to look at what followed an earlier copy of its token from this share on, and so many times the share by chance.
-LEAST_FOLLOWED, CLEARLY = 0.2, 3.0
-# The experiments that rebuild the model of a published picture (Sinai 2024).
-PICTURED = ("generator", "generator-unmasked")
-# It is said how many heads rest on the first token where more than this share of them do.
-MANY_RESTING = 0.25
 
 HOW = r"""
 $\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
@@ -57,31 +52,15 @@ values: the arithmetic of a cell says so. **Value-weighted** is
 $\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
 multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
 block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
-entropy of the rows (`read` and `rollout` in `gptviz/interp/attention.py`, `overview` in `gptviz/interp/overview.py`; the
-equation in `gptviz/model/attention.py`). **Without the first** divides the shares of a row by their sum without the first token.
-Where the numbers of all blocks are too many to be sent together, they are computed for the block that is looked at.
+entropy of the rows (`read` and `rollout` in `gptviz/interp/reading/attention.py`, `overview` in
+`gptviz/interp/reading/overview.py`; the
+equation in `gptviz/model/parts/attention.py`). **Without the first** divides the shares of a row by their sum without the first
+token. Where the numbers of all blocks are too many to be sent together, they are computed for the block that is looked at.
 A row of cross-attention is named after the token that is written there; its query comes from the token before it, the last one
 that was read. Blocks and heads are numbered from 0; the original picture (Sinai 2024) numbers them from 1."""
 LIMITS = """Attention says where a head reads, not what it takes from there: what it adds may be small, or another head may undo
 it. In later blocks a position holds not only its own token, but also what earlier blocks gathered there. Much attention on the
 first token often means that there was nothing useful to read."""
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a stack of the model reads.
-
-    Attributes:
-        stack: the encoder; the decoder, which is all there is of other models; or the cross-attention between the two.
-        ids: the tokens that the stack reads; for the decoder of an encoder–decoder, the start token and its own answer.
-        source: what the encoder reads beside a decoder; None for a stack that reads alone.
-        written: for cross-attention, the tokens written after each of `ids`, which its rows are named after.
-    """
-
-    stack: str
-    ids: tuple[int, ...]
-    source: tuple[int, ...] | None = None
-    written: tuple[int, ...] = ()
 
 
 def stack_of(subject: Subject) -> str:
@@ -97,41 +76,34 @@ def stack_of(subject: Subject) -> str:
     )
 
 
-def read_by(subject: Subject, stack: str) -> Read:
-    """What the `stack` reads where the page is about `subject`: of a text too long for the explorer the part that is shown."""
+def stack_read(subject: Subject, stack: str) -> Read:
+    """The tokens that the `stack` reads on a page about `subject`; if the text is too long for the explorer, the part shown."""
     if subject.kind != "encoder-decoder":
         most = most_tokens(subject.lm.model.config)
-        return Read(stack, subject.seen[-most:] if MODEL_KINDS[subject.kind].reads_end else subject.seen[:most])
+        return Read(subject.seen[-most:] if MODEL_KINDS[subject.kind].reads_end else subject.seen[:most], stack=stack)
     if stack == encoder_decoder.ENCODER:
-        return Read(stack, subject.seen)
-    if stack == CROSS and (written := _written(subject)):
-        return Read(stack, (subject.lm.special_tokens.start, *written[:-1]), subject.seen, written)
-    return Read(stack, encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen)
-
-
-def _written(subject: Subject) -> tuple[int, ...]:
-    """What an encoder–decoder writes, with the end token if it ends; empty where the tokenizer has no start token."""
-    if not isinstance(subject.lm.tokenizer, SpecialTokensTokenizer):
-        return ()
-    special = subject.lm.tokenizer
-    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
-    return (*own.ids, special.end) if own.ended else own.ids
+        return Read(subject.seen, stack=stack)
+    both = read_by(subject)
+    if stack != CROSS:
+        return both
+    # A row of cross-attention is named after the token that is written there.
+    return replace(both, ids=both.ids[: len(both.written) or None], stack=stack)
 
 
 @dataclass(frozen=True)
 class View:
-    """What the explorer shows about one text.
+    """The content of the explorer for one text.
 
     Attributes:
         overview: all heads at a glance.
-        whole: the numbers of all blocks, where they can be sent together; None where a block is read once it is looked at.
+        whole: the numbers of all blocks, where they can be sent together, or None if a block is read once it is looked at.
     """
 
     overview: Overview
-    whole: attention.Reading | None
+    whole: attention.AttentionReading | None
 
 
-def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.Part]:
+def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionPart]:
     """The stack that reads, and the attention of it that is shown."""
     model = language_model(key).model
     return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
@@ -153,7 +125,7 @@ def most_tokens(config: Config) -> int:
 
 
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
-@stoppable.resource("Reading the prompt", max_entries=2)
+@jobs.resource("Reading the prompt", max_entries=2)
 def view(key: ModelKey, read: Read) -> View:
     """The attention of every head of one stack of the model over what it reads."""
     model, part = _stack(key, read)
@@ -162,13 +134,13 @@ def view(key: ModelKey, read: Read) -> View:
     size = _size(model.config, len(read.ids), keys, triangle, alone)
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
         seen = overview(model, read.ids, read.source, part)
-        give_back()  # a block is read next
+        release_memory()  # a block is read next
         return View(seen, None)
     whole = attention.read(model, read.ids, read.source, part)
     return View(overview_of(whole.patterns, read.ids if alone else None), whole)
 
 
-def reading_of(key: ModelKey, read: Read, block: int) -> attention.Reading:
+def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionReading:
     """The numbers of all blocks, or, where these are too many, of `block` alone."""
     seen = view(key, read)
     if seen.whole is not None:
@@ -208,17 +180,17 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
-@stoppable.resource("Reading the prompt", max_entries=3)
+@jobs.resource("Reading the prompt", max_entries=3)
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, dict[str, Values]]:
     """The payload, and what the address may say of the view."""
     shown = heads(key, read, block)
-    give_back()  # what the passes over a long text needed
+    release_memory()  # what the passes over a long text needed
     return attention_explorer.payload(shown, json.loads(header)), attention_explorer.address(shown)
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
     """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
-    read = read_by(subject, stack)
+    read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
         which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
         st.info(
@@ -245,7 +217,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     config = subject.lm.model.config
     n_block = encoder_decoder.n_blocks(config, read.stack)
     text, block = st.session_state.get(f"{key} block", ("", 0))
-    command: Command = st.session_state.get(ASKED, NO_COMMAND)
+    command: ViewCommand = st.session_state.get(ASKED, NO_COMMAND)
     seen = view(subject.key, read)
     first = block if text == of else min(start["block"], n_block - 1)
     header = {
@@ -279,7 +251,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
 
 def _unit(read: Read, block: int, head: int | None) -> Unit:
     """The attention of a block of the stack that reads, or one head of it."""
-    part: attention.Part = "cross_attention" if read.stack == CROSS else "attention"
+    part: attention.AttentionPart = "cross_attention" if read.stack == CROSS else "attention"
     return Unit(part, block, head, in_encoder=read.stack == encoder_decoder.ENCODER)
 
 
@@ -312,7 +284,7 @@ def _texts(subject: Subject, read: Read) -> dict[str, Any]:
     return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
 
 
-def explorer_state(**asked: Any) -> dict[str, Command]:
+def explorer_state(**asked: Any) -> dict[str, ViewCommand]:
     """The state (as a `Try` sets it) that makes the explorer show something.
 
     Args:
@@ -320,78 +292,7 @@ def explorer_state(**asked: Any) -> dict[str, Command]:
             view's own choice.
     """
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
-    return {ASKED: Command.to({**usual, **asked})}
-
-
-def to_try(subject: Subject, stack: str) -> list[Try]:
-    """What to try with the attention of this model over this text."""
-    read = read_by(subject, stack)
-    seen = view(subject.key, read).overview
-    config, facts = subject.lm.model.config, seen.facts
-    tries: list[Try] = []
-    if subject.lm.card.plan in PICTURED and config.n_layer > 2 and config.n_head > 2:
-        notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
-        tries.append(Try("A published picture", notice, {"prompt": subject.default, **explorer_state(block=2, head=2)}))
-    if facts:
-        b, h = strongest(facts.previous)
-        notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
-        tries.append(Try("The token before", notice, explorer_state(block=b, head=h)))
-        tries += [*_repeats(seen, facts), *_first_token(seen, facts)]
-    tries.append(_a_cell(seen))
-    return tries
-
-
-def _repeats(seen: Overview, facts: Facts) -> list[Try]:
-    """The head that looks most at what followed an earlier copy of the token, where it does so far more than by chance."""
-    if facts.followed is None:
-        return []
-    b, h = strongest(facts.followed)
-    share = float(facts.followed[b, h])
-    if share < max(LEAST_FOLLOWED, CLEARLY * seen.evenly):
-        return []
-    notice = (
-        f"Where a token comes back, block {b}, head {h} gives {percent(share)} on average to what followed it before; a query "
-        f"that shares its attention evenly would give {percent(seen.evenly)}. A head that finds what came next before, so that "
-        "the model can write it again, is called an induction head."
-    )
-    return [Try("What came next before", notice, explorer_state(block=b, head=h))]
-
-
-def _most_of_all(seen: Overview, shares: attention.Numbers, what: str, look: str) -> str:
-    """Which head gives the largest of `shares` [block, head], and where to `look`, if it is so far above chance that it shows."""
-    b, h = strongest(shares)
-    share = float(shares[b, h])
-    most = f"Block {b}, head {h} looks at {what} more than any other head, with {percent(share)} on average"
-    if share > CLEARLY * seen.alike:
-        return f"{most}: {look}."
-    return f"{most}; a query that shares its attention evenly would give {percent(seen.alike)}."
-
-
-def _first_token(seen: Overview, facts: Facts) -> list[Try]:
-    """How much the heads look at the first token: the head that does most, or, where many do, what else they look at."""
-    b, h = strongest(facts.first)
-    resting = int((facts.first > 0.5).sum())
-    notice = _most_of_all(seen, facts.first, "the first token", "see the column at the left")
-    tries = [Try("The first token", notice, explorer_state(block=b, head=h))]
-    if seen.without_first is not None and resting > MANY_RESTING * facts.first.size:
-        notice = (
-            f"{resting} of {facts.first.size} heads give the first token more than half of their attention: they rest there when "
-            "they find nothing to read, and all the rest looks pale. Without it, what is left of each row is scaled up to 100 %."
-        )
-        tries.append(Try("Without the first token", notice, explorer_state(show="rest")))
-    return tries
-
-
-def _a_cell(seen: Overview) -> Try:
-    """The arithmetic of the largest share in the last row of the head that spreads its attention least."""
-    b, h = strongest(-seen.spread)
-    row = np.nan_to_num(seen.last[b, h])
-    query, key = seen.n_queries - 1, int(row.argmax())
-    notice = (
-        f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key in "
-        "each dimension, their sum, the softmax."
-    )
-    return Try("The arithmetic of a cell", notice, explorer_state(block=b, head=h, query=query, key=key))
+    return {ASKED: ViewCommand.to({**usual, **asked})}
 
 
 def no_attention(subject: Subject) -> None:
@@ -401,13 +302,13 @@ def no_attention(subject: Subject) -> None:
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""
     st.info(f"This model has no blocks and therefore no attention{alone}.")
-    page = pages.NEXT_TOKEN if guesses else pages.page_about(subject.kind)
-    pages.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")
+    page = NEXT_TOKEN if guesses else frame.page_about(subject.kind)
+    frame.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")
 
 
 def code(subject: Subject, stack: str) -> str:
     """The code that computes a `reading`, which contains everything that is shown."""
-    read, prompt = read_by(subject, stack), subject.prompt
+    read, prompt = stack_read(subject, stack), subject.prompt
     if read.source is not None:
         return code_of_two(subject, read)
     if subject.kind == "encoder-decoder":
@@ -419,7 +320,7 @@ def code(subject: Subject, stack: str) -> str:
         if len(read.ids) < len(subject.seen):
             ids += f"[-{len(read.ids)}:]" if MODEL_KINDS[subject.kind].reads_end else f"[:{len(read.ids)}]"
     return f"""import gptviz
-from gptviz.interp.attention import read
+from gptviz.interp.reading.attention import read
 
 lm = {load_call(subject.lm)}
 reading = read({model}, {ids}.tolist())"""
@@ -429,7 +330,7 @@ def code_of_two(subject: Subject, read: Read) -> str:
     """The same code for the decoder of an encoder–decoder, or for its cross-attention."""
     part = ', "cross_attention"' if read.stack == CROSS else ""
     return f"""import gptviz
-from gptviz.interp.attention import read
+from gptviz.interp.reading.attention import read
 
 lm = {load_call(subject.lm)}
 # The ids of the output from its start token on, and of the source.

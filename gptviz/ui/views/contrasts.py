@@ -12,20 +12,19 @@ import torch
 
 from gptviz.data.registry import kind_of, source_from
 from gptviz.data.text import TaskSource
-from gptviz.figures.format import percent
-from gptviz.interp.before_after import guess
-from gptviz.interp.edits import Reading, UnitEdit, edited_by_each
-from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.figures.kit.format import percent
+from gptviz.interp.changing.before_after import guess
+from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
+from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.model import Transformer
+from gptviz.model.costs.effort import LITTLE, effort, size
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-# Up to so many multiplications, about a second, are done for a suggestion that nobody has asked for.
-MOST_WORK = 1e10
 # Of the data held out, about so many sequences say how often a model is right in each of its tasks.
 TESTED = 400
 
@@ -67,7 +66,7 @@ class Question:
         return self.contrast.clean
 
 
-# What is known of small models: an entry is some numbers.
+# The known circuits of small models: an entry is a few numbers.
 @st.cache_data(max_entries=128, show_spinner=False)
 def answered(key: ModelKey) -> tuple[Question, ...]:
     """The prompts with known answers that this model answers right, with the likeliest token."""
@@ -84,13 +83,12 @@ def _question(lm: LanguageModel, contrast: Contrast) -> Question:
 def _fits(lm: LanguageModel, question: Question) -> bool:
     """Whether the model reads the whole prompt, and all its heads are tried in a moment."""
     config = lm.model.config
-    size = sum(parameter.numel() for parameter in lm.model.parameters())
-    work = size * len(question.ids) * max(1, config.n_layer * config.n_head)
-    return len(question.ids) <= config.context_length and work <= MOST_WORK
+    work = effort(lm.model, len(question.ids), max(1, config.n_layer * config.n_head))
+    return len(question.ids) <= config.context_length and work <= LITTLE
 
 
-def _reading(model: Transformer, question: Question) -> Reading:
-    return Reading(torch.tensor([question.ids], device=model.embed.weight.device))
+def _reading(model: Transformer, question: Question) -> Inputs:
+    return Inputs(torch.tensor([question.ids], device=model.embed.weight.device))
 
 
 def _is_right(model: Transformer, question: Question) -> bool:
@@ -137,7 +135,7 @@ def needed(key: ModelKey, question: Question) -> Needed | None:
 
 
 def loss_of_head(key: ModelKey, question: Question, found: Needed) -> str:
-    """What becomes of the right answer without the head, as a sentence of Markdown."""
+    """The effect on the right answer of leaving out the head, as a sentence of Markdown."""
     label = language_model(key).tokenizer.label
     turned = "" if found.likeliest == question.right else f", and {in_quotes(label(found.likeliest))} leads with "
     leads = f"{turned}{percent(found.probability)}" if turned else ""
@@ -148,7 +146,7 @@ def loss_of_head(key: ModelKey, question: Question, found: Needed) -> str:
 
 
 def known_since(key: ModelKey, contrast: Contrast) -> int | None:
-    """The first snapshot from which on the model always gave the right answer to both prompts; None where it has no snapshots,
+    """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots,
     where they are too many to be read in a moment, or where it never did.
     """
     return _known_since(scrubber.as_saved_last(key.unedited), contrast)
@@ -174,7 +172,7 @@ class Appeared:
 
     Attributes:
         step: the first snapshot from which on the answer was always right with the head and never without it.
-        before: the snapshot before that one; None where there is none.
+        before: the snapshot before that one, or None if there is none.
         right: the probability of the right answer at that earlier snapshot.
         without: the same without the head.
     """
@@ -186,7 +184,7 @@ class Appeared:
 
 
 def appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
-    """When in training the model came to need this head for the right answer; None where it does not, or that is not known."""
+    """When in training the model came to need this head for the right answer, or None if it does not, or that is not known."""
     return _appeared(scrubber.as_saved_last(key.unedited), question, head)
 
 
@@ -208,7 +206,7 @@ def _appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
 
 def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: str) -> Try | None:
     """A suggestion that leads to the step of training at which the head appeared that a known answer needs: that of the prompt on
-    screen, else the first one. None where no head is needed so much, or its training is not known.
+    screen, else the first one. None if no head is needed so much, or its training is not known.
 
     Args:
         key: the model on screen.
@@ -240,8 +238,7 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
 def _steps(key: ModelKey) -> tuple[int, ...]:
     """The snapshots, where all of them are read in a moment."""
     steps = scrubber.steps(key.name)
-    size = sum(parameter.numel() for parameter in language_model(key).model.parameters())
-    return steps if size * len(steps) <= scrubber.MOST_PARAMETERS else ()
+    return steps if size(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
 
 
 @st.cache_data(max_entries=64, show_spinner="Testing the model on its tasks")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.edits import MEAN, PATTERNS, ZERO, edit
-from gptviz.interp.units import Unit
+from gptviz.interp.changing.edits import MEAN, PATTERNS, ZERO, edit
+from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
-from gptviz.model.positions import POSITIONS
-from gptviz.ui.shell.edits import asked, set_to, toggle
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject.edits import asked, set_to, toggle
 
 __all__ = ["about_patterns", "about_positions", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
 
@@ -71,7 +71,7 @@ def about_patterns(lm: LanguageModel) -> list[str]:
     return sentences
 
 
-# What a picture of positions shows where they are switched off, or shuffled, by what they act on.
+# The content of a picture of positions that are switched off or shuffled, by what they act on.
 _WITHOUT = {
     "embedding": "All their vectors are 0, so that none is like another: the map stays blank.",
     "query and key": "Queries and keys are not turned: all places look alike.",

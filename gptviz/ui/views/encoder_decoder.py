@@ -13,7 +13,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.model import Transformer
 from gptviz.model.config import Config
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import controls
 
 ENCODER, DECODER = "encoder", "decoder"
@@ -38,8 +38,8 @@ def stack_of(model: Transformer, stack: str) -> Transformer:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an encoder–decoder writes by itself.
+class OutputText:
+    """The text that an encoder–decoder writes by itself.
 
     Attributes:
         ids: the tokens without start and end.
@@ -59,7 +59,7 @@ def longest_answer(config: Config) -> int:
     return min(config.context_length, LONGEST_ANSWER)
 
 
-def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None = None) -> Answer:
+def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None = None) -> OutputText:
     """The model's own answer to the `source`, between its `start` and `end` tokens: with the likeliest token each time, or
     drawn by `sampling`.
     """
@@ -67,16 +67,16 @@ def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, samplin
 
 
 @st.cache_data(max_entries=64, show_spinner="Writing the output")
-def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None) -> Answer:
+def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
     never = lm.special_tokens.unused_ids
     ids = decode(lm.model, torch.tensor([source]), start, end, sampling, longest_answer(lm.model.config), never)[0]
     written, ended = until_end(ids, end)
-    return Answer(tuple(written), ended)
+    return OutputText(tuple(written), ended)
 
 
 def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
-    """What the decoder has read when the answer is written: the start token and its own likeliest answer to the `source`."""
+    """The ids that the decoder has read at the end of its answer: the start token and its likeliest answer to the `source`."""
     lm = language_model(key)
     if not isinstance(lm.tokenizer, SpecialTokensTokenizer):
         return source  # not trained by gptviz: nobody knows with which token its answers begin

@@ -1,4 +1,4 @@
-"""What Runs and Home know of every model: its numbers, its curve and its settings; and which models are worth comparing."""
+"""The facts that Runs and Home show of every model: its numbers, curve and settings; and which models are worth comparing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from gptviz.fields import field_infos
-from gptviz.figures.curves import Curve
+from gptviz.figures.training.curves import Curve
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
 from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
+from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
 
 from .learning_curves import curve_of
@@ -28,13 +28,13 @@ _parameter_count = lru_cache(maxsize=512)(parameter_count)
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one model.
+    """The facts about one model.
 
     Attributes:
         problem: what is wrong with its files, empty where nothing is; of one whose config or card is wrong little more is known.
         diverged: a sentence that says that its run has diverged, and what to change; empty where it has not.
         settings: every field of its recipe and its config, and what it learned from.
-        plan: the experiment it belongs to; None where it belongs to none.
+        plan: the experiment it belongs to, or None if it belongs to none.
         family: of a model that another program made what people call such models; None for any other.
     """
 
@@ -135,7 +135,7 @@ def _entry(folder: Path, status: Status) -> Entry:
 
 
 def _written(file: Path) -> tuple[int, int] | None:
-    """When a file was written and how many bytes it has; None where there is none."""
+    """When a file was written and how many bytes it has, or None if there is none."""
     try:
         about = file.stat()
     except OSError:
@@ -146,7 +146,7 @@ def _written(file: Path) -> tuple[int, int] | None:
 # Laying out a model for every row, every two seconds, would take longer than all else.
 @lru_cache(maxsize=512)
 def _wrong_weights(folder: Path, config: Config, written: tuple[int, int] | None) -> str:
-    """What is wrong with the weights, empty where nothing is; `written` is another value for another file."""
+    """The fault of the weights, empty if there is none; `written` is another value for another file."""
     try:
         checkpoints.check_weights(folder, config)
     except CheckpointError as error:

@@ -1,20 +1,20 @@
-"""What a decoder guesses after every token of a text: one pass for all pages that show it."""
+"""The guesses of a decoder after every token of a text: one pass for all pages that show them."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.next_token import Logits, Places, logits_at, places
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.widgets import stoppable
+from gptviz.interp.reading.next_token import Logits, Places, logits_at, places
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import jobs
 
 LIKELY = 8
 
 
 # Shared by all sessions: read-only. An entry has a vector of the model's width for each token, and no logits.
-@stoppable.resource("Reading the prompt", max_entries=4)
+@jobs.resource("Reading the prompt", max_entries=4)
 def guesses(key: ModelKey, ids: tuple[int, ...]) -> Places:
-    """What the model guesses after each of `ids`."""
+    """The guesses of the model after each of `ids`."""
     return places(language_model(key).model, ids, LIKELY)
 
 

@@ -6,11 +6,11 @@ import streamlit as st
 import torch
 
 from gptviz.data.registry import source_from
-from gptviz.interp.ablation import Rows
-from gptviz.interp.edits import Reading
+from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.edits import Inputs
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.models import ModelKey, language_model
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 
 # About so many tokens are read.
 MOST_TOKENS = 2_048
@@ -51,7 +51,7 @@ def _tested(key: ModelKey) -> tuple[Rows, ...]:
     found, left = [], MOST_TOKENS
     for batch in source.data(lm.tokenizer, lm.model.config).validation():
         some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
-        found.append(Rows(Reading(*some.inputs), some.targets))
+        found.append(Rows(Inputs(*some.inputs), some.targets))
         left -= some.inputs[0].numel()
         if left <= 0:
             break
@@ -82,7 +82,7 @@ batches = source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config).
 rows, left = [], {MOST_TOKENS}
 for batch in batches:
     some = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1)))
-    rows.append(Rows(Reading(*some.inputs), some.targets))
+    rows.append(Rows(Inputs(*some.inputs), some.targets))
     left -= some.inputs[0].numel()
     if left <= 0:
         break"""

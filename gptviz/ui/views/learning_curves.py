@@ -8,9 +8,9 @@ from pathlib import Path
 import plotly.graph_objects as go
 import streamlit as st
 
-from gptviz.figures.curves import Accuracy, Curve
-from gptviz.learning_curves import read_accuracy, read_curve
-from gptviz.ui.shell import kinds
+from gptviz.figures.training.curves import Accuracy, Curve
+from gptviz.takehome.learning_curves import read_accuracy, read_curve
+from gptviz.ui.shell.subject import kinds
 
 
 def curve_of(folder: Path) -> Curve:
@@ -23,7 +23,7 @@ def curve_of(folder: Path) -> Curve:
 
 
 def unit(folders: Iterable[Path]) -> str:
-    """What the losses of the models in `folders` are counted in: those of classifiers by text, all others by token."""
+    """The unit of the losses of the models in `folders`: nats per text for classifiers, nats per token for all others."""
     are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
     return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"
 

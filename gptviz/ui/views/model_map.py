@@ -6,7 +6,6 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,46 +16,33 @@ import torch
 from gptviz.components import model_map as view
 from gptviz.components.kit import pack
 from gptviz.components.token_strip import Token
-from gptviz.interp.anatomy import Anatomy, Box, Piece, anatomy, values
+from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor, anatomy, values
 from gptviz.interp.trace import Trace, run
-from gptviz.interp.units import Unit, unit
+from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
 from gptviz.model.kinds import Kind
+from gptviz.settings.address_values import declared
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell import pages, reading
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.pages import Page
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.page import Page
+from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.pages.classify import PAGE as CLASSIFY
+from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.pages.positions import PAGE as POSITIONS
+from gptviz.ui.pages.translate import PAGE as TRANSLATE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import reading
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.views import append_token, edits, encoder_decoder
-from gptviz.ui.widgets import addresses, stoppable
+from gptviz.ui.views.read import Read, read_by
+from gptviz.ui.widgets import addresses, jobs
 
 # Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
-# What the path of a box in a block begins with.
+# The beginning of the path of a box in a block.
 _SUBLAYER = re.compile(r"(encoder\.)?blocks\.[0-9]+\.(attention|cross_attention|mlp)(?=\.)")
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a model reads.
-
-    Attributes:
-        ids: the tokens that the model reads; in an encoder–decoder, those its decoder reads: the start token and its own answer.
-        source: what the encoder reads; empty where there is none.
-        prompt: the text that `ids`, or the source, are the tokens of.
-    """
-
-    ids: tuple[int, ...]
-    source: tuple[int, ...]
-    prompt: str
-
-
-def read_by(subject: Subject) -> Read:
-    """What the model reads on a page about `subject`."""
-    if subject.kind == "encoder-decoder":
-        return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, subject.prompt)
-    return Read(subject.seen, (), subject.prompt)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -69,19 +55,19 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
     """The page that shows what a box computes, and what its link asks for there; None for a box without a page."""
     stack, place = ("encoder", box.path.removeprefix("encoder.")) if box.path.startswith("encoder.") else ("decoder", box.path)
     if ".cross_attention." in place:
-        return pages.TRANSLATE, {"block": place.split(".")[1]}
+        return TRANSLATE, {"block": place.split(".")[1]}
     if box.part in ("positions", "turn", "distance"):
-        return pages.POSITIONS, {}
+        return POSITIONS, {}
     if ".attention." in place:
-        return pages.ATTENTION, {"block": place.split(".")[1], "stack": stack}
+        return ATTENTION, {"block": place.split(".")[1], "stack": stack}
     return {
-        "ids": (pages.NEXT_TOKEN, {}),
-        "embed": (pages.EMBEDDINGS, {}),
-        "memory": (pages.TRANSLATE, {}),
-        "logits": (pages.NEXT_TOKEN, {}),
-        "shares": (pages.CLASSIFY, {}),
-        "number": (pages.CLASSIFY, {}),
-        "pooled": (pages.CLASSIFY, {}),
+        "ids": (NEXT_TOKEN, {}),
+        "embed": (EMBEDDINGS, {}),
+        "memory": (TRANSLATE, {}),
+        "logits": (NEXT_TOKEN, {}),
+        "shares": (CLASSIFY, {}),
+        "number": (CLASSIFY, {}),
+        "pooled": (CLASSIFY, {}),
     }.get(box.part)
 
 
@@ -91,8 +77,8 @@ def link(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
     if destination is None:
         return None
     page, query = destination
-    if page is pages.NEXT_TOKEN:
-        page = page if kind in page.kinds else pages.page_about(kind)
+    if page is NEXT_TOKEN:
+        page = page if kind in page.kinds else frame.page_about(kind)
     if kind not in page.kinds:
         return None
     suitable = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
@@ -153,8 +139,8 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
     return not place.startswith("blocks.") or int(place.split(".")[1]) in blocks[stack]
 
 
-@stoppable.resource("Reading the prompt", max_entries=8)
-def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> dict[str, npt.NDArray[np.uint8]]:
+@jobs.resource("Reading the prompt", max_entries=8)
+def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...] | None) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
     room for.
     """
@@ -174,7 +160,7 @@ def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...]) -> di
         if lm.model.encoder is None:
             read_in_passes(lm.model, read, Watch(["*.pattern"], see), view.pooling(len(ids)))
         else:
-            beside = torch.tensor([source], device=lm.device) if source else None
+            beside = None if source is None else torch.tensor([source], device=lm.device)
             lm.model(read, beside, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
     return {kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()]) for kind, of in small.items() if of}
 
@@ -190,7 +176,9 @@ def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray
     return None if hidden is None else hidden.cpu().numpy()
 
 
-def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tensor(
+    key: ModelKey, read: Read, prompt: str, box: Box, piece: BoxTensor, at: tuple[int, ...]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """A tensor of a box: its description for the browser, and its numbers."""
     lm = language_model(key)
     numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
@@ -202,15 +190,15 @@ def _tensor(key: ModelKey, read: Read, box: Box, piece: Piece, at: tuple[int, ..
         "at": at,
         "whole": whole,
         "labels": [_labels(lm, read, axis, *ends) for axis, ends in zip(piece.axes, span, strict=True)],
-        "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, name)),
+        "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, prompt, name)),
     }
     return header, {"tensor": part, "summary": view.summary(numbers)}
 
 
-def _pass(lm: LanguageModel, read: Read, piece: Piece) -> Trace:
+def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
     """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no forward pass."""
     ids = torch.tensor([read.ids], device=lm.device)
-    beside = torch.tensor([read.source], device=lm.device) if read.source else None
+    beside = None if read.source is None else torch.tensor([read.source], device=lm.device)
     if piece.kind != "activation":
         return Trace(ids, {}, beside)
     # Values inside blocks need logits of one position only: all logits of a large vocabulary may be as large as the model.
@@ -219,29 +207,29 @@ def _pass(lm: LanguageModel, read: Read, piece: Piece) -> Trace:
 
 
 def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
-    """What the indices of an axis stand for, where that is more than a number."""
+    """The names of the indices of an axis, if they are more than numbers."""
     if axis == "vocabulary":
         return [lm.tokenizer.label(i) for i in range(first, min(last, lm.tokenizer.vocab_size))]
     if axis == "label":
         return list(lm.labels[first:last])
     if "source token" in axis:
-        return [lm.tokenizer.label(i) for i in read.source[first:last]]
+        return [lm.tokenizer.label(i) for i in (read.source or ())[first:last]]
     if "token" in axis:
         return [lm.tokenizer.label(i) for i in read.ids[first:last]]
     return None
 
 
-def traced(key: ModelKey, read: Read, name: str) -> str:
-    """The lines that give, as `trace`, the pass whose value `name` the map shows."""
+def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
+    """The lines that give, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
     lm = language_model(key)
-    if lm.model.config.kind != "encoder-decoder":
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+    if read.source is None:
+        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
     tokenizer = lm.tokenizer
     own = None
-    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(read.prompt).ids) <= reading.capacity(lm):
+    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(prompt).ids) <= reading.capacity(lm):
         own = encoder_decoder.answer(key, read.source, tokenizer.start, tokenizer.end)
     if own is not None and not own.is_cut(lm.model.config):
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({read.prompt!r}, [{name!r}])"
+        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
     return f"""import gptviz
 import torch
 from gptviz.interp.trace import run
@@ -252,9 +240,9 @@ ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)
 trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 
-def map_id(key: ModelKey, read: Read) -> str:
+def map_id(key: ModelKey, read: Read, prompt: str) -> str:
     """An identifier of the map, so that a late click on an earlier map is not taken for a click on this one."""
-    return hashlib.blake2s(repr((key, read)).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2s(repr((key, read, prompt)).encode(), digest_size=8).hexdigest()
 
 
 # Shared by all sessions. A payload is at most some megabytes: a tensor that travels whole.
@@ -262,21 +250,22 @@ def map_id(key: ModelKey, read: Read) -> str:
 def payload(
     key: ModelKey,
     read: Read,
+    prompt: str,
     tokens: tuple[Token, ...],
     guesses: tuple[Token, ...],
     takes: bool,
     size: str,
-    look: view.Look | None,
+    look: view.TensorPage | None,
 ) -> bytes:
-    """What the browser gets."""
+    """The payload for the browser."""
     lm = language_model(key)
     config = lm.model.config
     blocks = like(config)
-    whole = anatomy_of(key, len(read.ids), len(read.source))
+    whole = anatomy_of(key, len(read.ids), len(read.source or ()))
     label = lm.tokenizer.label
     own = _labelled(tokens)
     header: dict[str, Any] = {
-        "text": map_id(key, read),
+        "text": map_id(key, read, prompt),
         "model": key.title,
         "step": key.step,
         "kind": config.kind,
@@ -297,19 +286,20 @@ def payload(
         ],
         "counts": _counts(whole),
         # Of an encoder–decoder the prompt is the source; the decoder reads its own answer.
-        "tokens": own if not read.source else [[label(i), None] for i in read.ids],
-        "source": own if read.source else [],
+        "tokens": own if read.source is None else [[label(i), None] for i in read.ids],
+        "source": [] if read.source is None else own,
         "guesses": _labelled(guesses),
         "takes": takes,
         "spaced": reading.is_spaced(lm),
         "page": view.PAGE,
-        "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source))),
+        "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))),
+        "declared": declared(view.address(whole)),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
     arrays: dict[str, Any] = dict(patterns(key, read.ids, read.source))
     if look is not None and (opened := view.fit(look, whole)) is not None:
-        header["tensor"], numbers = _tensor(key, read, *opened)
+        header["tensor"], numbers = _tensor(key, read, prompt, *opened)
         arrays |= numbers
     return pack(header, **arrays)
 
@@ -337,8 +327,8 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     taken.
     """
     read = read_by(subject)
-    text = map_id(subject.key, read)
-    whole = anatomy_of(subject.key, len(read.ids), len(read.source))
+    text = map_id(subject.key, read, subject.prompt)
+    whole = anatomy_of(subject.key, len(read.ids), len(read.source or ()))
 
     def take(value: object) -> None:
         index = view.taken(value, text, len(guess_ids))
@@ -352,8 +342,8 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     def shut(_: object) -> None:
         st.session_state[_SHUT] = True
 
-    looked_at: view.Look | None = st.session_state.get(_LOOK)
-    packed = payload(subject.key, read, tokens, guesses, bool(guess_ids), size, looked_at)
+    looked_at: view.TensorPage | None = st.session_state.get(_LOOK)
+    packed = payload(subject.key, read, subject.prompt, tokens, guesses, bool(guess_ids), size, looked_at)
     addresses.takes_all(view.address(whole))
     view.model_map(packed, key=KEY, on_take=take, on_look=look, on_shut=shut)
     append_token.explain_refusal()
@@ -363,8 +353,8 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     _link_to_page(subject, whole, opened)
 
 
-def unit_of(whole: Anatomy, looked_at: view.Look) -> Unit | None:
-    """The piece of the model that an open box belongs to, which can be switched off; None where there is no such piece.
+def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
+    """The piece of the model that an open box belongs to, which can be switched off, or None if there is no such piece.
 
     Where the page of numbers is that of a head, it is this head, or the first of those that share the key head.
     """
@@ -379,14 +369,14 @@ def unit_of(whole: Anatomy, looked_at: view.Look) -> Unit | None:
     return unit(sublayer[0] if head is None else f"{sublayer[0]}.head.{head}", whole.config)
 
 
-def _head(fitting: tuple[Box, Piece, tuple[int, ...]] | None, config: Config) -> int | None:
-    """The head whose numbers are open; of a key head that several share, the first of them. None where it is no head's."""
+def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config) -> int | None:
+    """The head whose numbers are open; of a key head that several share, the first of them. None if it is no head's."""
     if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
         return None
     return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)
 
 
-def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None) -> None:
+def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.TensorPage | None) -> None:
     """The way from the box that is open to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
     destination = None if box is None else link(box, subject.kind)
@@ -398,4 +388,4 @@ def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.Look | None)
         query = {**query, "head": str(head)}
         where += f", head {head}"
     label = f"{box.name}{where}: see it on the page {page.title}"
-    pages.link(page, label, query={**pages.shared_state(), **query})
+    frame.link(page, label, query={**frame.shared_state(), **query})

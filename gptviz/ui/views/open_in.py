@@ -5,9 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.runs import checkpoints
-from gptviz.ui.shell import kinds, pages
+from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
+from gptviz.ui.pages.runs import PAGE as RUNS
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import kinds
 
-NO_MODEL = (pages.OPEN_MODEL, pages.RUNS, pages.TRAIN)  # pages that are about no model that exists
+NO_MODEL = (OPEN_MODEL, RUNS, TRAIN)  # pages that are about no model that exists
 
 
 def open_in(name: str, *, key: str = "open in") -> None:
@@ -19,6 +24,6 @@ def open_in(name: str, *, key: str = "open in") -> None:
 def links(name: str) -> None:
     """A link to every page about models of this kind, with the model called `name`."""
     kind = kinds.kind_of(checkpoints.folders().get(name))
-    for page in pages.PAGES.values():
+    for page in PAGES.values():
         if page not in NO_MODEL and (kind is None or kind in page.kinds):
-            pages.link(page, query={**pages.shared_state(), "model": name})
+            frame.link(page, query={**frame.shared_state(), "model": name})

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from gptviz import memory
 from gptviz.data.source import Source
-from gptviz.figures.format import counted, duration, in_words, moment
-from gptviz.hosting import hosting
-from gptviz.memory import size
+from gptviz.figures.kit.format import counted, duration, in_words, moment
+from gptviz.machine import memory
+from gptviz.machine.hosting import hosting
+from gptviz.machine.memory import size
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
@@ -21,6 +21,7 @@ from gptviz.runs.run import free_disk
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
+from gptviz.ui.widgets.markdown import escaped
 
 UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
 BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
@@ -33,11 +34,11 @@ class PlannedRun:
     Attributes:
         plan_name: the experiment it changes, or the name for a model of the user's own.
         plan: that experiment.
-        source: the data; None where there is none yet.
-        vocabulary: how many tokens are learned from the data; None where they are its characters or given.
+        source: the data, or None if there is none yet.
+        vocabulary: how many tokens are learned from the data, or None if they are its characters or given.
         recipe: how it is trained.
         changes: the fields of the architecture that differ from the plan's.
-        config: the architecture; None where the fields do not go together.
+        config: the architecture, or None if the fields do not go together.
         begin: the name of the model whose weights it begins with; None for fresh weights.
         problem: why it cannot be trained; None if it can.
     """
@@ -79,7 +80,7 @@ def _estimated(config: Config, recipe: Recipe, fast: Speed, tokens: int, held_ou
 
 
 def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
-    """What the run will take; None where its fields do not go together yet."""
+    """The cost of the run, or None if its fields do not go together yet."""
     if planned.config is None:
         return None
     tokens, held_out = planned.config.context_length, 0
@@ -118,7 +119,7 @@ def time_needed(expected: Estimate) -> str:
 
 
 def summary(expected: Estimate) -> str:
-    """What a run will take, in a line."""
+    """The cost of a run, in one line."""
     return f"{expected.parameters:,} parameters, about {time_needed(expected)}, {size(expected.memory)} of memory"
 
 
@@ -165,6 +166,17 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
             claim=claim,
         )
         return queue.submit(name, None if device == devices.devices()[0] else device)
+
+
+def has_begun(planned: PlannedRun, name: str, device: str) -> bool:
+    """Begin the run, see `begin`, and return whether it has begun; if not, a message on the page says why."""
+    try:
+        with st.spinner("Getting the data ready"):
+            begin(planned, name, device)
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        st.error(escaped(str(error)) or "There is not enough memory for this model.")
+        return False
+    return True
 
 
 def command(planned: PlannedRun, name: str) -> str:

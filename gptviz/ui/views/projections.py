@@ -5,90 +5,86 @@ and how far the pictures of several seeds agree.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
-from gptviz.figures import scatter
-from gptviz.figures.format import percent
-from gptviz.interp import embeddings
-from gptviz.interp.embeddings import Projection, Stability
+from gptviz.figures.kit import scatter
+from gptviz.figures.kit.format import percent
+from gptviz.interp.reading import embeddings
+from gptviz.interp.reading.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.theme import theme
+from gptviz.machine.job import Job, Places
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
-# What one thread of a laptop does in t-SNE, for the guess at how long it takes.
+# The speed of one thread of a laptop in t-SNE, to estimate how long it takes.
 TOKENS_PER_SECOND = 200
 SEEDS = ("0", "1", "2", "3", "4")
 
 HOW_STABLE = r"""
 - **Stability over seeds**: one picture for each of five seeds, which differ only in the noise at the start. Of each point's 5
   nearest neighbours in one picture, it is the share that are among its 5 nearest in another, as the mean over all points and all
-  pairs of pictures (`stability` in `gptviz/interp/embeddings.py`).
+  pairs of pictures (`stability` in `gptviz/interp/reading/embeddings.py`).
 """
 
 
+# One at a time: numba, which UMAP uses, does not work with two threads at once.
+_PLACE = Places(1)
+
+
 @dataclass(frozen=True)
-class Job:
+class Placing:
     """A projection under way.
 
     Attributes:
-        result: the finished projection, as soon as it is there.
-        began: when it was asked for, in seconds.
+        job: gives it; it goes on to its end even if its user goes to another page.
         tokens: how many points are placed, in all the pictures that are computed for it.
     """
 
-    result: Future[Projection]
-    began: float
+    job: Job[Projection]
     tokens: int
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _worker() -> ThreadPoolExecutor:
-    # One at a time: numba, which UMAP uses, does not work with two threads at once.
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="projection")
+def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
+    """Begin to compute a projection that places so many `tokens`, after those that were begun before."""
+    return Placing(Job("Projection", lambda _: compute(), places=_PLACE), tokens)
 
 
-def begun(compute: Callable[[], Projection], tokens: int) -> Job:
-    """Let the thread compute a projection that places so many `tokens`, after those that it was given before."""
-    return Job(_worker().submit(compute), time.monotonic(), tokens)
-
-
-def finished(job: Job, method: str) -> Projection | None:
+def finished(placing: Placing, method: str) -> Projection | None:
     """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place, and why."""
-    wait([job.result], PATIENCE)
-    if not job.result.done():
-        scrubber.wait_for(job.result)
-        _waiting(job, method)
+    job = placing.job
+    if not job.wait(PATIENCE):
+        scrubber.wait_for(job)
+        _waiting(placing, method)
         return None
-    if error := job.result.exception():
-        st.warning(f"{escaped(str(error))}. PCA is shown instead.", icon=":material/info:")
+    if job.error is not None:
+        st.warning(f"{escaped(str(job.error))}. PCA is shown instead.", icon=":material/info:")
         return None
-    return job.result.result()
+    return job.value
 
 
 @st.fragment(run_every=1.0)
-def _waiting(job: Job, method: str) -> None:
-    if job.result.done():
+def _waiting(placing: Placing, method: str) -> None:
+    job = placing.job
+    if not job.is_active:
         st.rerun()
     usual = "a few seconds, the first time half a minute"
     if method == "t-SNE":
-        usual = f"about {max(1, round(job.tokens / TOKENS_PER_SECOND))} s"
-    so_far = f"{time.monotonic() - job.began:.0f} s so far"
+        usual = f"about {max(1, round(placing.tokens / TOKENS_PER_SECOND))} s"
     first = (
-        ""
-        if job.result.running()
-        else " Other pictures are computed first, such as those of later steps, from which this one begins."
+        " Other pictures are computed first, such as those of later steps, from which this one begins."
+        if job.state == "waiting"
+        else ""
     )
+    so_far = f"{job.seconds:.0f} s so far"
     st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
 
@@ -111,21 +107,23 @@ def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str
     )
 
 
-def over_seeds(jobs: Sequence[Job], kinds: Callable[[Projection], Sequence[str]], method: str) -> None:
+def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequence[str]], method: str) -> None:
     """The pictures of several seeds side by side, and how far they agree; until they are ready, how many are.
 
     Args:
-        jobs: one for each of `SEEDS`.
+        placings: one for each of `SEEDS`.
         kinds: gives the kind of each point of a projection, for its colour and shape.
         method: by which they are made.
     """
-    wait([job.result for job in jobs], PATIENCE)
-    if not all(job.result.done() for job in jobs):
+    jobs = [placing.job for placing in placings]
+    for job in jobs:
+        job.wait(PATIENCE / len(jobs))
+    if any(job.is_active for job in jobs):
         _counting(jobs, method)
         return
-    if any(job.result.exception() for job in jobs):
+    if any(job.error is not None for job in jobs):
         return  # the picture above says why
-    pictures = [job.result.result() for job in jobs]
+    pictures = [job.result() for job in jobs]
     every = [np.asarray(one.points.values, np.float32) for one in pictures]
     agree = embeddings.stability(every)
     st.caption(stable(agree, method))
@@ -141,8 +139,8 @@ def over_seeds(jobs: Sequence[Job], kinds: Callable[[Projection], Sequence[str]]
 
 
 @st.fragment(run_every=1.0)
-def _counting(jobs: Sequence[Job], method: str) -> None:
-    ready = sum(job.result.done() for job in jobs)
+def _counting(jobs: Sequence[Job[Projection]], method: str) -> None:
+    ready = sum(not job.is_active for job in jobs)
     if ready == len(jobs):
         st.rerun()
     st.progress(ready / len(jobs), f"Computing {method}: the pictures of {ready} of {len(jobs)} seeds are ready.")

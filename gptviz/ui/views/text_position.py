@@ -7,18 +7,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gptviz.address_values import Values, whole
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.widgets import addresses
+from gptviz.settings.address_values import Values, whole
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.headings import say_chosen
-from gptviz.ui.widgets.markdown import escaped
 
 from .guesses import guesses
 
 HEIGHT = 92
-# What the address says where the guess after the last token is shown.
+# The value in the address for the guess after the last token.
 END = {"position": "-1"}
 _SLIDER = "position slider"
 
@@ -44,17 +43,15 @@ def position(last: int, default: int | None = None) -> int:
     Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
     the value of the link as it was before, whatever a new text asks for.
     """
-    asked = st.query_params.get("position", "")
-    values = whole(0, last)
-    addresses.takes("position", Values(values.words, lambda text: text in ("", END["position"]) or values.has(text)))
-    possible = values.has(asked)
-    usual = last if default is None else default
-    chosen = int(asked) if possible else last if asked == END["position"] else usual
-    if asked not in ("", "-1") and not possible and _SLIDER not in st.session_state:
-        st.warning(
-            f"The link asks for position = “{escaped(asked[:80])}”, which is not available here; showing {usual}.",
-            icon=":material/link_off:",
-        )
+    usual, values = last if default is None else default, whole(0, last)
+    named = {"": usual, END["position"]: last}
+    chosen = controls.linked(
+        "position",
+        lambda asked: named[asked] if asked in named else int(asked),
+        usual,
+        values=Values(values.words, lambda asked: asked in named or values.has(asked)),
+        instead=str(usual),
+    )
     go_to(chosen if chosen != usual else None)
     st.session_state[_SLIDER] = chosen
     say_chosen("Position", str(chosen))
@@ -75,10 +72,7 @@ def position(last: int, default: int | None = None) -> int:
 
 def go_to(position: int | None) -> None:
     """Put `position` into the link; None, the last, leaves the link without one."""
-    if position is not None:
-        st.query_params["position"] = str(position)
-    elif "position" in st.query_params:
-        del st.query_params["position"]
+    addresses.write("position", None if position is None else str(position))
 
 
 def plain_strip(labels: Sequence[str], position: int, *, label: str, spaced: bool) -> None:

@@ -1,4 +1,13 @@
-"""Texts in the address of a page, so that a reload or a link shows them again.
+"""The address of a page, so that a reload or a link shows again what is on screen.
+
+Each key of it has one of three writers:
+
+- Streamlit, where a control is bound to the key (`controls`). It leaves out what is at its default.
+- The server, with `write` and `put`, for texts (`controls.text`) and for choices that no control is bound to (`controls.linked`):
+  what is chosen in a figure or a table, the edits, the lesson. Nothing else here changes `st.query_params`.
+- The browser, with `toAddress` of `components/kit/address.js`, for what is chosen within a view without the server.
+
+A suggestion, a link and a step in the browser's history may set any key, as whoever types an address may.
 
 A short text stands in the address as it is. A long one would make an address that the server refuses (it takes 16 KiB for the
 address and all headers together), and that no chat or mail passes on whole: it is kept in a file of the user's own folder, and
@@ -17,10 +26,10 @@ from urllib.parse import quote_plus
 
 import streamlit as st
 
-from gptviz.address_values import NOTED, Values
-from gptviz.bounded import read_regular
-from gptviz.files import home, in_place_of
-from gptviz.hosting import hosting
+from gptviz.machine.bounded import read_regular
+from gptviz.machine.files import home, in_place_of
+from gptviz.machine.hosting import hosting
+from gptviz.settings.address_values import NOTED, Values
 
 # The most characters that a text may take in an address, where a letter beyond the Latin ones takes 6 to 12. A page has up to
 # three texts in its address: with everything else they stay below 16 KiB.
@@ -40,7 +49,7 @@ def takes(key: str, values: Values) -> None:
 
 
 def takes_all(values: Mapping[str, Values]) -> None:
-    """The same for several keys."""
+    """The same for all keys that a view writes in the browser."""
     for key, each in values.items():
         takes(key, each)
 
@@ -50,10 +59,19 @@ def forget_taken() -> None:
     st.session_state[NOTED] = {}
 
 
-def put(key: str, text: str | None) -> None:
-    """Let the address say `text` as `key`; None takes it out.
+def write(key: str, value: str | None) -> None:
+    """Let the address say `value` as `key`; None takes it out.
 
     Where the address changes, this makes a step in the browser's history.
+    """
+    if value is None:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+
+
+def put(key: str, text: str | None) -> None:
+    """The same for a text, which may be long.
 
     Raises:
         OSError: the text is long and cannot be kept; the address then says nothing as `key`.
@@ -61,12 +79,9 @@ def put(key: str, text: str | None) -> None:
     try:
         value = None if text is None else value_of(text)
     except OSError:
-        st.query_params.pop(key, None)
+        write(key, None)
         raise
-    if value is None:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != value:
-        st.query_params[key] = value
+    write(key, value)
 
 
 def get(key: str) -> str | None:
@@ -80,7 +95,7 @@ def get(key: str) -> str | None:
 
 
 def value_of(text: str) -> str:
-    """What stands for `text` in an address: itself, or the key of the file that it is now kept in.
+    """The value for `text` in an address: the text itself, or the key of the file that now holds it.
 
     Raises:
         OSError: the text is long and cannot be kept.

@@ -5,16 +5,18 @@ message names it. The pictures below a control say what it is set to (`headings`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from gptviz.address_values import ANY, ON_OR_OFF, Values, one_of
-from gptviz.address_values import real as real_number
+from gptviz.settings.address_values import ANY, ON_OR_OFF, Values, one_of, refused
+from gptviz.settings.address_values import real as real_number
 
-from . import addresses
+from . import addresses, visit
 from .headings import say_chosen
 from .markdown import escaped
+
+T = TypeVar("T")
 
 # Key of the session's state: what the address said for each text of this page when it was shown last.
 _SAID = "texts in the address"
@@ -44,10 +46,43 @@ def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
     addresses.takes(key, values)
     asked = st.query_params.get(key)
     if asked is not None and not values.has(asked) and key not in st.session_state:
-        notices.warning(
-            f"The link asks for {key} = “{escaped(asked[:80])}”, which is not available here; showing {escaped(instead)}.",
-            icon=":material/link_off:",
-        )
+        warn_of_link(f"{key} =", asked, f", which is not available here; showing {escaped(instead)}", notices)
+
+
+def warn_of_link(what: str, asked: str, why: str, notices: Any = st) -> None:
+    """Warn that the link asks for `what` “`asked`”, and say why that is not shown, as Markdown."""
+    notices.warning(f"The link asks for {what} “{escaped(asked[:80])}”{why}.", icon=":material/link_off:")
+
+
+def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = ANY, instead: str = "", notices: Any = st) -> T:
+    """A choice that the address has as `key`, and that no control is bound to: it is made in a figure or a table, or by a control
+    whose range is that of the text. Whatever makes it writes it there with `addresses.write`.
+
+    There is no warning about a value that is impossible now if one was possible before on this page, for another model or text.
+
+    Args:
+        parse: reads what the address says. Where it raises a ValueError, that says why there is no such choice here.
+        default: the choice where the address names none, or none that is possible.
+        values: what the address may say.
+        instead: what is shown instead of a value that is not possible, in words.
+        notices: the container for a warning.
+    """
+    addresses.takes(key, values)
+    asked, read_before = st.query_params.get(key), f"{key} was possible"
+    if asked is None:
+        return default
+    why = ", which is not available here" + (f"; showing {escaped(instead)}" if instead else "")
+    try:
+        if values.has(asked):
+            chosen = parse(asked)
+            visit.remember(read_before, True)
+            return chosen
+    except ValueError as error:
+        addresses.takes(key, refused(str(error)))
+        why = f": {escaped(str(error))}"
+    if not visit.remembered(read_before):
+        warn_of_link(f"{key} =", asked, why, notices)
+    return default
 
 
 def select(
@@ -236,7 +271,7 @@ def forget_texts() -> None:
 
 
 def in_link(key: str) -> str | None:
-    """What a link to another page says as `key`, None for nothing: the text on the page, else what the address says."""
+    """The value of `key` in a link to another page, or None: the text on the page, else the value in the address."""
     if key not in st.session_state.get(_SAID, {}) or key not in st.session_state:
         return st.query_params.get(key)
     try:

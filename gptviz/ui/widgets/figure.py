@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.figure_tools import figure_tools, payload
-from gptviz.figures.theme import enlarged
+from gptviz.figures.kit.theme import enlarged
 
 from .headings import heading
 
@@ -26,7 +26,8 @@ def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
     look["config"] = {"modeBarButtonsToRemove": ["toImage"], **look.get("config", {})}
     sharp = not any(_IN_PIXELS.search(trace.type) for trace in figure.data)
     with st.container(gap=None):
-        answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, **look)
+        # A figure brings its own template: Streamlit's would be laid over it.
+        answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, theme=None, **look)
         name = re.sub(r"\W+", "-", key).strip("-")
         figure_tools(payload(size, heading(alt), name=name, sharp=sharp), key=f"{key} size", on_size=_remember)
     return answer

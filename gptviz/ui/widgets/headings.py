@@ -1,4 +1,4 @@
-"""What the pictures of a page say below their titles: the model, its prompt, and what the reader has chosen above them."""
+"""The lines below the titles of a page's pictures: the model, its prompt, and the choices made above them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 160
 
 
 def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] = ()) -> None:
-    """What all pictures of the page say from now on; what was chosen before is forgotten.
+    """Set the lines below the titles of all pictures of the page; earlier choices are forgotten.
 
     Args:
         model: its name, and the step of its training.
@@ -26,7 +26,7 @@ def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] 
 
 
 def say_chosen(label: str, value: str) -> None:
-    """What is chosen, by the label of the control that says so: all pictures below it say it too.
+    """Add a choice, by the label of its control, to the lines of all pictures below it.
 
     Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is said before the page has a model: the bar
     that chooses it is no setting of a picture.

@@ -10,7 +10,7 @@ from gptviz.generate.sampling import Sampling
 
 from . import controls
 
-# What a link or a "Try this" sets to let the whole distribution pass as the model computed it.
+# The settings of a link or a "Try this" that leave the whole distribution as the model computed it.
 PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 MOST_TOP_K = 100
 

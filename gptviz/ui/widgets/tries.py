@@ -8,7 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.components.kit.command import Command
+from gptviz.components.kit.command import ViewCommand
+
+from . import addresses
 
 # The key of the session's state under which the suggestions stand that were taken on this page, the last one last.
 _TAKEN = "tries taken"
@@ -22,8 +24,8 @@ class Try:
     Attributes:
         title: the label of its button; no two of a page are the same.
         notice: what there is to notice, as Markdown. It says what is true of the model on screen.
-        state: what it sets: a key of the session's state, such as that of a control → its value. Where the value is a `Command`,
-            the view itself can take it back. Only a suggestion that needs a certain text sets the prompt.
+        state: what it sets: a key of the session's state, such as that of a control → its value. A view can take back
+            a value that is a `ViewCommand`. Only a suggestion that needs a certain text sets the prompt.
         query: what it writes into the address where no control does: a key → its value.
         act: does what setting values cannot; gives what takes it back, None where there is nothing to take back.
     """
@@ -79,7 +81,7 @@ def take(offer: Try) -> None:
     for key, value in offer.state.items():
         st.session_state[key] = value
     for key, value in offer.query.items():
-        st.query_params[key] = value
+        addresses.write(key, value)
     undo = offer.act() if offer.act is not None else None
     st.session_state[_TAKEN] = [*_all_taken(), _Taken(offer, state, query, undo)][-MOST_TAKEN:]
 
@@ -89,17 +91,14 @@ def go_back() -> None:
     *before, last = _all_taken()
     st.session_state[_TAKEN] = before
     for key, value in last.offer.state.items():
-        if isinstance(value, Command):
+        if isinstance(value, ViewCommand):
             st.session_state[key] = value.back()
         elif key in last.state:
             st.session_state[key] = last.state[key]
         else:
             st.session_state.pop(key, None)
     for key in last.offer.query:
-        if key in last.query:
-            st.query_params[key] = last.query[key]
-        else:
-            st.query_params.pop(key, None)
+        addresses.write(key, last.query.get(key))
     if last.undo is not None:
         last.undo()
 

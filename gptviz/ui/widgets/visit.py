@@ -1,4 +1,4 @@
-"""What a page remembers while it is open, and forgets when another one is opened: what was clicked in a view, for example."""
+"""The memory of a page while it is open, such as a click in a view; it is forgotten when another page is opened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def remember(key: str, value: object) -> None:
 
 
 def remembered(key: str) -> Any:
-    """What was remembered last as `key`; None where nothing was."""
+    """The value remembered last as `key`, or None."""
     return st.session_state.get(_VISIT, {}).get(key)
 
 

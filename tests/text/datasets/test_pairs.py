@@ -51,7 +51,7 @@ def year_of(words: list[str]) -> int:
 
 
 def day_of(word: str) -> int | None:
-    """The day that "3", "3rd" or "twenty-third" is, None where it is no day."""
+    """The day that "3", "3rd" or "twenty-third" is, or None if it is no day."""
     if word[0].isdigit():
         return int(word.rstrip("stndrh")) if len(word) < 4 + (not word.isdigit()) and len(word.rstrip("stndrh")) < 3 else None
     last = word.split("-")[-1]

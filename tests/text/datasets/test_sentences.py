@@ -92,7 +92,7 @@ def singular(noun: str) -> str:
 
 
 def template_of(part: str, words: list[str]) -> tuple[str, ...]:
-    """The sentence without the words that are picked for each sentence anew."""
+    """The sentence without the words that are picked for each sentence again."""
     if part == "brackets":
         return tuple(word for word in words if word in CLOSES)
     if part == "agreement":

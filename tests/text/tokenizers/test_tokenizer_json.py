@@ -6,27 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, CharTokenizer, SpecialTokensTokenizer, SymbolTokenizer, WordTokenizer, from_json
+from gptviz.text import BPETokenizer, CharTokenizer, from_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-
-
-def test_the_kind_of_tokenizer_is_told_by_its_json() -> None:
-    kinds = {
-        "characters": CharTokenizer("abc"),
-        "symbols": SymbolTokenizer("abc"),
-        "words": WordTokenizer(["abc"]),
-        "marked": SpecialTokensTokenizer(CharTokenizer("abc")),
-        "bpe": BPETokenizer.learn("abc", 256),
-    }
-    for kind, tokenizer in kinds.items():
-        again = from_json(tokenizer.to_json())
-        assert type(again) is type(tokenizer)
-        assert again.kind == kind
 
 
 @pytest.mark.parametrize(

@@ -106,15 +106,6 @@ def test_words_come_back_through_their_text_and_padding_adds_nothing(words: list
     assert tokenizer.decode([tokenizer.unknown]) == "⟨unknown⟩"
 
 
-@given(vocabulary, any_text)
-def test_a_text_with_a_piece_appended_reads_as_the_same_tokens_and_that_one(words: list[str], text: str) -> None:
-    tokenizer = WordTokenizer(words)
-    before = tokenizer.encode(text).ids
-    for i in range(len(words)):
-        assert tokenizer.encode(text + tokenizer.piece(i)).ids == [*before, i]
-    assert tokenizer.encode(text + tokenizer.piece(tokenizer.padding)).ids == before
-
-
 @given(vocabulary)
 def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words: list[str]) -> None:
     tokenizer = WordTokenizer(words)
@@ -124,15 +115,6 @@ def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words
     assert tokenizer.labels() == [*words, *WordTokenizer.special_tokens]
     assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(TOKEN_KINDS)
     assert tokenizer.id_of("") is tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
-
-
-@given(vocabulary, any_text)
-def test_json_gives_the_same_tokenizer_back(words: list[str], text: str) -> None:
-    tokenizer = WordTokenizer(words)
-    again = from_json(tokenizer.to_json().encode().decode())
-    assert isinstance(again, WordTokenizer)
-    assert again.words == tokenizer.words
-    assert again.encode(text) == tokenizer.encode(text)
 
 
 def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
@@ -150,21 +132,6 @@ def test_a_corpus_passes_without_a_copy_of_every_word() -> None:
     tracemalloc.stop()
     assert (ids.reshape(-1, 2) == [0, 1]).all()
     assert peak < 4 * ids.nbytes + len(text)
-
-
-@pytest.mark.parametrize("ids", [[5], [-1], [0, 99], [0.5], [[0]], ["a"], [True]])
-def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
-    tokenizer = WordTokenizer(["ab", "cd", "ef"])
-    with pytest.raises(ValueError, match="vocabulary of 5 tokens|whole numbers"):
-        tokenizer.decode(ids)
-
-
-@pytest.mark.parametrize("id", [5, -1])
-def test_a_token_outside_the_vocabulary_has_no_piece(id: int) -> None:
-    tokenizer = WordTokenizer(["ab", "cd", "ef"])
-    for ask in (tokenizer.piece, tokenizer.label, tokenizer.kind_of):
-        with pytest.raises(ValueError, match=f"the id {id} is outside the vocabulary of 5 tokens"):
-            ask(id)
 
 
 @pytest.mark.parametrize("vocab_size", [2, 0, -1])

@@ -1,4 +1,4 @@
-"""What the Attribution page is about: which logit after which token, minus which other one; and what was computed of it."""
+"""The subject of the Attribution page: which logit after which token, minus which other one; and its parts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.interp.attribution import Attribution, attributed, stream_at
-from gptviz.interp.decomposition import Stream
+from gptviz.interp.explaining.attribution import Attribution, attributed, stream_at
+from gptviz.interp.explaining.decomposition import Stream
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell import reading
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import encoder_decoder, text_position
+from gptviz.ui.shell.subject import reading
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.views import text_position
 from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.read import Read
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, stoppable
+from gptviz.ui.widgets import controls, jobs
 
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
 # The wrong answer where a prompt has a known one, else the next likeliest token.
@@ -25,19 +26,6 @@ RIVAL = "the rival answer"
 LISTED = 30
 # How many tokens before a guess a sentence quotes.
 QUOTED = 12
-
-
-@dataclass(frozen=True)
-class Text:
-    """What the model reads.
-
-    Attributes:
-        ids: the tokens of the prompt; in an encoder–decoder, those that its decoder reads.
-        source: what the encoder of an encoder–decoder reads, else None.
-    """
-
-    ids: tuple[int, ...]
-    source: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -53,13 +41,13 @@ class Setting:
     """
 
     subject: Subject
-    text: Text
+    text: Read
     position: int | None
     token: int
     against: int | None
 
     def found(self, neurons_of: str | None = None) -> Attribution:
-        """What each part adds."""
+        """The amount that each part adds."""
         return _attributed(self.subject.key, self.text, self.token, self.position, self.against, neurons_of)
 
     def name(self, token: int) -> str:
@@ -77,13 +65,13 @@ class Setting:
 
     @property
     def whole(self) -> str:
-        """What the parts add up to."""
+        """The sum of the parts."""
         alone = f"logit of {self.name(self.token)}"
         return alone if self.against is None else f"{self.name(self.token)} minus {self.name(self.against)}"
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What a part that adds speaks for, and what one that takes away speaks for."""
+        """The tokens that a part which adds, and a part which subtracts, speak for."""
         if self.against is None:
             return f"for {self.name(self.token)}", f"against {self.name(self.token)}"
         return f"for {self.name(self.token)}", f"for {self.name(self.against)}"
@@ -103,33 +91,26 @@ def name(subject: Subject, token: int) -> str:
     return subject.lm.labels[token] if subject.kind == "classifier" else subject.lm.tokenizer.label(token)
 
 
-def text_of(subject: Subject) -> Text:
-    """What the model reads; the decoder of an encoder–decoder reads the model's own answer."""
-    if subject.kind != "encoder-decoder":
-        return Text(subject.seen, None)
-    return Text(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen)
-
-
 # Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
-@stoppable.resource("Reading the prompt", max_entries=4)
-def _stream(key: ModelKey, text: Text, position: int | None) -> Stream:
+@jobs.resource("Reading the prompt", max_entries=4)
+def _stream(key: ModelKey, text: Read, position: int | None) -> Stream:
     return stream_at(language_model(key).model, text.ids, position, text.source)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _attributed(
-    key: ModelKey, text: Text, token: int, position: int | None, against: int | None, neurons_of: str | None
+    key: ModelKey, text: Read, token: int, position: int | None, against: int | None, neurons_of: str | None
 ) -> Attribution:
     return attributed(_stream(key, text, position), token, against, neurons_of)
 
 
-def likely(key: ModelKey, text: Text, position: int | None) -> tuple[int, ...]:
+def likely(key: ModelKey, text: Read, position: int | None) -> tuple[int, ...]:
     """The likeliest tokens after a position, or labels of the text, the likeliest first."""
     logits = _stream(key, text, position).logits.float().cpu()
     return tuple(logits.argsort(descending=True, stable=True)[:LISTED].tolist())
 
 
-def position_control(subject: Subject, text: Text, strip: Any, beside: Any) -> int | None:
+def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> int | None:
     """The control `position` in the container `beside`, and the tokens, one of which can be clicked, in `strip`. A classifier has
     neither.
     """
@@ -150,7 +131,7 @@ def position_control(subject: Subject, text: Text, strip: Any, beside: Any) -> i
     return position
 
 
-def setting(subject: Subject, text: Text, position: int | None, notices: Any) -> Setting:
+def setting(subject: Subject, text: Read, position: int | None, notices: Any) -> Setting:
     """The controls `logit_of` and `minus`."""
     names = subject.lm.labels if position is None else tokens(subject.key).names
     best = likely(subject.key, text, position)

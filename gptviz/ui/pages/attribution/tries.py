@@ -1,4 +1,4 @@
-"""What to try on the Attribution page: every sentence is computed for the model and the text on screen."""
+"""The suggestions of the Attribution page: every sentence is computed for the model and the text on screen."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from gptviz.figures.format import percent, signed
-from gptviz.interp.attribution import Attribution, Part, attribute
-from gptviz.interp.units import unit
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.figures.kit.format import percent, signed
+from gptviz.interp.explaining.attribution import Attribution, Part, attribute
+from gptviz.interp.units.unit import unit
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END
@@ -23,8 +23,8 @@ from .setting import ALONE, LIKELIEST, NEXT, Setting, quoted
 WORTH = 0.02
 
 
-def to_try(setting: Setting, found: Attribution) -> list[Try]:
-    """What to try with this logit."""
+def tries(setting: Setting, found: Attribution) -> list[Try]:
+    """The suggestions for this logit."""
     if not found.adds_up:
         return []
     known = [_known(setting.subject, question) for question in answered(setting.subject.key)]
@@ -52,7 +52,7 @@ class Mover(NamedTuple):
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _mover(key: ModelKey, question: Question) -> Mover | None:
-    """The head that adds most to the right answer minus the wrong one; None where no head adds anything, or no sum can be had."""
+    """The head that adds most to the right answer minus the wrong one, or None if no head adds anything, or no sum can be had."""
     try:
         found = attribute(language_model(key).model, question.ids, question.right, None, question.wrong)
     except ValueError:  # a part of the model lets no sum through

@@ -12,44 +12,46 @@ import streamlit as st
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
 from gptviz.data.registry import source_from
-from gptviz.figures import confusion as confusion_figure
-from gptviz.figures import distances as distances_figure
-from gptviz.figures.format import percent
-from gptviz.interp.classification import Mistake, Numbers, confusion, mistakes
-from gptviz.interp.ordinal import distances, mean_absolute_error, reordered
-from gptviz.labelled_array import LabelledArray
+from gptviz.figures.kit.format import percent
+from gptviz.figures.reading import confusion as confusion_figure
+from gptviz.figures.reading import distances as distances_figure
+from gptviz.interp.reading.classification import Mistake, confusion, mistakes
+from gptviz.interp.reading.ordinal import distances, mean_absolute_error, reordered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import progress
+from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import longest_prompt
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.figure import pixels, show_figure
 
-from .view_names import WORDS
+from . import WORDS
 
 MOST_MISTAKES = 20
+AT_A_TIME = 4_096  # texts that are filled up to one length together
 LONGEST_OPTION = 100  # characters of a text in a select box
-AT_A_TIME = 4_096  # texts between two looks at whether the user did something else
 ABOUT_BASELINE = """Held-out texts were not used in training. The baseline counts words, gives rare words more weight (TF-IDF),
 and learns a linear model of these numbers, by logistic regression, from the same texts: it knows nothing of the order of
 words."""
 ABOUT_DISTANCES = """Labels that begin with numbers have an order. The number is the mean absolute error: how many labels away
 from the right one the model's label is, on average. Four stars instead of five is a small mistake, one star instead of five a
 large one."""
-_DONE = "labelled file done"
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class LabelledAnswers:
     """Texts with labels, numbered as the model numbers them, and the model's answer to each.
 
     Attributes:
         probabilities: [texts, n_label].
-        of_baseline: the labels that the baseline gives the texts, None where the texts it would learn from are not here.
+        of_baseline: the labels that the baseline gives the texts, or None if the texts it would learn from are not here.
     """
 
     texts: LabelledTexts
-    probabilities: Numbers
+    probabilities: Float64Array
     of_baseline: tuple[int, ...] | None
 
     @property
@@ -95,29 +97,19 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     return _split(scrubber.as_saved_last(key))
 
 
-def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Numbers:
-    """What the model makes of `texts` [texts, n_label], known by their `identity`. Many are labelled part by part, below a
-    progress bar.
+def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Float64Array:
+    """The probabilities of the labels for `texts` [texts, n_label], which caches know by their `identity`."""
+    return _labelled(key, identity, tuple(texts))
 
-    It stops when the user does something else on the page; the parts that are ready stay cached.
-    """
-    starts, done = range(0, len(texts), AT_A_TIME), (key, identity)
-    is_long = len(starts) > 1 and st.session_state.get(_DONE) != done
-    bar = st.progress(0.0) if is_long else None
-    parts = []
-    for start in starts:
-        if bar is not None:
-            bar.progress(start / len(texts), f"Labelling: {start:,} of {len(texts):,} texts")
-        parts.append(_part(key, identity, start, texts[start : start + AT_A_TIME]))
-    if bar is not None:
-        bar.empty()
-        st.session_state[_DONE] = done
+
+@jobs.data("Labelling the texts", max_entries=32)
+def _labelled(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Float64Array:
+    lm, parts = language_model(key), []
+    for start in range(0, len(_texts), AT_A_TIME):
+        some = _texts[start : start + AT_A_TIME]
+        with progress.part(start, len(_texts), len(some), step="text"):
+            parts.append(lm.probabilities(some))
     return np.concatenate(parts)
-
-
-@st.cache_data(max_entries=128, show_spinner="Labelling the texts")
-def _part(key: ModelKey, identity: str, start: int, _texts: Sequence[str]) -> Numbers:
-    return language_model(key).probabilities(_texts)
 
 
 @st.cache_data(max_entries=16, show_spinner="Counting words, for the baseline")
@@ -125,14 +117,10 @@ def _baseline(training: str, identity: str, _training: LabelledTexts, _texts: La
     return tuple(baseline(_training, _texts).probabilities.argmax(1).tolist())
 
 
-def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None) -> Evaluation:
-    """The model evaluated on texts with labels.
+def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None) -> LabelledAnswers:
+    """The model evaluated on texts with labels, which caches know by their `identity`.
 
-    Args:
-        key: the model.
-        texts: the texts and their labels.
-        identity: what tells them from other texts, for caches.
-        training: the texts it was trained on; by default those its card names.
+    A baseline learns from `training`, by default the texts that the card of the model names.
 
     Raises:
         ValueError: a label is none of the model's.
@@ -145,10 +133,41 @@ def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: Label
         of_baseline = _baseline(training.sha256, texts.sha256, training, texts)
     except (ValueError, OSError):
         pass
-    return Evaluation(texts, probabilities(key, identity, texts.texts), of_baseline)
+    return LabelledAnswers(texts, probabilities(key, identity, texts.texts), of_baseline)
 
 
-def show_evaluation(evaluation: Evaluation, what: str, key: str) -> None:
+def on_card(card: Card) -> str | None:
+    """How often the model and the baseline were right on held-out texts, as its card records, or None if it does not."""
+    own, of_baseline = card.accuracy, card.baseline_accuracy
+    if own is None:
+        return None
+    n = (card.texts or {}).get("held_out")
+    of = f"of {n:,} held-out texts" if n is not None else "of its held-out texts"
+    return f"Right on {percent(own)} {of}" + (f"; TF-IDF baseline {percent(of_baseline)}" if of_baseline is not None else "")
+
+
+def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | None:
+    """The confusion matrix [label, predicted] of the held-out texts, as the card records it, or None if it has none."""
+    if card.confusion is None or len(card.confusion) != len(names):
+        return None
+    return LabelledArray(np.array(card.confusion, np.int64), (Axis("label", names), Axis("predicted", names)), "texts")
+
+
+def restored(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts] | None:
+    """The texts trained on and those held out, where `labelled` are the texts that the card names; else None."""
+    source = card.source
+    if card.corpus_sha256 != labelled.sha256 or source is None:
+        return None
+    try:
+        parts = LabelledSource(labelled, float(source.get("fraction", 0.9)), int(source.get("seed", 0))).split()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    # A card of an older version may mean another way to split.
+    sizes = {"training": len(parts[0]), "held_out": len(parts[1])}
+    return parts if card.texts is None or card.texts == sizes else None
+
+
+def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
     """Accuracy beside that of the baseline, which label was taken for which, and the most confident mistakes."""
     counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
@@ -199,13 +218,7 @@ def _in_order(counts: LabelledArray) -> LabelledArray:
 
 
 def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key: str) -> None:
-    """Where labels have an order: how far from its own label the model puts a text, beside the baseline; else nothing.
-
-    Args:
-        counts: the confusion matrix of the model.
-        of_baseline: that of the baseline, None where there is none.
-        key: the beginning of the chart's key.
-    """
+    """For labels with an order: how far from its own label the model, and the baseline if known, put a text."""
     if label_order(counts.axes[0].labels) is None or not counts.values.sum():
         return
     both = [_in_order(each) for each in (counts, of_baseline) if each is not None]
@@ -239,9 +252,7 @@ def _mistakes_table(texts: LabelledTexts, wrong: Sequence[Mistake], key: str) ->
 
 
 def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
-    """A table with a column `text`; choosing a row, or its text in the select box below, takes it to the prompt and to the view
-    of its words.
-    """
+    """A table with a column `text`; a row chosen in it, or in the select box below, becomes the prompt of the view of words."""
     texts, box = rows["text"], f"{key} pick"
 
     def read(row: int) -> None:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.classification import mistakes
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.subject import Subject, longest_prompt
+from gptviz.interp.reading.classification import mistakes
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt
 from gptviz.ui.widgets.markdown import escaped
 
-from .card import confusion_on_card, on_card
-from .evaluation import Evaluation, evaluate, probabilities, show_confusion, show_distances, show_evaluation, split
+from .evaluation import (
+    LabelledAnswers,
+    confusion_on_card,
+    evaluate,
+    on_card,
+    probabilities,
+    show_confusion,
+    show_distances,
+    show_evaluation,
+    split,
+)
 
 
-def held_out(subject: Subject) -> Evaluation | None:
-    """The view of the held-out texts; None, with a message, where they are not here."""
+def held_out(subject: Subject) -> LabelledAnswers | None:
+    """The view of the held-out texts, or None, with a message, if they are not here."""
     try:
         texts = split(subject.key)[1]
     except (ValueError, OSError) as error:
@@ -26,7 +35,7 @@ def held_out(subject: Subject) -> Evaluation | None:
 
 
 def _without_texts(subject: Subject, error: Exception) -> None:
-    """What the card records about held-out texts that are not on this machine, and how to provide the texts."""
+    """The results on held-out texts that the card records, for texts that are not on this machine, and how to provide them."""
     card = subject.lm.card
     accuracy, counts = on_card(card), confusion_on_card(card, subject.lm.labels)
     bring = "Give a labelled file to test it on"
@@ -54,9 +63,7 @@ def _why(subject: Subject, error: Exception) -> str:
 
 
 def worst(subject: Subject) -> tuple[str, str, str] | None:
-    """The held-out text that is most confidently taken for something else, its label, and what it is taken for: by the model as
-    it was saved last, so that nothing is read again at every step of training.
-    """
+    """The most confident mistake of the finished model on held-out texts: the text, its label, and the label given."""
     try:
         texts = split(subject.key)[1]
     except (ValueError, OSError):

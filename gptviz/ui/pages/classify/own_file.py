@@ -1,4 +1,4 @@
-"""The view of a file of the user's: every text labelled, and the model evaluated where the file has labels."""
+"""The view of a file of the user's: every text labelled, the model evaluated if the file has labels, and one trained on it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from gptviz.hosting import NO_UPLOADS, upload_limit
-from gptviz.interp.classification import Numbers
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.data.classification import LabelledSource
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine.hosting import NO_UPLOADS, upload_limit
+from gptviz.runs.experiments import PLANS
+from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
+from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, as_csv
 from gptviz.ui.widgets.markdown import escaped
 
-from .card import restored
-from .evaluation import evaluate, probabilities, show_evaluation, take_apart
-from .train_on_file import train_on_file
+from .evaluation import evaluate, probabilities, restored, show_evaluation, take_apart
 
 MOST_TEXTS = 200_000
 MOST_UPLOADED = 10  # MB
 MOST_LABELS = 10  # with a column of probabilities each
 LONGEST_TITLE = 160  # characters of a text
 N_OPINIONS = 200
+PLAN, NAME = "stars", "my-classifier"  # of a model that is trained on the file
 UPLOADER, _FILE = "labelled file", "labelled file kept"
 
 
@@ -35,8 +40,8 @@ class File:
     """A file of the user's, as it was read.
 
     Attributes:
-        labelled: the texts with their labels; None where they cannot be used.
-        problem: why the labels cannot be used; empty where they can.
+        labelled: the texts with their labels, or None if they cannot be used.
+        problem: why the labels cannot be used; empty if they can.
         identity: what tells its content from others, for caches.
         is_own: whether it is the user's, and not the example shown until there is one.
     """
@@ -68,7 +73,7 @@ def _example() -> File:
 
 
 def file_control() -> File | None:
-    """The control for the file, which stays while other views are open; None where there is none that can be read."""
+    """The control for the file, which stays while other views are open, or None if there is none that can be read."""
 
     def keep() -> None:
         file = st.session_state[UPLOADER]
@@ -92,7 +97,7 @@ def file_control() -> File | None:
         return None
 
 
-def own_file(subject: Subject) -> tuple[File, Numbers]:
+def own_file(subject: Subject) -> tuple[File, Float64Array]:
     """The view of a file: every text labelled, the model evaluated where its labels are known, and a button to train on it."""
     file = file_control()
     if file is None:
@@ -152,7 +157,7 @@ def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
         show_evaluation(evaluation, "texts of the file", key="own")
 
 
-def predictions(file: File, probabilities: Numbers, names: tuple[str, ...]) -> pd.DataFrame:
+def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> pd.DataFrame:
     """A row per text: the likeliest label with its probability in percent, its own label where known, and all probabilities."""
     best = probabilities.argmax(1)
     columns: dict[str, Any] = {"text": file.texts}
@@ -165,7 +170,44 @@ def predictions(file: File, probabilities: Numbers, names: tuple[str, ...]) -> p
     return pd.DataFrame(columns)
 
 
-def probability_table(file: File, probabilities: Numbers, names: tuple[str, ...]) -> LabelledArray:
+def probability_table(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> LabelledArray:
     """The probability of every label for every text of a file [text, label]."""
     titles = tuple(text[:LONGEST_TITLE] for text in file.texts)
     return LabelledArray(probabilities, (Axis("text", titles), Axis("label", names)), "probability")
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})
+def _planned(labelled: LabelledTexts) -> PlannedRun:
+    """The plan for texts of the user's own, with these as its data; it has a problem where they are too few."""
+    plan = PLANS[PLAN]
+    source = LabelledSource(labelled, plan.fraction)
+    try:
+        config, problem = source.fitted(plan.config, plan.learn_tokenizer(source)), None
+    except ValueError as error:
+        config, problem = None, str(error)
+    return PlannedRun(
+        PLAN, plan, source, vocabulary=None, recipe=plan.recipe, changes={}, config=config, begin=None, problem=problem
+    )
+
+
+def train_on_file(labelled: LabelledTexts, device: str) -> None:
+    """The button that trains a classifier on texts with labels and opens the page that shows it learn."""
+    planned, name = _planned(labelled), free_name(NAME)
+    expected = estimate_of(planned, device)
+    refused = refusal(planned, expected, name, device)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        about = (
+            f"Follows the plan {PLAN}: nine in ten texts are trained on, the others test the model. The Train page then shows "
+            "how it learns."
+        )
+        look = {"type": "primary", "icon": ":material/model_training:", "help": about}
+        started = pressed("Train a classifier on it", key="train on file", disabled=refused is not None, **look)
+        if expected is not None:
+            st.caption(summary(expected), width="content")
+        query = {**frame.shared_state(), "plan": PLAN, "data": UPLOADED}
+        st.page_link(TRAIN.path, label="Choose every dimension instead", query_params=query)
+    if refused:
+        st.info(f"None can be trained on it: {escaped(refused)}.")
+    if started and has_begun(planned, name, device):
+        st.session_state["run"] = name
+        st.switch_page(TRAIN.path, query_params={"run": name})

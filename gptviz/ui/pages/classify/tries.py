@@ -1,25 +1,24 @@
-"""What to try with a classifier and a text: a negation, a word less, a confident mistake, a selective head."""
+"""The suggestions for a classifier and a text: a negation, a word less, a confident mistake, a selective head."""
 
 from __future__ import annotations
 
-import torch
-
-from gptviz.figures.format import percent
-from gptviz.interp.decision import decisive_token
-from gptviz.interp.overview import strongest
+from gptviz.figures.kit.format import percent
+from gptviz.interp.explaining.decision import decisive_token
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.reading.overview import strongest
 from gptviz.text import WordTokenizer, words_of
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
+from . import ATTENTION, WORDS
+from .decision import judged, logits_without, places
 from .held_out import worst
-from .view_names import ATTENTION, WORDS
-from .words import judged, logits_without, places
 
 
 def tries(subject: Subject) -> list[Try]:
-    """What to try with this model and text."""
+    """The suggestions for this model and text."""
     offers: list[Try] = []
     if _is_of_sentiment(subject.lm.labels):
         notice = (
@@ -44,12 +43,12 @@ def _is_of_sentiment(names: tuple[str, ...]) -> bool:
 def _turning(subject: Subject) -> Try | None:
     """The text without the word on which its label depends most.
 
-    None where every word speaks against the label, the text is too long to try, or no text is read as what is left.
+    None if every word speaks against the label, the text is too long to try, or no text is read as what is left.
     """
     read, logits = judged(subject.key, subject.seen), logits_without(subject)
     if logits is None:
         return None
-    without = torch.from_numpy(logits).softmax(-1).numpy()
+    without = probabilities(logits)
     place, label = decisive_token(read.probabilities, without)
     before, after = read.probabilities[read.label], without[place, read.label]
     names, shorter = [escaped(name) for name in subject.lm.labels], _shorter(subject, place)
@@ -65,7 +64,7 @@ def _turning(subject: Subject) -> Try | None:
 
 
 def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
-    """The word at this place of the text, and the text without it; None where that text would be read in another way."""
+    """The word at this place of the text, and the text without it, or None if that text would be read in another way."""
     tokenizer, some = subject.lm.tokenizer, places(subject)
     if isinstance(tokenizer, WordTokenizer):
         texts = words_of(subject.prompt)[: len(subject.seen)]
@@ -79,7 +78,7 @@ def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
 
 def _selective(subject: Subject) -> Try:
     """The head whose rows are spread over the fewest words."""
-    facts = attention.view(subject.key, attention.read_by(subject, encoder_decoder.DECODER)).overview.facts
+    facts = attention.view(subject.key, attention.stack_read(subject, encoder_decoder.DECODER)).overview.facts
     assert facts is not None  # there are two words
     block, head = strongest(-facts.spread)
     notice = (

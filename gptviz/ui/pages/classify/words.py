@@ -1,224 +1,108 @@
-"""The view of one text: its label, and what each word adds to the decision or is worth to it."""
+"""The details folded below each view of the Classify page: how it is computed, what it does not say, and its code."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
-import streamlit as st
-import torch
+from gptviz.interp.explaining.decision import Decision, Worth
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import load_call
 
-from gptviz.figures.contributions import contributions
-from gptviz.figures.format import counted, percent
-from gptviz.figures.labels import labels
-from gptviz.interp.classification import Classified, Judged, Numbers, classify, has_shares, judge
-from gptviz.interp.decision import Decision, Worth, decision, left_out, runner_up, worth
-from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
-from gptviz.ui.widgets import controls, stoppable
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
-
-from .card import on_card
-from .evaluation import ABOUT_BASELINE
-
-LIKELIEST = "the likeliest"
-NEXT, ALONE = "the next likeliest", "none: its logit alone"
-MOST_LABELS = 5  # in sight
-# A text is read again without each of its tokens in turn: with more tokens than this, it takes too long.
-MOST_LEFT_OUT = 128
-AT_ONCE = 16  # such readings between two looks at whether the user did something else
-SECONDS_WITHOUT_BAR = 0.5
-
-
-# Read-only, shared by all sessions.
-@stoppable.resource("Reading the text", max_entries=64)
-def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
-    """What the model makes of the text `ids`; where its head says what each token adds, that too."""
-    lm = language_model(key)
-    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
-
-
-def check_words(subject: Subject) -> None:
-    """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
-    tokenizer = subject.lm.tokenizer
-    if not subject.seen:
-        st.info(f"The text has {tokenizer.without}. Type some text above.")
-        st.stop()
-    words = [subject.seen[place] for place in places(subject)]
-    unknown = tokenizer.unknown_id
-    if unknown is not None and set(words) == {unknown}:
-        st.warning(
-            f"The model knows no word of this text: it reads {escaped(tokenizer.label(unknown))} for each, and the "
-            "label says nothing about the text.",
-            icon=":material/help:",
-        )
+HOW_WORDS = r"""
+The head is linear in every word, so the share of a word is exact, not an approximation: $\text{logit}_k = b_k + \sum_t s_{t,k}$,
+where a logit is the score of a label. Only differences of logits decide, since
+$p_k = e^{\text{logit}_k} / \sum_j e^{\text{logit}_j}$. Between two labels $p = 1 / (1 + e^{-m})$ with the margin
+$m = b_1 - b_0 + \sum_t (s_{t,1} - s_{t,0})$: a bar is one term of that sum. The head called “flatten”, as the original
+experiment has it, turns each word into one number and weighs it by its place; “mean” and “sum” give all places the same
+weight, and divide by the number of words or by the square root of it. The shares were recorded by the tap `shares` in the
+pass that gave the label (`gptviz/model/parts/heads.py`; `classify` in
+`gptviz/interp/reading/classification.py`, `decision` in `gptviz/interp/explaining/decision.py`)."""
+LIMITS_WORDS = """A share belongs to a place in the text, not only to the word there. In a model with blocks the word has
+already read all the others, so the effect of “not” may show in the bar of “good”. Take a word away to see how the other bars
+change. A word that is not in the vocabulary is read as ⟨unknown⟩; a text longer than the context is cut off. A probability
+says how sure the model is, not that it is right: see its most confident mistakes."""
+HOW_LEFT_OUT = r"""
+The model reads the text once more without each of its tokens in turn, and a bar is what the decision loses: the logit (the score)
+of the label, or the difference of two logits, for the whole text, less the same for the text without the token. Between two
+labels $p = 1 / (1 + e^{-m})$, where $m$ is that difference. The head of this model reads the vector of the first token alone,
+passes it through a layer with a curved function, and the labels are linear in what comes out. So no other token has a share in a
+logit that could be read off: it counts by what the first token has gathered from it (`left_out` and `worth` in
+`gptviz/interp/explaining/decision.py`, the head in `gptviz/model/parts/heads.py`)."""
+LIMITS_LEFT_OUT = """The bars do not add up. Of two tokens that say the same, each is worth little, since the other one is still
+there; and a text with a hole in it is a kind of text that the model may not have seen in training. A word that the tokenizer
+cuts into pieces has a bar for each. The tokens that are put around every text stay in place. A probability says how sure the
+model is, not that it is right."""
+HOW_TEXTS = r"""
+Every text is read in the same way as the text above, and gets its likeliest label. A cell counts the texts that have one label
+(row) and were given another (column); its colour is the share of the row. Accuracy is the sum of the diagonal, divided by the
+number of texts. If labels have an order, such as stars, the page also counts how far from the right label the wrong ones are.
+The baseline reads the same texts: TF-IDF and logistic regression from scikit-learn, learned on the texts the model was trained
+on (`confusion` and `mistakes` in `gptviz/interp/reading/classification.py`, `distances` in `gptviz/interp/reading/ordinal.py`,
+`baseline` in `gptviz/data/baseline.py`, the split in `gptviz/data/classification.py`)."""
+LIMITS_TEXTS = """Measured on a few hundred texts, an accuracy is known only to within a few points: 80 % right on 1,000 texts
+means between 77.5 and 82.5 % (95 % of the time). Labels are given by people, and some are wrong: read the mistakes. On texts of
+another kind than the model was trained on, the accuracy may be much lower."""
 
 
-def verdict(subject: Subject) -> None:
-    """The label of the text, in a line."""
-    reading = judged(subject.key, subject.seen)
-    label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
-    st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
+@dataclass(frozen=True)
+class Folded:
+    """The details folded below a view: the arguments of `details`; one made by hand has its own numbers and code."""
+
+    numbers: Callable[[], LabelledArray] | None = None
+    code: str | None = None
+    how: str = HOW_WORDS
+    limits: str = LIMITS_WORDS
 
 
-def words(subject: Subject) -> Decision:
-    """The labels with their probabilities, and what each word adds to the decision, which is returned."""
-    reading, names = judged(subject.key, subject.seen), subject.lm.labels
-    assert isinstance(reading, Classified)
-    left, right = st.columns([5, 9], gap="medium")
-    with left:
-        _labels(reading, names)
-        chosen = decision(reading, *_chosen(reading, names))
-        _adds_up(chosen, names)
-        _accuracy(subject)
-    shares = chosen.labelled(subject.labels)
-    above, below = sides(chosen, names)
-    most = int(np.abs(chosen.shares).argmax())
-    with right:
-        show_figure(
-            contributions(shares, theme(), above=above, below=below),
-            key="contributions",
-            config={"displayModeBar": False},
-            alt=(
-                f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest share "
-                f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most])}. All shares and the bias together: "
-                f"{signed(chosen.sum)}."
-            ),
-        )
-    return chosen
+def code_words(subject: Subject, chosen: Decision) -> str:
+    """The lines of `gptviz` that compute what each word adds."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.reading.classification import classify
+from gptviz.interp.explaining.decision import decision
+
+lm = {load_call(subject.lm)}
+classified = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
+chosen = decision(classified, {chosen.label}, {chosen.against})  # {labels}
+chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""
 
 
-def words_left_out(subject: Subject) -> Worth | None:
-    """The labels with their probabilities, and what the decision loses without each word, which is returned.
+def code_left_out(subject: Subject, found: Worth, places: range) -> str:
+    """The lines of `gptviz` that compute what the decision loses without each token."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.reading.classification import judge
+from gptviz.interp.explaining.decision import left_out, worth
 
-    For a head under which no word has a share of its own. None where the text is too long, or too short, to do without a word.
-    """
-    reading, names = judged(subject.key, subject.seen), subject.lm.labels
-    left, right = st.columns([5, 9], gap="medium")
-    with left:
-        _labels(reading, names)
-        label, against = _chosen(reading, names)
-        _accuracy(subject)
-    with right:
-        if (without := logits_without(subject)) is None:
-            n = len(places(subject))
-            st.info(
-                f"To see what a token is worth, the model reads the text once more without it. This text has {n:,} tokens; that "
-                f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
-            )
-            return None
-        found = worth(reading, without, label, against)
-        tokens = [subject.labels[place] for place in places(subject)]
-        above, below = sides(found, names)
-        most = int(np.abs(found.of_tokens).argmax())
-        show_figure(
-            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
-            key="contributions",
-            config={"displayModeBar": False},
-            alt=(
-                f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
-                f"without “{tokens[most]}”, {signed(found.of_tokens[most])}."
-            ),
-        )
-    with left:
-        of = f"logit of {escaped(names[label])}" if against is None else f"{escaped(names[label])} − {escaped(names[against])}"
-        st.caption(
-            f"With all tokens, {of} is **{signed(found.total)}**. A bar says how much of it is lost when the model reads the "
-            "text without that token. The bars do not add up to it: the tokens work together.",
-            help="A logit is the score of a label. This head reads the first token alone, which has gathered from the others "
-            "what matters; so no token has a share of its own, and leaving it out is what can be measured.",
-        )
-    return found
+lm = {load_call(subject.lm)}
+ids = lm.seen(lm.encode({subject.prompt!r}))
+without = left_out(lm.model, ids, {places!r})  # logits [tokens, label]
+found = worth(judge(lm.model, ids), without, {found.label}, {found.against})  # {labels}
+found.of_tokens, found.total"""
 
 
-def places(subject: Subject) -> range:
-    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
-    tokenizer, seen = subject.lm.tokenizer, subject.seen
-    first = len(tokenizer.before) if seen[: len(tokenizer.before)] == tokenizer.before else 0
-    behind = len(tokenizer.after) if seen[len(seen) - len(tokenizer.after) :] == tokenizer.after else 0
-    return range(first, len(seen) - behind)
+def code_held_out(subject: Subject) -> str:
+    """The lines of `gptviz` that compute the confusion of held-out texts."""
+    return f"""import gptviz
+from gptviz.interp.reading.classification import confusion, mistakes
+from gptviz.data.registry import source_from
+
+lm = {load_call(subject.lm)}
+held_out = source_from(lm.card.source).split()[1].under(lm.labels)
+probabilities = lm.probabilities(held_out.texts)  # [texts, label]
+counts = confusion(held_out.labels, probabilities.argmax(1), lm.labels)
+wrong = mistakes(held_out.labels, probabilities)"""
 
 
-def logits_without(subject: Subject) -> Numbers | None:
-    """The logits [tokens of the text, n_label] for the text without each of its tokens in turn, below a progress bar where that
-    takes long; None where it has none, only one that the model reads at all, or more than `MOST_LEFT_OUT`.
+def code_file(subject: Subject, name: str) -> str:
+    """The lines of `gptviz` that label the texts of a file."""
+    return f"""from pathlib import Path
 
-    It stops when the user does something else on the page; what is ready stays cached.
-    """
-    some = places(subject)
-    if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
-        return None
-    bar, begun, parts = st.empty(), time.monotonic(), []
-    for start in range(0, len(some), AT_ONCE):
-        if time.monotonic() - begun > SECONDS_WITHOUT_BAR:
-            bar.progress(start / len(some), f"Reading the text without each token: {start} of {len(some)}")
-        parts.append(_without(subject.key, subject.seen, tuple(some[start : start + AT_ONCE])))
-    bar.empty()
-    return np.concatenate(parts)
+import gptviz
+from gptviz.text import texts_of
 
-
-@st.cache_resource(max_entries=512, show_spinner=False)
-def _without(key: ModelKey, ids: tuple[int, ...], gone: tuple[int, ...]) -> Numbers:
-    lm = language_model(key)
-    return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
-
-
-def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
-    """What a bar upwards speaks for, and what one downwards."""
-    label = names[chosen.label]
-    return label, f"not {label}" if chosen.against is None else names[chosen.against]
-
-
-def _accuracy(subject: Subject) -> None:
-    """How often the model is right, where its card knows."""
-    if (accuracy := on_card(subject.lm.card)) is not None:
-        st.caption(accuracy, help=ABOUT_BASELINE)
-
-
-def _labels(reading: Judged, names: tuple[str, ...]) -> None:
-    """The likeliest labels as bars."""
-    order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
-    likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
-    spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
-    show_figure(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
-
-
-def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
-    """What is decided, a label and the one against it: of two labels, the second against the first; of more, the controls
-    `label` and `against` choose.
-    """
-    if len(names) == 2:
-        return 1, 0
-    about = "The label whose logit (its score) the bars are about."
-    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
-    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
-    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
-    label = names.index(chosen) if chosen in names else reading.label
-    return label, runner_up(reading, label) if against == NEXT else None
-
-
-def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
-    """The sum of bias and words beside the logits the model gave."""
-    label = escaped(names[chosen.label])
-    model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
-    n = len(chosen.shares)
-    rows = [
-        ("bias", signed(chosen.bias)),
-        (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()))),
-        ("**= sum**", f"**{signed(chosen.sum)}**"),
-        (f"the model’s {'own' if chosen.against is None else 'logits'}: {model}", signed(chosen.total)),
-    ]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    apart = abs(chosen.sum - chosen.total)
-    st.markdown(
-        f"| It adds up | logit |\n|:--|--:|\n{table}",
-        help=f"The sum of the bars, and what the model computed: they differ by {apart:.1g}, which is rounding.",
-    )
-
-
-def signed(value: float) -> str:
-    """A number with its sign, to three places."""
-    return f"{value:+.3f}".replace("-", "−")
+lm = {load_call(subject.lm)}
+texts = texts_of(Path({name!r}).read_bytes(), {name!r})
+probabilities = lm.probabilities(texts)  # [texts, label]"""

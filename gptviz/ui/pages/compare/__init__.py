@@ -1,1 +1,35 @@
-"""What the page Compare shows: two subjects side by side, in the views of other pages, and the difference."""
+"""The page Compare."""
+
+from gptviz.ui.page import DETAILS_BELOW, Page
+
+NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
+LOGIT_LENS, ATTRIBUTION, HEADS = "Logit lens", "Attribution", "Heads"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS)
+
+PAGE = Page(
+    name="compare",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    group="Take it apart",
+    place=100,
+    question="What is different?",
+    caption=(
+        "Two prompts, two steps of training, two models or two sets of edits side by side, A and B, and the difference B − A."
+    ),
+    sentence="Two prompts, steps of training, models or sets of edits side by side, and the difference.",
+    step="A picture says more beside another one: compare two prompts, steps, models or edits, and see what is different.",
+    kinds=("decoder",),
+    words=(
+        *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
+        *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),
+    ),
+    tour=(
+        (
+            "At the top: side A. Below it side B, with another prompt, step, model or set of edits. **Swap A and B** exchanges "
+            "them."
+        ),
+        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        DETAILS_BELOW,
+    ),
+    states=tuple({"compared": view} for view in VIEWS[1:]),
+)

@@ -11,13 +11,13 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
-from gptviz.interp.edits import fitting
-from gptviz.interp.read_once import ReadOnce, read_once
+from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
-from gptviz.ui.shell import edits, kinds, scrubber
-from gptviz.ui.shell.models import ModelKey, language_model, model_key
-from gptviz.ui.shell.subject import Subject, longest_prompt, read_prompt
+from gptviz.ui.shell.subject import edits, kinds, scrubber
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt, read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -31,19 +31,14 @@ _STEP_SHOWN = "b step where none is chosen"
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared.
-
-    Attributes:
-        a: the model and prompt of all pages.
-        b: the other ones.
-    """
+    """The two sides: `a` is the model and prompt of all pages, `b` the other ones."""
 
     a: Subject
     b: Subject
 
     @property
     def key(self) -> tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]:
-        """What cached functions need to know of both."""
+        """All that cached functions need to know of both."""
         return self.a.key, self.a.seen, self.b.key, self.b.seen
 
     @property
@@ -159,19 +154,16 @@ def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
 # Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
 @st.cache_resource(max_entries=16, show_spinner="Reading the text")
 def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
-    """What the text of A tells, with what it may be compared with."""
+    """All that the page needs of the text of A, and the texts that it may be compared with."""
     return read_once(language_model(key).model, ids)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def other_prompt(key: ModelKey, ids: tuple[int, ...], prompt: str) -> str:
-    """The prompt with one other token: the change that takes away the most of the model's guess. Where no such prompt can be
-    written as a text, the prompt without its last token.
-    """
+    """The prompt with one other token, which takes most of the guess away, or without its last token if no text is read so."""
     lm = language_model(key)
-    around = len(lm.tokenizer.before), len(lm.tokenizer.after)
     for changed in own_text(key, ids).changed:
-        text = lm.tokenizer.decode(list(changed[around[0] : len(changed) - around[1]]))
+        text = lm.tokenizer.decode(changed[lm.tokenizer.inside(changed)])
         if tuple(lm.tokenizer.encode(text).ids) == changed:
             return text
     return prompt[:-1] or prompt

@@ -1,1 +1,28 @@
-"""What the page Size and cost computes and says: counts by formula, and what training would take on this machine."""
+"""The page Size and cost."""
+
+from gptviz.ui.page import Page
+
+PAGE = Page(
+    name="costs",
+    title="Size and cost",
+    icon=":material/calculate:",
+    group="Take it apart",
+    place=110,
+    question="What does this model take?",
+    caption=(
+        "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much "
+        "memory: move batch and context, and see what grows."
+    ),
+    sentence="What the model takes: parameters, operations, memory and time, as formulas.",
+    step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",
+    reads_prompt=False,
+    words=(
+        *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token"),
+        *("batch", "step", "block", "attention", "MLP", "embedding", "float32"),
+    ),
+    tour=(
+        "At the top: the **Model**, **Batch (texts side by side)** and **Context (tokens of each text)**.",
+        "**Where the parameters are**: parameters, operations and memory of each part, as formulas and as numbers.",
+        "**What would it cost to train here?** A plan, and **Take some real steps** to measure it.",
+    ),
+)

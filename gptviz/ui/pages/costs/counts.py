@@ -1,8 +1,8 @@
-"""The counts of the page Size and cost: its controls, its figures, its formulas, and what to try."""
+"""The counts of the page Size and cost: its controls, its figures and its formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -10,36 +10,33 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures import costs as figures
-from gptviz.figures.format import in_words, percent
-from gptviz.interp import costs as gathered
-from gptviz.interp.costs import Costs, Pass
+from gptviz.figures.kit.format import in_words, percent
+from gptviz.figures.reading import costs as figures
+from gptviz.interp.reading import costs as gathered
+from gptviz.interp.reading.costs import Costs, Pass
 from gptviz.labelled_array import LabelledArray
-from gptviz.memory import size
+from gptviz.machine.memory import size
 from gptviz.model import Config
-from gptviz.model.costs import part_of
-from gptviz.model.memory_needed import USUAL_TOKENS
+from gptviz.model.costs.memory_needed import USUAL_TOKENS
+from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.shell.models import load_call
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.tries import Try
 
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
 DEFAULT_BATCH = Recipe(steps=1).batch_size
-# So many lengths make a smooth area.
+# This many lengths make a smooth area.
 PLACES = 48
 # A text as long as this share of the context: beyond it the context itself is suggested.
 NEARLY = 0.9
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the controls say.
+class CostSetting:
+    """The values of the controls.
 
     Attributes:
         batch: how many texts are read side by side.
@@ -65,7 +62,7 @@ def usual_length(config: Config) -> int:
     return max(length for length in lengths_offered(config) if length <= max(1, USUAL_TOKENS))
 
 
-def setting(config: Config, notices: Any) -> Setting:
+def setting(config: Config, notices: Any) -> CostSetting:
     """The row of controls. `notices` takes warnings about links that ask for something impossible."""
     left, middle, right, last = st.columns([4, 4, 3, 3], gap="medium", vertical_alignment="bottom")
     with left:
@@ -107,34 +104,34 @@ def setting(config: Config, notices: Any) -> Setting:
             help="What training changes the weights with: it keeps numbers of its own for them.",
             notices=notices,
         )
-    return Setting(int(batch), int(tokens), optimiser, of)  # type: ignore[arg-type]
+    return CostSetting(int(batch), int(tokens), optimiser, of)  # type: ignore[arg-type]
 
 
 @st.cache_data(max_entries=64, show_spinner="Counting")
 def counted(config: Config, batch: int, tokens: int) -> Costs:
-    """See `gptviz.interp.costs.costs`."""
+    """See `gptviz.interp.reading.costs.costs`."""
     return gathered.costs(config, batch, tokens)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def operations(config: Config, batch: int, of: Pass) -> LabelledArray:
-    """See `gptviz.interp.costs.operations_over`."""
-    return gathered.operations_over(config, batch, _lengths(config), of)
+    """See `gptviz.interp.reading.costs.operations_over`."""
+    return gathered.operations_over(config, batch, lengths(config), of)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def memory(config: Config, batch: int, optimiser: Optimiser) -> LabelledArray:
-    """See `gptviz.interp.costs.memory_over`."""
-    return gathered.memory_over(config, batch, _lengths(config), optimiser)
+    """See `gptviz.interp.reading.costs.memory_over`."""
+    return gathered.memory_over(config, batch, lengths(config), optimiser)
 
 
-def _lengths(config: Config) -> list[int]:
+def lengths(config: Config) -> list[int]:
     return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
 
 
-def headline(costs: Costs, chosen: Setting) -> None:
+def headline(costs: Costs, chosen: CostSetting) -> None:
     """The numbers of this setting, in a row."""
-    training = sum(_held(costs, chosen).values())
+    training = sum(held(costs, chosen).values())
     count = costs.training if chosen.of == "training" else costs.forward
     cells = [
         ("Parameters", f"{costs.parameters:,}", "The numbers that training finds; shared ones are counted once."),
@@ -155,16 +152,16 @@ def metrics(cells: Sequence[tuple[str, str, str]]) -> None:
             st.metric(label, value, help=about, width="content")
 
 
-def _held(costs: Costs, chosen: Setting) -> dict[str, int]:
+def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
     """The bytes that training holds."""
     held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
     return dict(zip(gathered.MEMORY, held, strict=True))
 
 
-def charts(config: Config, costs: Costs, chosen: Setting) -> None:
+def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
     """Operations and memory over the length of a text, side by side."""
     left, right = st.columns(2)
-    work, held = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
+    work, kept = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
     texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
     with left:
         st.markdown(f"**Operations**, {PASSES[chosen.of].lower()}, {texts}")
@@ -176,9 +173,9 @@ def charts(config: Config, costs: Costs, chosen: Setting) -> None:
         st.caption(_shares(_of_product(costs, chosen)))
     with right:
         st.markdown(f"**Memory** of training, {texts}")
-        shares = _shares(_held(costs, chosen))
+        shares = _shares(held(costs, chosen))
         show_figure(
-            figures.areas(held, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
+            figures.areas(kept, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
             key="memory",
             alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
         )
@@ -186,7 +183,7 @@ def charts(config: Config, costs: Costs, chosen: Setting) -> None:
         st.caption(f"{shares}{dashed}")
 
 
-def _of_product(costs: Costs, chosen: Setting) -> dict[str, int]:
+def _of_product(costs: Costs, chosen: CostSetting) -> dict[str, int]:
     sums: dict[str, int] = {}
     for product in costs.products:
         sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
@@ -216,7 +213,7 @@ def parameters(config: Config) -> LabelledArray:
     return table
 
 
-def formulas(costs: Costs, chosen: Setting) -> None:
+def formulas(costs: Costs, chosen: CostSetting) -> None:
     """Every product and everything that a step keeps, with its formula."""
     products = {
         "product": [one.name for one in costs.products],
@@ -268,59 +265,3 @@ def _of_optimiser(costs: Costs, name: Optimiser) -> str:
 def _of_cache(config: Config) -> str:
     read = "(T + S)" if config.n_encoder_layer else "T"
     return f"4 · 2 · {config.n_layer} · B · {read} · {config.key_heads} · {config.head_size}"
-
-
-def to_try(config: Config, chosen: Setting) -> list[Try]:
-    """What to try with this model: each sentence is computed for it."""
-    offers = []
-    longest = config.context_length
-    if longest > 1 and config.n_layer:
-        share = gathered.share_between_tokens(config, longest)
-        shorter = max(2, longest // 16)
-        short = gathered.share_between_tokens(config, shorter)
-        offers.append(
-            Try(
-                "The longest text",
-                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
-                f"{shorter:,} tokens it is {percent(short)}: these alone grow with the square of the length.",
-                {"tokens": longest, "pass": "forward"},
-            )
-        )
-    one, many = (counted(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
-    sums = [sum(_held(costs, chosen).values()) for costs in (one, many)]
-    offers.append(
-        Try(
-            "A large batch",
-            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {size(sums[0])} to {size(sums[1])}: weights and "
-            "optimiser stay, activations grow.",
-            {"batch": BATCHES[-1]},
-        )
-    )
-    saved = one.optimiser["adamw"] - one.optimiser["muon"]
-    if saved:
-        notice = f"It keeps {size(one.optimiser['muon'])} from step to step where AdamW keeps {size(one.optimiser['adamw'])}."
-        offers.append(Try("Muon", notice, {"optimiser": "muon"}))
-    return offers
-
-
-def numbers(config: Config, chosen: Setting) -> Callable[[], LabelledArray]:
-    """The table below the figures: the operations over the length of a text."""
-    return lambda: operations(config, chosen.batch, chosen.of)
-
-
-def code(subject: Subject, chosen: Setting) -> str:
-    """The lines of `gptviz` that compute the same numbers."""
-    config = subject.lm.model.config
-    lengths = _lengths(config)
-    return f"""import gptviz
-from gptviz.interp.costs import by_tensor, memory_over, operations_over
-
-lm = {load_call(subject.lm)}
-costs = lm.costs(batch={chosen.batch}, context={chosen.tokens})
-costs.parameters, costs.forward, costs.training  # counts
-costs.weights, costs.gradients, costs.activations, costs.optimiser, costs.cache  # bytes
-costs.products  # every matrix product with its formula
-lengths = {lengths}
-tensors = by_tensor(lm.model.config)  # [tensor]
-operations = operations_over(lm.model.config, {chosen.batch}, lengths, {chosen.of!r})  # [part, tokens]
-memory = memory_over(lm.model.config, {chosen.batch}, lengths, {chosen.optimiser!r})  # [what, tokens]"""

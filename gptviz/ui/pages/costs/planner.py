@@ -1,4 +1,4 @@
-"""What training a model would cost here, from the measured speed of this machine, and how far that is from real steps."""
+"""The cost of training a model here, from the measured speed of this machine, and how far that is from real steps."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz import memory
-from gptviz.figures.format import counted, duration, moment
-from gptviz.hosting import hosting
-from gptviz.memory import size
+from gptviz.figures.kit.format import counted, duration, moment
+from gptviz.machine import memory
+from gptviz.machine.hosting import hosting
+from gptviz.machine.memory import size
 from gptviz.model import Config
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.costs.counts import Setting, metrics
+from gptviz.ui.pages.costs.counts import CostSetting, metrics
 from gptviz.ui.views.planned_run import BUSY, explanation, speed
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed
@@ -33,21 +33,15 @@ _TIMED = "timed steps"
 
 @dataclass(frozen=True)
 class Planned:
-    """A run that is only planned.
-
-    Attributes:
-        config: the architecture, its context as long as the texts.
-        recipe: batch, steps and optimiser.
-        device: where it would be trained.
-    """
+    """A run that is only planned: an architecture whose context is as long as the texts, a recipe, and a device."""
 
     config: Config
     recipe: Recipe
     device: str
 
 
-def planned(own: Config, chosen: Setting, device: str, notices: Any) -> Planned | None:
-    """The controls of the planner, and the run that they describe; None, with a message, where sizes do not go together."""
+def planned(own: Config, chosen: CostSetting, device: str, notices: Any) -> Planned | None:
+    """The controls of the planner, and the run that they describe, or None, with a message, if sizes do not go together."""
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
         which = controls.select(
@@ -116,7 +110,7 @@ def _estimated(config: Config, recipe: Recipe, fast: estimate.Speed) -> Estimate
 
 
 def prediction(run: Planned) -> None:
-    """What the run would take here, what that assumes, and on demand what real steps take."""
+    """The time, memory and disk that the run would take here, what that assumes, and on demand the time of real steps."""
     fast = speed(run.device)
     expected = _estimated(run.config, run.recipe, fast)
     free = memory.available(run.device)
@@ -128,7 +122,7 @@ def prediction(run: Planned) -> None:
         (
             "Memory",
             size(expected.memory),
-            "The most that the process holds at once" + (f"; {size(free)} is free." if free else "."),
+            f"The most that the process holds at once; {size(free)} is free.",
         ),
         ("Disk", size(expected.disk), f"The run's files, with {counted(expected.snapshots, 'snapshot')}."),
     ]
@@ -148,7 +142,7 @@ def prediction(run: Planned) -> None:
         st.markdown(explanation(expected))
 
 
-def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int | None) -> None:
+def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int) -> None:
     """A button that takes a few real steps, and how far they are from what was predicted."""
     timed: dict[Planned, float] = st.session_state.setdefault(_TIMED, {})
     too_long, too_large = expected.seconds_per_step > LONGEST_STEP, estimate.refusal(expected, free) is not None

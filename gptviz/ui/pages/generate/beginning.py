@@ -10,19 +10,18 @@ from threading import Lock
 import streamlit as st
 import torch
 
-from gptviz.byte_cache import SharedCache
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Snapshot
+from gptviz.machine.byte_cache import SharedCache
+from gptviz.model.costs.effort import LEAST
 
 from .pace import Speedometer
 from .writing import Topic, Writing
 
 # How many tokens the text and the branch have; with a large model, fewer.
 FIRST_TOKENS, FORK_TOKENS = 120, 60
-# While training is played, a text is shown for a moment only, and may cost less than `BUDGET`.
-FRAME_BUDGET = 2e9
 # The texts that all sessions share take at most so much memory.
 MOST_BYTES = 96 * 2**20
 # Side by side, each of two texts would take as long as both.
@@ -84,7 +83,7 @@ def begin_short(writing: Writing) -> None:
     """Write what is shown for a moment, between two steps of training that is being played."""
     with writing.lock:
         writing.cut_short = True
-        grow(writing, FIRST_TOKENS, FRAME_BUDGET)
+        grow(writing, FIRST_TOKENS, LEAST)  # while training is played, a text is shown for a moment only
         writing.opened_as = writing.state
 
 

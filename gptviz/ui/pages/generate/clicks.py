@@ -1,36 +1,36 @@
-"""What a click on the tree does. Clicks come from the browser: a click on something that does not exist does nothing."""
+"""The clicks on the tree. They come from the browser: a click on something that does not exist does nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from gptviz.components import generation_tree
 
 from .writing import Writing
 
 
-def go(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Go to the token that was clicked, as `generation_tree.place` reads it, and say whether there is such a token."""
+def go(writing: Writing, event: object) -> bool:
+    """Go to the token that was clicked, and return whether there is such a token."""
+    return _at(writing, event, writing.go)
+
+
+def attend(writing: Writing, event: object) -> bool:
+    """Show the attention of the step that was clicked, and return whether there is such a step."""
+    return _at(writing, event, writing.attend)
+
+
+def _at(writing: Writing, event: object, act: Callable[[int], None]) -> bool:
     with writing.lock:
-        if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
+        if (node := generation_tree.place(event, writing.tree, writing.number)) is None:
             return False
-        writing.go(node)
+        act(node)
         return True
 
 
-def take(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Go on with another token, as `generation_tree.taken` reads it, and say whether there is such a token."""
+def take(writing: Writing, event: object) -> bool:
+    """Go on with another token, as `generation_tree.taken` reads it, and return whether there is such a token."""
     with writing.lock:
-        if (chosen := generation_tree.taken(fields, writing.tree, writing.number)) is None:
+        if (chosen := generation_tree.taken(event, writing.tree, writing.number)) is None:
             return False
         writing.take(chosen[1], chosen[0])
-        return True
-
-
-def attend(writing: Writing, fields: dict[str, Any]) -> bool:
-    """Show the attention of a step, as `generation_tree.place` reads it, and say whether there is such a step."""
-    with writing.lock:
-        if (node := generation_tree.place(fields, writing.tree, writing.number)) is None:
-            return False
-        writing.attend(node)
         return True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.address_values import ANY, refused
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
-from gptviz.ui.widgets import addresses
+from gptviz.settings.address_values import ANY, refused
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 from .shelf import shelf
@@ -20,7 +20,7 @@ LONGEST_ROUTE = 1_500
 
 
 def address(writing: Writing) -> dict[str, str | None]:
-    """What the address of the page says about the text; nothing, if it is the text that the page opens on by itself."""
+    """The values in the address that bring the text back; none for the text that the page opens on by itself."""
     if writing.is_untouched:
         return {ROUTE: None, TREE: None}
     line = writing.linked or route(writing)
@@ -57,7 +57,8 @@ def open_linked(writing: Writing) -> bool:
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """
     asked, key = _asked(ROUTE), _asked(TREE)
-    addresses.takes_all({ROUTE: ANY, TREE: ANY})
+    addresses.takes(ROUTE, ANY)
+    addresses.takes(TREE, ANY)
     kept = shelf().find(key, writing.about)
     if kept is not None:
         writing.tree.restore(kept)
@@ -68,7 +69,7 @@ def open_linked(writing: Writing) -> bool:
         found = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
         addresses.takes(ROUTE, refused(str(error)))
-        st.warning(f"The link asks for route = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
+        controls.warn_of_link("route =", asked, f": {escaped(str(error))}")
         return kept is not None
     writing.follow(found, asked)
     at_once = affordable(writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), BUDGET)
@@ -80,7 +81,7 @@ def open_linked(writing: Writing) -> bool:
 
 
 def _asked(key: str) -> str:
-    """What the address says as `key`, nothing where it names a text that is not on this machine."""
+    """The value of `key` in the address; empty if it names a text that is not on this machine."""
     try:
         return addresses.get(key) or ""
     except addresses.NotKeptError as error:

@@ -1,4 +1,4 @@
-"""What the browser gets of a text's tree, packed again only when something changed."""
+"""The tree of a text as it is sent to the browser, packed again only when something has changed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.kit import Packed
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.edits import counted
-from gptviz.interp.next_token import predict
-from gptviz.ui.shell.models import load_call
+from gptviz.interp.changing.edits import counted
+from gptviz.interp.reading.next_token import predict
+from gptviz.ui.shell.subject.models import load_call
 
 from . import link
 from .writing import ALTERNATIVES, Writing
@@ -76,7 +76,7 @@ def code(writing: Writing) -> str:
 
 
 def heading(writing: Writing) -> dict[str, object]:
-    """What a picture of the tree says of the text: the model, the prompt, and how the branch on screen was chosen."""
+    """The heading of a picture of the tree: the model, the prompt, and how the branch on screen was chosen."""
     step = "" if writing.lm.step is None else f", step {writing.lm.step:,}"
     drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
     by_hand = sum(node.drawn is None and not node.origin for node in writing.written)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from gptviz.byte_cache import ByteCache
 from gptviz.generate.tree import Snapshot
+from gptviz.machine.byte_cache import ByteCache
 
 from .writing import Topic, Writing
 
@@ -16,7 +16,7 @@ from .writing import Topic, Writing
 MOST_TREES, MOST_BYTES = 256, 64 * 2**20
 
 
-class Kept(NamedTuple):
+class ShelvedTree(NamedTuple):
     """A tree on the shelf: what it goes on from, its `Tree.state`, and its nodes."""
 
     topic: Topic
@@ -27,26 +27,24 @@ class Kept(NamedTuple):
 class Shelf:
     """Trees by the keys of their texts. A key cannot be guessed: only somebody who was given the link has it.
 
-    Whoever opens a tree gets a copy: two browsers never work on the same one.
+    Everybody who opens a tree gets a copy: two browsers never work on the same one.
     """
 
     def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
-        self._trees: ByteCache[str, Kept] = ByteCache(_bytes, most_bytes, most)
+        self._trees: ByteCache[str, ShelvedTree] = ByteCache(_bytes, most_bytes, most)
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._trees)
 
     def keep(self, writing: Writing) -> None:
-        """Put the tree of a text here, as it is now. A tree that nobody worked on is not kept: the page writes it again by
-        itself.
-        """
+        """Put the tree of a text here, as it is now, unless nobody worked on it: the page writes such a tree again by itself."""
         if writing.is_untouched:
             return
         with self._lock, writing.lock:
             before = self._trees.get(writing.key)
             if before is None or before.state != writing.tree.state:
-                self._trees.put(writing.key, Kept(writing.about, writing.tree.state, writing.tree.snapshot()))
+                self._trees.put(writing.key, ShelvedTree(writing.about, writing.tree.state, writing.tree.snapshot()))
 
     def find(self, key: str, topic: Topic) -> Snapshot | None:
         """The tree of this key; None if it is not here, or is one of another model or prompt."""
@@ -55,7 +53,7 @@ class Shelf:
         return kept.tree if kept is not None and kept.topic == topic else None
 
 
-def _bytes(kept: Kept) -> int:
+def _bytes(kept: ShelvedTree) -> int:
     return kept.tree.bytes
 
 

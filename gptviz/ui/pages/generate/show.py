@@ -7,8 +7,8 @@ import streamlit as st
 from gptviz.components import generation_tree
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
-from gptviz.ui.shell import scrubber
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
@@ -179,9 +179,9 @@ def show(writing: Writing, speed: str) -> None:
         generation_tree.generation_tree(
             picture.packed(),
             key="tree",
-            on_go=lambda fields: _rerun_if(clicks.go(writing, fields)),
-            on_take=lambda fields: _rerun_if(clicks.take(writing, fields)),
-            on_attend=lambda fields: _rerun_if(clicks.attend(writing, fields)),
+            on_go=lambda event: _rerun_if(clicks.go(writing, event)),
+            on_take=lambda event: _rerun_if(clicks.take(writing, event)),
+            on_attend=lambda event: _rerun_if(clicks.attend(writing, event)),
         )
         shelf().keep(writing)
 

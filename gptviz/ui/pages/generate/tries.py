@@ -1,4 +1,4 @@
-"""What to try with the text on the page Generate. What was written stays: as a branch, or, of another prompt, on the shelf."""
+"""The suggestions for the text on the page Generate. What was written stays: as a branch, or, of another prompt, on the shelf."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.ui.shell.prompts import MENENIUS, SEA
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
@@ -20,7 +20,7 @@ WRITE_AGAIN = "write again"
 
 
 def tries(writing: Writing, subject: Subject) -> list[Try]:
-    """What to try with this text, and other prompts where the model was trained on texts to go on with."""
+    """The suggestions for this text, and other prompts where the model was trained on texts to go on with."""
     offers = [_fork(writing)] if writing.length else []
     offers += [
         _again(

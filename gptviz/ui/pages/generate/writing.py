@@ -18,24 +18,24 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
-from gptviz.interp.edits import counted
+from gptviz.interp.changing.edits import counted
 from gptviz.text import SymbolTokenizer
-from gptviz.ui.shell.models import ModelKey
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey
 
 from .pace import Pace, Speedometer
 
 # Tokens on one path, and in all branches together; and bytes of logits and attention that are kept of them.
 MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
 ALTERNATIVES = 8
-# How many edits are named where it is said with which of them a branch was written.
+# How many edits are named in the words about a branch.
 MOST_NAMED = 3
 # One tick of a playing text computes for at most this many seconds.
 TICK_SECONDS = 0.06
 
 _numbers = count(1)
 
-# What a text goes on from: the model (at a step of its training) and the prompt's ids.
+# The beginning of a text: the model (at a step of its training) and the prompt's ids.
 Topic = tuple[ModelKey, tuple[int, ...]]
 # Two states are equal if, and only if, the tree and the settings were the same.
 State = tuple[tuple[int, int, int], Sampling]
@@ -45,9 +45,7 @@ R = TypeVar("R")
 
 
 def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
-    """Only one run of the script at a time may change the text: a click starts a new run while the last one may still be drawing
-    tokens.
-    """
+    """Let only one run of the script at a time change the text: after a click, the run before may still be drawing tokens."""
 
     @wraps(act)
     def locked(self: Writing, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -162,8 +160,8 @@ class Writing:
 
     @alone
     def logits(self) -> Tensor:
-        """What the next token is drawn from, [vocab_size]."""
-        with self.speedometer.logits(is_new=self.tree.kept(self.tree.current) is None):
+        """The logits from which the next token is drawn [vocab_size]."""
+        with self.speedometer.logits(is_new=self.tree.cached(self.tree.current) is None):
             return self.tree.after().logits
 
     @alone

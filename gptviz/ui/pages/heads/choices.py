@@ -1,24 +1,21 @@
-"""What a reader of the Heads page chooses: the text that the heads read, the score that orders them, and a head."""
+"""The choices of the Heads page: the text that the heads read, the score that orders them, and a head."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
-
-from gptviz.address_values import ANY, refused
-from gptviz.interp.head_scores import SCORES, Part
-from gptviz.interp.units import Unit, unit
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.interp.units.head_scores import SCORES, AttentionPart
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
+
+from . import READS
 
 RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
-DOES, READS = "What each head does", "Which head reads which"
-VIEWS = (DOES, READS)
 # The key in the address of the head that is shown.
 CHOSEN = "unit"
 
@@ -29,15 +26,15 @@ class Setting:
 
     Attributes:
         key: the model.
-        stack: as in `attention.Read`.
-        read: the text that they read; None where it is none of the reader's.
+        stack: as in `Read`.
+        read: the text that they read, or None if it is none of the reader's.
         held_out: whether they read data that were held out of the model's training; else, without a text, they read repeated
             random tokens.
     """
 
     key: ModelKey
     stack: str
-    read: attention.Read | None
+    read: Read | None
     held_out: bool = False
 
     @property
@@ -48,7 +45,7 @@ class Setting:
 
     def unit(self, block: int, head: int) -> Unit:
         """A head of the stack."""
-        part: Part = "cross_attention" if self.stack == attention.CROSS else "attention"
+        part: AttentionPart = "cross_attention" if self.stack == attention.CROSS else "attention"
         return Unit(part, block, head, in_encoder=self._in_encoder)
 
     @property
@@ -60,7 +57,7 @@ def setting(subject: Subject, stack: str, view: str) -> Setting:
     """The control `over`: what the heads read, where the view shows what comes of it. An encoder–decoder reads the prompt and
     writes its own answer.
     """
-    read = attention.read_by(subject, stack)
+    read = attention.stack_read(subject, stack)
     if subject.kind == "encoder-decoder" or not has_room(subject):
         return Setting(subject.key, stack, read)
     about = (
@@ -69,7 +66,7 @@ def setting(subject: Subject, stack: str, view: str) -> Setting:
         "not trained on, where these are on this machine."
     )
     options = (RANDOM, PROMPT, HELD_OUT) if _has_held_out(subject) else (RANDOM, PROMPT)
-    # What a model was trained to know shows in texts that ask for it, not in random tokens.
+    # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
     return Setting(subject.key, stack, read if over == PROMPT else None, over == HELD_OUT)
@@ -96,16 +93,8 @@ def score(names: tuple[str, ...], first: str) -> str:
 
 def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
     """The block and the head that the address asks for; `first` where it asks for none of this stack."""
-    asked = st.query_params.get(CHOSEN)
-    addresses.takes(CHOSEN, ANY)
-    if asked is None:
-        return first
-    try:
-        found = unit(asked, language_model(setting.key).model.config)
-    except ValueError as error:
-        addresses.takes(CHOSEN, refused(str(error)))
-        st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
-        return first
+    config = language_model(setting.key).model.config
+    found = controls.linked(CHOSEN, lambda asked: unit(asked, config), setting.unit(*first))
     if found.block is None or found.index is None or found != setting.unit(found.block, found.index):
         return first  # a head of another stack
     return found.block, found.index
@@ -113,4 +102,4 @@ def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
 
 def choose(setting: Setting, block: int, head: int) -> None:
     """Put a head into the address."""
-    st.query_params[CHOSEN] = setting.unit(block, head).name
+    addresses.write(CHOSEN, setting.unit(block, head).name)

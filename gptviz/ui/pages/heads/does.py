@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.elements.lib.column_types import ColumnConfig
 
-from gptviz.figures import heads as figures
-from gptviz.figures.format import brief
-from gptviz.figures.heatmap import one_head
-from gptviz.interp.head_scores import SCORES, HeadScores
+from gptviz.figures.kit.format import brief
+from gptviz.figures.kit.heat import attention_pattern
+from gptviz.figures.units import heads as figures
+from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention, edits
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
@@ -79,7 +79,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     best = ranked(found, name)[:3]
     listed = ", ".join(f"head {head} of block {block} {brief(values[block, head])}" for block, head in best)
     show_figure(
-        figures.grid(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
+        figures.scores(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,
         on_select=clicked,
         selection_mode="points",
@@ -95,11 +95,11 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
 
 def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
     """The pattern of one head, and the way to its page. Beside scores over data held out it is that over the prompt."""
-    over = replace(setting, read=attention.read_by(subject, setting.stack), held_out=False) if setting.held_out else setting
+    over = replace(setting, read=attention.stack_read(subject, setting.stack), held_out=False) if setting.held_out else setting
     shown = pattern(over, block, head)
     name = setting.unit(block, head).title
     show_figure(
-        one_head(shown, theme(), title=name[0].upper() + name[1:], height=400),
+        attention_pattern(shown, theme(), title=name[0].upper() + name[1:], height=400),
         key="heads pattern",
         config={"displaylogo": False},
         alt=f"The attention pattern of {name} over what it reads.",
@@ -111,7 +111,7 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
     )
     st.caption(f"What this head looks at, over {which}.{cut}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        pages.link(pages.ATTENTION, f"Open {name} on Attention", query=attention_link(subject, over, block, head))
+        frame.link(ATTENTION, f"Open {name} on Attention", query=attention_link(subject, over, block, head))
         edits.switch(setting.unit(block, head), key="switch head")
 
 
@@ -123,11 +123,10 @@ def attention_link(subject: Subject, setting: Setting, block: int, head: int) ->
     if setting.read is None:
         ids = text(setting).rows[0].tolist()
         tokenizer = subject.lm.tokenizer
-        inside = ids[len(tokenizer.before) : len(ids) - len(tokenizer.after)]
-        written = tokenizer.decode(inside)
+        written = tokenizer.decode(ids[tokenizer.inside(ids)])
         if list(tokenizer.encode(written).ids) == ids:
             asked["prompt"] = written
-    return {**pages.shared_state(), **asked}
+    return {**frame.shared_state(), **asked}
 
 
 def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
@@ -140,7 +139,7 @@ def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[
             choose(setting, *order[rows[0]])
 
     number = st.column_config.NumberColumn
-    config: dict[str, ColumnConfig] = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
+    config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
     st.dataframe(
         frame,
         hide_index=True,

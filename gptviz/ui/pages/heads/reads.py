@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures import heads as figures
-from gptviz.interp.head_weights import Reads
+from gptviz.figures.units import heads as figures
+from gptviz.interp.units.head_weights import Reads
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views import attention
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels, show_figure
@@ -35,7 +35,7 @@ def by() -> Reads:
 
 
 def show(setting: Setting) -> Reads | None:
-    """The whole view. Gives what heads read by; None where there is nothing to show."""
+    """The whole view. Gives what heads read by, or None if there is nothing to show."""
     if setting.stack == attention.CROSS:
         st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
         return None

@@ -1,18 +1,20 @@
-"""What to try on the Heads page: sentences that are true of the heads of this model."""
+"""The suggestions of the Heads page: sentences that are true of the heads of this model."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gptviz.figures.format import counted, percent
-from gptviz.interp.head_scores import HeadScores
-from gptviz.ui.shell.models import language_model
+from gptviz.figures.kit.format import counted, percent
+from gptviz.interp.units.head_scores import HeadScores
+from gptviz.ui.shell.subject.models import language_model
 from gptviz.ui.views import attention
 from gptviz.ui.views.contrasts import Question, answered, known_contrasts, loss_of_head, needed, when_it_appeared
+from gptviz.ui.views.read import Read
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .choices import CHOSEN, DOES, HELD_OUT, READS, Setting
+from . import DOES, READS
+from .choices import CHOSEN, HELD_OUT, Setting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import strongest
 
@@ -34,8 +36,8 @@ NOTICES = {
 }
 
 
-def to_try(setting: Setting, prompt: str) -> list[Try]:
-    """What to try with these heads, the `prompt` being on screen."""
+def tries(setting: Setting, prompt: str) -> list[Try]:
+    """The suggestions for these heads, with the `prompt` on screen."""
     found = scores(setting)
     offers = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
     return [*_known(setting, prompt), *offers, *_copying(setting, found), *_composition(setting)]
@@ -73,7 +75,7 @@ def _needed(setting: Setting, question: Question) -> Try | None:
     found = needed(setting.key, question)
     if found is None or found.head.block is None or found.head.index is None:
         return None
-    read = Setting(setting.key, setting.stack, attention.Read(setting.stack, question.ids))
+    read = Setting(setting.key, setting.stack, Read(question.ids, stack=setting.stack))
     row = pattern(read, found.head.block, found.head.index).values[-1]
     place = int(np.nanargmax(row))
     token = in_quotes(language_model(setting.key).tokenizer.label(question.ids[place]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gptviz.interp.head_weights import Reads
-from gptviz.ui.shell.models import language_model, load_call
+from gptviz.interp.units.head_weights import Reads
+from gptviz.ui.shell.subject.models import language_model, load_call
 from gptviz.ui.views import attention, encoder_decoder, held_out
 
 from .choices import Setting
@@ -19,7 +19,7 @@ $W_O W_U W_E W_V$, which has as many rows as a head has numbers (Elhage et al. 2
 them: the gain, and for layernorm taking the mean away. What all logits have in common is taken away, since a softmax does not
 see it. **Loss without it** replaces what one head adds by zero and takes the loss again; over data held
 out, the loss of what counts there: of a task only its answers. Computed by `head_scores` and
-`losses_without` in `gptviz/interp/head_scores.py` and `copying` in `gptviz/interp/head_weights.py`."""
+`losses_without` in `gptviz/interp/units/head_scores.py` and `copying` in `gptviz/interp/units/head_weights.py`."""
 LIMITS = """A score says where a head looks, not what it does with what it finds, nor whether the model needs it: switch the
 head off to see. A head that gets no score may do something that nobody has named. Over random tokens a model is far from what
 it was trained on, so heads may behave otherwise than in a text. Copying only sees the direct way from an embedding through one
@@ -31,7 +31,7 @@ For the query $W_{QK}$ is transposed, for the value it is the reader's own $W_{O
 Framework for Transformer Circuits”). If the writer is turned at random in the stream, the mean of the squares is exactly $1 /
 d_\text{model}$; its root is what is called chance here, and is subtracted in the picture. Norms are replaced by what is linear
 in them; biases, the rotation of rotary positions, and norms of queries and keys are left out. Computed in the few numbers of
-each head by `composition` in `gptviz/interp/head_weights.py`."""
+each head by `composition` in `gptviz/interp/units/head_weights.py`."""
 LIMITS_READS = """Weights alone do not say what stands in the stream when a text is read: a strong pair may never be used, and a
 weak one may matter for a few tokens. What MLPs change on the way is not seen. Edits do not touch weights: what is switched off
 is shown as if it were not."""
@@ -44,8 +44,8 @@ def code(setting: Setting, prompt: str) -> str:
     begin = f"""import torch
 
 import gptviz
-from gptviz.interp.head_scores import head_scores
-from gptviz.interp.head_weights import copying
+from gptviz.interp.units.head_scores import head_scores
+from gptviz.interp.units.head_weights import copying
 
 lm = {load_call(lm)}
 """
@@ -73,9 +73,9 @@ def _code_of_held_out(setting: Setting, begin: str, end: str) -> str:
     return f"""{begin.replace("import head_scores", "import scores_over_texts")}texts = lm.rows(most={held_out.MOST_TOKENS})
 scores = scores_over_texts(lm.model, texts, lm.repeated_tokens()){end}.table()  # [block, head, score]
 
-from gptviz.interp.ablation import Rows, loss, loss_with_each
-from gptviz.interp.edits import Reading, UnitEdit
-from gptviz.interp.units import heads_and_mlps
+from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
+from gptviz.interp.changing.edits import Inputs, UnitEdit
+from gptviz.interp.units.unit import heads_and_mlps
 
 {held_out.code_of_tested(setting.key)}
 heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head]
@@ -95,7 +95,7 @@ def code_reads(setting: Setting, reads: Reads) -> str:
     lm = language_model(setting.key)
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
     return f"""import gptviz
-from gptviz.interp.head_weights import by_chance, composition
+from gptviz.interp.units.head_weights import by_chance, composition
 
 lm = {load_call(lm)}
 values = composition({model}, {reads!r})  # [head that reads, head that writes]

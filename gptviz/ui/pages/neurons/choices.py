@@ -1,4 +1,4 @@
-"""What a reader of the Neurons page chooses: the text that is read, a block, how its neurons are ranked, and one of them."""
+"""The choices on the Neurons page: the text that is read, a block, how its neurons are ranked, and one of them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gptviz.address_values import ANY, refused
-from gptviz.interp.units import Unit, unit
+from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.model.costs.effort import MOST, effort
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
 
 HELD_OUT, WRITTEN, PROMPT, OWN = "Held-out data", "What it writes", "The prompt", "A text of yours"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
-# Of what the model writes itself, so many tokens: they are written one after the other.
-MOST_WRITTEN = 512
-# A model with more parameters is large.
-LARGE = 50_000_000
+# The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
+MOST_WRITTEN, WRITING = 512, 10
 RANKINGS = {
     "largest": ("Largest", "The highest activation over the text."),
     "active": ("Active", "The share of tokens at which the activation is above 0."),
@@ -28,7 +25,7 @@ RANKINGS = {
 }
 # The key in the address of the neuron that is shown.
 CHOSEN = "unit"
-# What a neuron is set to, in multiples of the largest size that its activation has in the text.
+# The values to set a neuron to, in multiples of the largest size that its activation has in the text.
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -38,7 +35,7 @@ def forgotten(lm: LanguageModel) -> int:
 
 
 @dataclass(frozen=True)
-class Setting:
+class NeuronSetting:
     """Which neurons are observed over which text.
 
     Attributes:
@@ -60,14 +57,14 @@ class Setting:
         return Unit("mlp", self.block, neuron)
 
 
-def setting(subject: Subject) -> Setting:
+def setting(subject: Subject) -> NeuronSetting:
     """The controls of what is read, and of the block."""
     config = subject.lm.model.config
     kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
     written = [WRITTEN] if subject.kind == "decoder" else []
-    # A large model would write for half a minute: unless that is asked for, it reads the prompt.
-    size = sum(parameter.numel() for parameter in subject.lm.model.parameters())
-    kinds += [PROMPT, *written, OWN] if size > LARGE else [*written, PROMPT, OWN]
+    # A large model would write for a long time: unless that is asked for, it reads the prompt.
+    is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
+    kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = (
             "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
@@ -89,7 +86,7 @@ def setting(subject: Subject) -> Setting:
         if not text.strip():
             st.info("Type or paste a text above; until then the prompt is read.")
             text = subject.prompt
-    return Setting(subject.key, block, kind, text, most)
+    return NeuronSetting(subject.key, block, kind, text, most)
 
 
 def ranking() -> str:
@@ -100,21 +97,13 @@ def ranking() -> str:
     )
 
 
-def chosen(setting: Setting, first: int) -> int:
+def chosen(setting: NeuronSetting, first: int) -> int:
     """The neuron that the address asks for; `first` where it asks for none of this block."""
-    asked = st.query_params.get(CHOSEN)
-    addresses.takes(CHOSEN, ANY)
-    if asked is None:
-        return first
-    try:
-        found = unit(asked, language_model(setting.key).model.config)
-    except ValueError as error:
-        addresses.takes(CHOSEN, refused(str(error)))
-        st.warning(f"The link asks for {CHOSEN} = “{escaped(asked[:80])}”: {escaped(str(error))}.", icon=":material/link_off:")
-        return first
+    config = language_model(setting.key).model.config
+    found = controls.linked(CHOSEN, lambda asked: unit(asked, config), setting.unit(first))
     return found.index if found.is_neuron and found.index is not None and found.block == setting.block else first
 
 
-def choose(setting: Setting, neuron: int) -> None:
+def choose(setting: NeuronSetting, neuron: int) -> None:
     """Put a neuron into the address."""
-    st.query_params[CHOSEN] = setting.unit(neuron).name
+    addresses.write(CHOSEN, setting.unit(neuron).name)

@@ -1,4 +1,4 @@
-"""What the Neurons page computes: the activity of a block's neurons in a thread of the server, all else at once and cached."""
+"""The computations of the page Neurons: a block's activity in a thread of the server, all else at once and cached."""
 
 from __future__ import annotations
 
@@ -8,43 +8,39 @@ import numpy as np
 import streamlit as st
 import torch
 
-from gptviz.interp import neurons
-from gptviz.interp.neurons import Activity, Numbers
-from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.widgets import work
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.units import neurons
+from gptviz.interp.units.neurons import Activity
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import job, progress
+from gptviz.machine.job import Results
+from gptviz.model.costs.effort import SOME, effort
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.work import Work, follow
 
-from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting, forgotten
+from .choices import HELD_OUT, MOST_WRITTEN, WRITING, WRITTEN, NeuronSetting, forgotten
 
-# So many parameters times tokens are read in about a second; to write a token takes as long as to read WRITING of them.
-QUICK, WRITING = 2e10, 10
 # Seconds that the page waits for what takes longer.
 SOON = 1.0
 # How many tokens are listed that a neuron speaks for, and as many against.
 LISTED = 8
-# So many of the likeliest guesses before and after are shown.
+# How many of the likeliest guesses before and after are shown.
 GUESSES = 5
-# Of a context, so many tokens before the one at which the neuron is active, and behind it.
+# How many tokens of a context are shown before the one at which the neuron is active, and behind it.
 BEFORE, BEHIND = 24, 8
 
 
 class Seen(NamedTuple):
-    """What was observed so far.
-
-    Attributes:
-        activity: of the neurons of the block.
-        rows: the texts that were read or are still to be read.
-    """
+    """The activity of the block's neurons so far, and the texts that were read or are still to be read."""
 
     activity: Activity
     rows: list[torch.Tensor]
 
 
-def seen(setting: Setting) -> Seen | None:
-    """What was observed of the block over the text: at once where it takes a moment; else in a thread of the server, with a line
-    on how far it is. None as long as nothing is ready.
+def seen(setting: NeuronSetting) -> Seen | None:
+    """The observations of the block over the text: at once if that takes a moment; else in a thread of the server, with a line
+    on how far it is. Returns None as long as nothing is ready.
     """
     if is_quick(setting):
         try:
@@ -53,27 +49,25 @@ def seen(setting: Setting) -> Seen | None:
             st.error(f"{escaped(str(error))}. Choose another text above.")
             return None
     key = ("neurons", setting)
-    found = work.found(key)
+    found = job.found(key)
     if found is None:  # one that was stopped stays so
-        found = work.begin(key, "Observing the neurons", lambda one: _observe(setting, one))
-        found.join(SOON)
-    follow(found, "neurons")
+        found = job.begin(key, "Observing the neurons", lambda results: _observe(setting, results))
+        found.wait(SOON)
+    jobs.follow(found, "neurons")
     ready: Seen | None = found.results.get("seen")
     return ready
 
 
-def is_quick(setting: Setting) -> bool:
+def is_quick(setting: NeuronSetting) -> bool:
     """Whether the text is read in about a second."""
-    lm = language_model(setting.key)
-    size = sum(parameter.numel() for parameter in lm.model.parameters())
     tokens = WRITING * MOST_WRITTEN if setting.kind == WRITTEN else setting.most
-    return size * tokens <= QUICK
+    return effort(language_model(setting.key).model, tokens) <= SOME
 
 
 # An entry is as large as the activity of one block: some megabytes.
 @st.cache_resource(max_entries=8, show_spinner="Observing the neurons")
-def at_once(setting: Setting) -> Seen:
-    """What there is to observe of the block over the text, where that takes a moment.
+def at_once(setting: NeuronSetting) -> Seen:
+    """The observations of the block over the text, if that takes a moment only.
 
     Raises:
         ValueError: the text cannot be read.
@@ -84,16 +78,14 @@ def at_once(setting: Setting) -> Seen:
     return Seen(last.activity(), rows)
 
 
-def _observe(setting: Setting, one: Work) -> None:
-    one.report(0, 0, "getting the text")
+def _observe(setting: NeuronSetting, results: Results) -> None:
+    progress.report(0, 0, doing="getting the text")
     rows = _rows(setting)
-    total = sum(map(len, rows))
     for so_far in neurons.observe(language_model(setting.key).model, setting.block, rows):
-        one.results["seen"] = Seen(so_far.activity(), rows)
-        one.report(so_far.n_tokens, total, "tokens")
+        results["seen"] = Seen(so_far.activity(), rows)
 
 
-def _rows(setting: Setting) -> list[torch.Tensor]:
+def _rows(setting: NeuronSetting) -> list[torch.Tensor]:
     lm = language_model(setting.key)
     if setting.kind == HELD_OUT:
         return lm.rows(most=setting.most)
@@ -104,12 +96,12 @@ def _rows(setting: Setting) -> list[torch.Tensor]:
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
-def promoted(key: ModelKey, block: int, neuron: int) -> Numbers:
-    """See `gptviz.interp.neurons.promoted`."""
+def promoted(key: ModelKey, block: int, neuron: int) -> Float64Array:
+    """See `gptviz.interp.units.neurons.promoted`."""
     return neurons.promoted(language_model(key).model, block, neuron)
 
 
-def listed(key: ModelKey, values: Numbers) -> LabelledArray:
+def listed(key: ModelKey, values: Float64Array) -> LabelledArray:
     """The tokens with the largest `values` [vocab_size], then those with the smallest, the smallest last."""
     order = np.argsort(-values, kind="stable")
     count = min(LISTED, len(order) // 2)
@@ -123,24 +115,17 @@ def guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value:
     """The likeliest guesses after `ids` as the model is, and with a neuron set to `value` at every token: [side, guess]."""
     lm = language_model(key)
     before, after = (
-        neurons.steered(lm.model, torch.tensor(ids, device=lm.device), block, neuron, put).double().softmax(-1)
-        for put in (None, value)
+        probabilities(neurons.steered(lm.model, torch.tensor(ids, device=lm.device), block, neuron, put)) for put in (None, value)
     )
-    some = dict.fromkeys(i for side in (before, after) for i in side.topk(min(GUESSES, len(side))).indices.tolist())
+    some = dict.fromkeys(i for side in (before, after) for i in np.argsort(-side, kind="stable")[:GUESSES].tolist())
     label = lm.labels.__getitem__ if lm.model.config.kind == "classifier" else lm.tokenizer.label
     axes = Axis("side", ("before", "after")), Axis("guess", tuple(label(i) for i in some))
     unit = "probability of the label" if lm.model.config.kind == "classifier" else "probability of the next token"
-    return LabelledArray(torch.stack((before, after))[:, list(some)].numpy(), axes, unit)
+    return LabelledArray(np.stack((before, after))[:, list(some)], axes, unit)
 
 
 class Context(NamedTuple):
-    """A piece of text around a token at which a neuron is very active.
-
-    Attributes:
-        labels: the tokens.
-        activations: of the neuron, at each of them.
-        at: the place of the token in the piece.
-    """
+    """The tokens around one at which a neuron is very active, its activation at each, and the place of that one."""
 
     labels: tuple[str, ...]
     activations: tuple[float, ...]

@@ -8,19 +8,19 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures import neurons as figures
-from gptviz.figures.format import brief, percent
-from gptviz.figures.theme import MLP
-from gptviz.interp.neurons import BINS, SEGMENT, Activity
-from gptviz.ui.shell import reading
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
+from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.theme import MLP
+from gptviz.figures.units import neurons as figures
+from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import reading
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import edits
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.picking import pick
 
-from .choices import RANKINGS, TIMES, Setting, choose
+from .choices import RANKINGS, TIMES, NeuronSetting, choose
 from .computed import Seen, contexts, guesses, listed, promoted, scale
 
 _TABLE = "neurons table"
@@ -29,10 +29,11 @@ MOST_ROWS, SHOWN = 200, 6
 HIGH = 380
 
 
-def ranked(setting: Setting, activity: Activity, by: str, order: list[int], neuron: int) -> None:
+def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int], neuron: int) -> None:
     """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
     some = order[:MOST_ROWS]
-    frame = pd.DataFrame({"neuron": some} | {title: getattr(activity, name)[some] for name, (title, _) in _first(by).items()})
+    columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
+    frame = pd.DataFrame({"neuron": some} | columns)
 
     def clicked() -> None:
         if rows := st.session_state[_TABLE].selection.rows:
@@ -68,12 +69,7 @@ def ranked(setting: Setting, activity: Activity, by: str, order: list[int], neur
     st.caption(f"{rest}Over {activity.n_tokens:,} tokens. {RANKINGS[by][1]}")
 
 
-def _first(by: str) -> dict[str, tuple[str, str]]:
-    """The rankings, this one first."""
-    return {by: RANKINGS[by]} | RANKINGS
-
-
-def strips(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> None:
+def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> None:
     """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
     activity, lowest = seen.activity, False
     if activity.smallest[neuron] < -0.2 * scale(activity, neuron):
@@ -120,7 +116,7 @@ def distribution(activity: Activity, neuron: int) -> None:
     )
 
 
-def speaks_for(setting: Setting, neuron: int) -> None:
+def speaks_for(setting: NeuronSetting, neuron: int) -> None:
     """The tokens that it promotes and suppresses."""
     shown = listed(setting.key, promoted(setting.key, setting.block, neuron))
     st.markdown("**What it speaks for, and against**")
@@ -136,8 +132,8 @@ def speaks_for(setting: Setting, neuron: int) -> None:
     )
 
 
-def steer(subject: Subject, setting: Setting, activity: Activity, neuron: int) -> float:
-    """What the model guesses if the neuron is set; gives the value that it is set to."""
+def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: int) -> float:
+    """The guesses of the model if the neuron is set; returns the value that it is set to."""
     size = scale(activity, neuron)
     st.markdown("**Set it, and see what changes**")
     about = (

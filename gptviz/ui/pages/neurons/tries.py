@@ -1,4 +1,4 @@
-"""What to try on the Neurons page: sentences that are true of this block over this text."""
+"""The suggestions of the page Neurons: sentences that are true of this block over this text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.format import brief, percent, signed
-from gptviz.interp.attribution import attributed, stream_at
-from gptviz.interp.units import Unit
+from gptviz.figures.kit.format import brief, percent, signed
+from gptviz.interp.explaining.attribution import attributed, stream_at
+from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import Question, answered
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, Setting
+from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, NeuronSetting
 from .computed import Seen, at_once, guesses, is_quick, scale
 
 # A neuron that is active at no more than this share of the tokens is rare.
@@ -25,8 +25,8 @@ RARE = 0.02
 STRONG = 8.0
 
 
-def to_try(subject: Subject, setting: Setting, seen: Seen) -> list[Try]:
-    """What to try with these neurons."""
+def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
+    """The suggestions for these neurons."""
     activity = seen.activity
     most = activity.ranked("effect")[0]
     known = [_known(setting, question) for question in answered(setting.key)]
@@ -60,7 +60,7 @@ class Speaker(NamedTuple):
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _speaker(key: ModelKey, question: Question) -> Speaker | None:
-    """The neuron, and what it adds to the difference of the two logits; None where none adds anything, or no sum can be had."""
+    """The neuron, and what it adds to the difference of the two logits, or None if none adds anything, or no sum can be had."""
     model = language_model(key).model
     best = None
     try:
@@ -76,13 +76,13 @@ def _speaker(key: ModelKey, question: Question) -> Speaker | None:
     return best if best is not None and best.value > 0 else None
 
 
-def _known(setting: Setting, question: Question) -> Try | None:
+def _known(setting: NeuronSetting, question: Question) -> Try | None:
     """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
     found = _speaker(setting.key, question)
     if found is None or found.neuron.block is None or found.neuron.index is None:
         return None
     block, neuron = found.neuron.block, found.neuron.index
-    over = Setting(setting.key, block, HELD_OUT, "", TOKENS[1])
+    over = NeuronSetting(setting.key, block, HELD_OUT, "", TOKENS[1])
     if not is_quick(over):
         return None
     times, shown = _turned_down(over, question, neuron)
@@ -103,7 +103,7 @@ def _known(setting: Setting, question: Question) -> Try | None:
     return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
 
 
-def _turned_down(over: Setting, question: Question, neuron: int) -> tuple[float, LabelledArray]:
+def _turned_down(over: NeuronSetting, question: Question, neuron: int) -> tuple[float, LabelledArray]:
     """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
     does not happen. With the number of times that its largest activation is taken.
     """
@@ -116,8 +116,8 @@ def _turned_down(over: Setting, question: Question, neuron: int) -> tuple[float,
     return times, each[times]
 
 
-def _strong(subject: Subject, setting: Setting, seen: Seen, neuron: int) -> Try:
-    """What a neuron does when it is set far beyond what it ever was."""
+def _strong(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> Try:
+    """A neuron that is set far beyond its usual values."""
     value = float(f"{STRONG * scale(seen.activity, neuron):.6g}")
     shown = guesses(setting.key, subject.seen, setting.block, neuron, value)
     change = shown.values[1].astype(float) - shown.values[0].astype(float)

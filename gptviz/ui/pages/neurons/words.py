@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.models import language_model, load_call
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import language_model, load_call
 
-from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, Setting, forgotten
+from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, NeuronSetting, forgotten
 
 HOW = r"""
 A neuron is a number in the middle of an MLP, after the activation; in a gated MLP after the gate. Its values were recorded by
@@ -14,14 +14,14 @@ extremes, the sums and a histogram are kept. **Effect** is the mean of |activati
 $W_\text{down}$. **What it speaks for** is that column, as the unembedding reads it: $W_U\, \gamma \odot w$, with the gain
 $\gamma$ of the final norm, for layernorm also without the mean, less what all tokens have in common, which a softmax does not
 see. A norm also divides by the size of the stream: this is another factor at every token, but the same for all tokens of the
-vocabulary. Computed by `observe`, `promoted` and `steered` in `gptviz/interp/neurons.py`."""
+vocabulary. Computed by `observe`, `promoted` and `steered` in `gptviz/interp/units/neurons.py`."""
 LIMITS = """The contexts with the highest activations show what a neuron is most for, not all it is for: many neurons take part
 in several unrelated things, and the middle of the histogram may look quite different. What it speaks for is the straight way to
 the end: later blocks read what a neuron writes too. A neuron set far beyond its usual values brings the model where no text
 ever brought it."""
 
 
-def code(subject: Subject, setting: Setting, neuron: int, value: float) -> str:
+def code(subject: Subject, setting: NeuronSetting, neuron: int, value: float) -> str:
     """The lines of `gptviz` that compute what is shown."""
     lm = language_model(setting.key)
     text, most = repr(setting.text), setting.most
@@ -38,7 +38,7 @@ def code(subject: Subject, setting: Setting, neuron: int, value: float) -> str:
     return f"""import torch
 
 import gptviz
-from gptviz.interp.neurons import promoted, steered
+from gptviz.interp.units.neurons import promoted, steered
 
 lm = {load_call(lm)}
 seen = lm.neurons({setting.block}, {text}, {most})

@@ -1,1 +1,25 @@
-"""The page "Open a model"."""
+"""The page Open a model."""
+
+from gptviz.ui.page import Page
+
+PAGE = Page(
+    name="open_model",
+    title="Open a model",
+    icon=":material/folder_open:",
+    group="Your models",
+    place=10,
+    question="Which model do you want to look into?",
+    caption=(
+        "Models that other programs made, on this machine and on the Hugging Face hub. Once opened, every page is about them too."
+    ),
+    sentence="Open a model of another program: from this machine, or from the Hugging Face hub.",
+    step="All this works for models that others trained, too: open one of them.",
+    has_model=False,
+    reads_prompt=False,
+    words=("weights", "parameter", "tokenizer", "hub", "GGUF", "licence"),
+    tour=(
+        "**On this machine**: models of other programs that are here already.",
+        "**From the hub**: type a name, and it says how large the model is before anything is loaded.",
+        "**Opened before**: your models, which you may take away.",
+    ),
+)

@@ -1,4 +1,4 @@
-"""The models that other programs keep on this machine, read from the heads of their files a few at a time."""
+"""The models that other programs keep on this machine, read from the heads of their files a few at a time, and in words."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gptviz.machine import memory
+from gptviz.machine.memory import size
+from gptviz.model.costs.memory_needed import refusal
 from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place, Store, Summary
-from gptviz.runs import importing
+from gptviz.runs import import_job
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
-from .kept import names_by_place
+from .imported import names_by_place
 from .progress import begin, going_on
-from .words import line, problem
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
@@ -36,7 +38,7 @@ def models_inside(folder: Path) -> Store:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _read() -> dict[tuple[Path, int], Summary]:
-    """What was read so far, by path and time of its last change, for all sessions."""
+    """The summaries read so far, by path and time of the last change, for all sessions."""
     return {}
 
 
@@ -48,7 +50,7 @@ def _changed(path: Path) -> int:
 
 
 def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summary]:
-    """What is known of these models: of all that were read before, and of as many others as can be read in so many seconds."""
+    """The summaries of these models: of all that were read before, and of as many others as can be read in `seconds`."""
     read, end, known = _read(), time.monotonic() + seconds, {}
     for place in places:
         key = place.path, _changed(place.path)
@@ -134,7 +136,7 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: 
         if said := line(about):
             st.caption(escaped(said))
         key = f"{place.store} {place.name} {where}"
-        now = importing.current()
+        now = import_job.current()
         if now is not None and now.is_active and now.given == place.given:
             going_on(now, key)
         elif name := opened.get(str(place.path.resolve())):
@@ -146,6 +148,30 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: 
 
 
 def _suggested(place: Place) -> str | None:
-    """What to call a model whose path says nothing: Ollama and the cache of the hub name files by hashes."""
+    """A name for a model whose path does not tell it: Ollama and the cache of the hub name files by hashes."""
     by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
     return place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None
+
+
+def line(about: Summary) -> str:
+    """A line with all that is known of a model before it is opened."""
+    parts = [
+        about.family,
+        f"{about.parameters:,} parameters" if about.parameters is not None else "",
+        f"{size(about.size)} on disk" if about.size is not None else "",
+        f"needs about {size(about.needs.total)} of memory" if about.needs is not None else "",
+        f"licence {about.licence}" if about.licence else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def problem(about: Summary) -> str:
+    """Why a model cannot be opened now; empty if nothing is known against it."""
+    if about.problem or about.needs is None:
+        return about.problem
+    return refusal(about.needs, memory.available("cpu")) or ""
+
+
+def free_memory() -> str:
+    """How much memory is free, in a sentence."""
+    return f"{size(memory.available('cpu'))} of memory are free on this machine."

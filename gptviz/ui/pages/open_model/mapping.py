@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from gptviz.bounded import parse_json
+from gptviz.machine.bounded import parse_json
 from gptviz.pretrained.sources.mapped import Examined
 from gptviz.runs import imports
 from gptviz.runs.checkpoints import CheckpointError
@@ -26,7 +26,7 @@ def mapped(path: Path) -> bool:
     try:
         examined = _examined(path, path.stat().st_mtime_ns, None)
     except (CheckpointError, OSError):
-        return False  # what is wrong with the file is said where any other model stands
+        return False  # the card of the file says what is wrong with it
     if examined is None or examined.draft is None:
         return False
     st.markdown(
@@ -71,7 +71,7 @@ def _compared(path: Path, typed: str) -> None:
     if wrong:
         st.warning(f"{wrong:,} do not match: the table says which. Change the mapping above.")
     elif pressed("Open", key="open with a mapping", icon=":material/folder_open:", type="primary"):
-        begin(str(path), said={"mapping": mapping})
+        begin(str(path), additions={"mapping": mapping})
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -12,15 +12,15 @@ from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets.markdown import escaped
 
 from .here import cards
-from .kept import kept
+from .imported import imported_models
 
 _DONE, _TOKEN = "removed", "removed token"
 
 
 def opened_before() -> None:
-    """The list of these models; nothing where there is none."""
+    """The list of these models; nothing if there is none."""
     _result()
-    models = kept()
+    models = imported_models()
     if not models:
         return
     st.header("Opened before", anchor=False)
@@ -45,7 +45,7 @@ def opened_before() -> None:
 
 
 def _result() -> None:
-    """What the last click removed or brought back."""
+    """A line on the model that the last click removed or brought back."""
     if done := st.session_state.pop(_DONE, None):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.info(escaped(done), width="stretch")

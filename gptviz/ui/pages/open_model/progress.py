@@ -7,10 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.memory import size
-from gptviz.runs import importing
+from gptviz.machine.memory import size
+from gptviz.pretrained.places.hub import BYTE
+from gptviz.runs import import_job
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.importing import Import
+from gptviz.runs.import_job import ImportJob
 from gptviz.ui.views.open_in import links
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
@@ -19,10 +20,10 @@ _FAILED, _ENDED = "open failed", "an import ended"
 
 
 def progress() -> None:
-    """What the import does that was begun last, on this page or another one."""
-    now = importing.current()
+    """How far the import is that was begun last, on this page or another one."""
+    now = import_job.current()
     if st.session_state.pop(_ENDED, False) and now is not None:
-        done = now.made is not None
+        done = now.value is not None
         st.toast(f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened.")
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
@@ -35,38 +36,33 @@ def progress() -> None:
             _ended(now)
 
 
-def going_on(now: Import, key: str) -> None:
+def going_on(now: ImportJob, key: str) -> None:
     """How far an import is, and a way to stop it; `key` tells the places where this stands apart."""
-    name = escaped(now.title)
+    name, far = escaped(now.title), now.progress
     if now.is_stopping:
-        st.progress(_share(now), f"Stopping {name}")
+        st.progress(far.share, f"Stopping {name}")
         return
-    if now.state == "beginning":
+    if not far.of:
         st.progress(0.0, f"Opening {name}")
         return
-    if now.state == "fetching":
-        st.progress(_share(now), f"Fetching {name}: {size(now.arrived)} of {size(now.size)}")
+    if far.step == BYTE:
+        st.progress(far.share, f"Fetching {name}: {size(far.done)} of {size(far.of)}")
     else:
-        st.progress(_share(now), f"Opening {name}: {now.read} of {now.of} tensors are read and compared with its config")
+        st.progress(far.share, f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config")
     if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
         now.stop()
         st.rerun()
 
 
-def _share(now: Import) -> float:
-    done, of = (now.read, now.of) if now.of else (now.arrived, now.size)
-    return done / of if of else 0.0
-
-
-def _ended(now: Import) -> None:
-    if now.state == "done" and now.made is not None:
-        name = now.made.folder.name
+def _ended(now: ImportJob) -> None:
+    if (made := now.value) is not None:
+        name = made.folder.name
         st.success(
-            f"{escaped(name)} is open: {escaped(now.made.family)}, {now.made.parameters:,} parameters. Every tensor of its files "
+            f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
             "has found its place, and none is missing.",
             icon=":material/check:",
         )
-        for note in now.made.notes:
+        for note in made.notes:
             st.caption(escaped(note))
         with st.container(horizontal=True):
             links(name)
@@ -78,20 +74,20 @@ def _ended(now: Import) -> None:
     else:
         st.error(escaped(now.problem))
     if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
-        importing.dismiss()
+        import_job.dismiss()
         st.rerun()
 
 
-def begin(given: str, suggested: str | None = None, said: Mapping[str, Any] | None = None) -> None:
-    """Begin to open a model, with the arguments of `importing.begin`; its progress is shown at the top of the page."""
+def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
+    """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the top of the page."""
     try:
-        importing.begin(given, suggested, said)
+        import_job.begin(given, suggested, additions)
     except CheckpointError as error:
         st.session_state[_FAILED] = str(error)
     st.rerun()
 
 
 def note_the_end() -> None:
-    """Run the page again, since the import has ended that went on when it was begun; that is said wherever the reader is."""
+    """Run the page again after an import has ended, so that a message says so wherever the reader is."""
     st.session_state[_ENDED] = True
     st.rerun()

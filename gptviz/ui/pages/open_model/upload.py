@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.hosting import NO_UPLOADS, upload_limit
+from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs import sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.views.open_in import links

@@ -1,14 +1,15 @@
-"""What the page Patching computes: the preview at once, and what patches really do where the reader asks for it."""
+"""The computations of the page Patching: the preview at once, and what patches really do where the reader asks for it."""
 
 from __future__ import annotations
 
-from gptviz.interp.attribution_patching import preview
-from gptviz.interp.patchable import Quantity, quantities
-from gptviz.interp.patching import Pair, Patched, count, patch
+from gptviz.interp.changing.attribution_patching import preview
+from gptviz.interp.changing.patchable import Quantity, quantities
+from gptviz.interp.changing.patching import Patched, PromptPair, count, patch
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job, Results
 from gptviz.model import Config
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.widgets import stoppable, work
-from gptviz.ui.widgets.work import Work
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import jobs
 
 BY_POSITION = ("resid_pre", "attention.out", "mlp.out")
 BY_HEAD = ("attention.z", "attention.pattern", "attention.q", "attention.k", "attention.v")
@@ -20,37 +21,35 @@ def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
     return [has[name] for name in names if name in has]
 
 
-@stoppable.resource("Guessing what patches do", max_entries=8)
-def previews(key: ModelKey, pair: Pair) -> dict[str, Patched]:
+@jobs.resource("Guessing what patches do", max_entries=8)
+def previews(key: ModelKey, pair: PromptPair) -> dict[str, Patched]:
     """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
     model = language_model(key).model
     return preview(model, pair, [one.name for one in shown(model.config, (*BY_POSITION, *BY_HEAD))])
 
 
-def exact(key: ModelKey, pair: Pair) -> Work | None:
+def exact(key: ModelKey, pair: PromptPair) -> Job[None] | None:
     """The computation of what patches really do, if it was begun; its `results` are `Patched`, by quantity."""
-    return work.found(("patching", key, pair))
+    return job.found(("patching", key, pair))
 
 
-def begin(key: ModelKey, pair: Pair) -> Work:
+def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
     """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
     model = language_model(key).model
-    names = [one.name for one in shown(model.config, (*BY_HEAD, *BY_POSITION))]
-    counts = [count(model.config, pair, name) for name in names]
+    chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
+    counts = [count(model.config, pair, one.name) for one in chosen]
 
-    def compute(one: Work) -> None:
-        for place, name in enumerate(names):
-            before, title = sum(counts[:place]), shown(model.config, (name,))[0].title
+    def compute(results: Results) -> None:
+        before = 0
+        for one, number in zip(chosen, counts, strict=True):
+            with progress.part(before, sum(counts), number, doing=one.title):
+                results[one.name] = patch(model, pair, one.name)
+            before += number
 
-            def watch(done: int, of: int, before: int = before, title: str = title) -> None:
-                one.report(before + done, sum(counts), title)
-
-            one.results[name] = patch(model, pair, name, watch)
-
-    return work.begin(("patching", key, pair), "Patching", compute)
+    return job.begin(("patching", key, pair), "Patching", compute)
 
 
-def patches(key: ModelKey, pair: Pair) -> int:
+def patches(key: ModelKey, pair: PromptPair) -> int:
     """How many patches there are to compute."""
     config = language_model(key).model.config
     return sum(count(config, pair, one.name) for one in shown(config, (*BY_HEAD, *BY_POSITION)))

@@ -1,4 +1,4 @@
-"""The two prompts of the page Patching and their answers: controls, defaults, and what is said where they do not fit."""
+"""The two prompts of the page Patching and their answers: controls, defaults, and messages if they do not fit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.format import percent
-from gptviz.interp.corrupting import one_token_changed
-from gptviz.interp.next_token import Logits
-from gptviz.interp.patching import Pair, is_difference
-from gptviz.memory import FLOAT32
+from gptviz.figures.kit.format import percent, signed
+from gptviz.interp.changing.corrupting import one_token_changed
+from gptviz.interp.changing.patching import PromptPair, is_difference
+from gptviz.interp.reading.next_token import Logits, probabilities
+from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config
-from gptviz.model.kept import kept
+from gptviz.model.costs.activations import kept
 from gptviz.model.kinds import MODEL_KINDS
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject, longest_prompt, shortened
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt, shortened
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
@@ -28,9 +28,9 @@ from gptviz.ui.widgets.markdown import escaped
 
 CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
 LIKELIEST = "the likeliest"
-# So many of the likeliest tokens after either prompt are offered as answers.
+# How many of the likeliest tokens after either prompt are offered as answers.
 MOST_ANSWERS = 50
-# What is held of the passes over both prompts may take so many bytes; of a large model so many tokens are read all the same.
+# The most bytes that are kept of the passes over both prompts, and the number of tokens that are read of any model.
 MOST_BYTES, FEWEST_TOKENS = 320 * 2**20, 64
 # The key of the session's state: the corrupted prompt that was suggested last.
 _SUGGESTED = "corrupted prompt suggested last"
@@ -48,7 +48,7 @@ class Prompts:
         logits: the logits [vocab_size] after both prompts, the clean one first.
     """
 
-    pair: Pair
+    pair: PromptPair
     text: str
     tokens: tuple[str, ...]
     names: tuple[str, str]
@@ -75,9 +75,7 @@ def with_room(subject: Subject) -> Subject:
 
 @lru_cache(maxsize=64)
 def _with_room(config: Config) -> int:
-    """How many tokens of both prompts are read within `MOST_BYTES`: with what one pass keeps for its derivatives, and what is
-    compared of both.
-    """
+    """How many tokens of both prompts fit into `MOST_BYTES`, with all that a pass keeps for derivatives and comparisons."""
     # Of each token, what a block of the clean run computed: queries and keys, z, and the product that values are a part of; of
     # both runs, the stream before the block and what attention and MLP wrote.
     of_heads = (2 * config.n_head + config.key_heads) + (config.n_head + 2 * config.key_heads)
@@ -91,9 +89,7 @@ def _with_room(config: Config) -> int:
 
 
 def prompts(subject: Subject) -> Prompts | None:
-    """The controls for the corrupted prompt and the answers, and what they ask for; None, with a message, where that cannot be
-    patched.
-    """
+    """The prompts and answers chosen in the controls, or None, with a message, if they cannot be patched."""
     if not subject.lm.model.config.n_layer:
         st.info("This model has no blocks: between its embedding and its answer there is nothing to patch. Choose another above.")
         return None
@@ -119,7 +115,7 @@ def prompts(subject: Subject) -> Prompts | None:
 
 
 def suggestion(subject: Subject) -> str:
-    """A corrupted prompt for the prompt on screen; empty where none was found."""
+    """A corrupted prompt for the prompt on screen; empty if none was found."""
     for contrast in known_contrasts(subject.lm):
         if contrast.clean == subject.prompt:
             return contrast.corrupted
@@ -128,14 +124,11 @@ def suggestion(subject: Subject) -> str:
 
 @st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
-    """A text that the model reads as a prompt that differs in one token from `ids`, of which it sees the last ones, `seen`, and
-    that takes its answer away; empty where there is none.
-    """
+    """A text that differs in one token of `seen`, the end of `ids`, and takes the answer away; empty if there is none."""
     lm = language_model(key)
-    before, after = len(lm.tokenizer.before), len(lm.tokenizer.after)
     for changed in one_token_changed(lm.model, seen):
         whole = [*ids[: len(ids) - len(seen)], *changed]
-        text = lm.tokenizer.decode(whole[before : len(whole) - after])
+        text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
         # Not every row of tokens is what some text is read as.
         if lm.tokenizer.encode(text).ids == whole:
             return text
@@ -159,7 +152,7 @@ def corrupted_box(default: str) -> str:
 
 
 def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
-    """The ids that the model reads of the corrupted prompt; None, with a message, where it cannot be compared with the prompt."""
+    """The ids that the model reads of the corrupted prompt, or None, with a message, if it cannot be compared with the prompt."""
     encoding = subject.lm.tokenizer.encode(text)
     if encoding.unknown:
         st.warning(f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
@@ -194,7 +187,7 @@ def _offer(default: str) -> None:
 
 
 def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: Any, of_wrong: Any) -> Prompts | None:
-    """The controls for both answers, and the prompts with them; None, with a message, where they cannot be weighed."""
+    """The controls for both answers, and the prompts with them, or None, with a message, if they cannot be weighed."""
     key, clean = subject.key, subject.seen
     logits = tuple(logits_after(key, ids, len(ids) - 1) for ids in (clean, corrupted))
     if not all(np.isfinite(one).all() for one in logits):
@@ -216,7 +209,7 @@ def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: A
     if right_id == wrong_id:
         st.info(f"Right and wrong answer are both {escaped(label(right_id))}: choose another token for one of them.")
         return None
-    pair = Pair(clean, corrupted, right_id, wrong_id)
+    pair = PromptPair(clean, corrupted, right_id, wrong_id)
     return Prompts(pair, text, subject.labels, (label(right_id), label(wrong_id)), (logits[0], logits[1]))
 
 
@@ -242,25 +235,15 @@ def strips(subject: Subject, corrupted: tuple[int, ...]) -> None:
 
 
 def verdict(prompts: Prompts) -> None:
-    """What both prompts are answered with, and the number that patches bring back."""
+    """How likely both answers are after both prompts, and the number that patches bring back."""
     right, wrong = map(escaped, prompts.names)
-    shares = [[percent(share) for share in _probabilities(logits, prompts.pair)] for logits in prompts.logits]
+    answers = [prompts.pair.right, prompts.pair.wrong]
+    shares = [[percent(share) for share in probabilities(logits)[answers].tolist()] for logits in prompts.logits]
     clean, corrupted = prompts.answer(0), prompts.answer(1)
     st.caption(
         f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the corrupted prompt: **{right}** "
-        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} is **{signed(clean)}** and "
-        f"**{signed(corrupted)}**: a patch that brings it back to {signed(clean)} restores 100 %.",
+        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} is **{signed(clean, 2)}** and "
+        f"**{signed(corrupted, 2)}**: a patch that brings it back to {signed(clean, 2)} restores 100 %.",
         help="A logit is the score of a token before softmax. A difference of two logits says by how much one token is preferred "
         "to the other, whatever becomes of all others.",
     )
-
-
-def _probabilities(logits: Logits, pair: Pair) -> tuple[float, float]:
-    odds = np.exp(logits.astype(np.float64) - logits.max())
-    shares = odds / odds.sum()
-    return float(shares[pair.right]), float(shares[pair.wrong])
-
-
-def signed(value: float) -> str:
-    """A number with its sign and two places."""
-    return f"{value:+.2f}".replace("-", "−")

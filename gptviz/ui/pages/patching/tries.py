@@ -1,20 +1,20 @@
-"""What the page Patching suggests: pairs of prompts whose answers really differ, for the model on screen."""
+"""The suggestions of the page Patching: pairs of prompts whose answers really differ, for the model on screen."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.corrupting import likeliest_answers
-from gptviz.interp.patching import Pair
+from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.patching import PromptPair
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import known_contrasts, known_since
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from . import heatmaps
+from . import show
 from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG
 
 # For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one, and what to look for.
@@ -49,7 +49,7 @@ SUMS = (
 )
 
 
-def to_try(subject: Subject) -> list[Try]:
+def tries(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
     if not subject.lm.model.config.n_layer:
         return []
@@ -68,15 +68,15 @@ def _state(clean: str, corrupted: str) -> dict[str, str]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | None:
-    """What both prompts are answered with by their likeliest tokens; None where these are the same, or the prompts do not fit."""
+    """The likeliest tokens after both prompts, or None if they are the same, or if the prompts do not fit."""
     lm = language_model(key)
     both = [lm.tokenizer.encode(text) for text in (clean, corrupted)]
     if any(one.unknown or len(one.ids) > lm.model.config.context_length for one in both) or len(both[0].ids) != len(both[1].ids):
         return None
-    pair = Pair(tuple(both[0].ids), tuple(both[1].ids), 0, 0)
+    pair = PromptPair(tuple(both[0].ids), tuple(both[1].ids), 0, 0)
     right, wrong = likeliest_answers(lm.model, pair)
     # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it first.
-    turned, _ = likeliest_answers(lm.model, Pair(pair.corrupted, pair.clean, 0, 0))
+    turned, _ = likeliest_answers(lm.model, PromptPair(pair.corrupted, pair.clean, 0, 0))
     return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
 
 
@@ -85,7 +85,7 @@ def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) ->
     if answers is None:
         return None
     said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other. "
-    return Try(title, said + notice, _state(clean, corrupted), act=heatmaps.close_cell)
+    return Try(title, said + notice, _state(clean, corrupted), act=show.close_cell)
 
 
 def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
@@ -97,11 +97,11 @@ def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
     block, head, share = _best_head(subject.key, contrast)
     notice = (
         f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Computed exactly, head {head} of block "
-        f"{block} alone restores {heatmaps.percents(share)}: is it where it looks, or what it takes from there?"
+        f"{block} alone restores {show.percents(share)}: is it where it looks, or what it takes from there?"
     )
     if (since := known_since(subject.key, contrast)) is not None:
         notice += f" In its training it gives both answers from step {since:,} on: did the head appear then?"
-    return Try(contrast.title, notice, _state(contrast.clean, contrast.corrupted), act=heatmaps.close_cell)
+    return Try(contrast.title, notice, _state(contrast.clean, contrast.corrupted), act=show.close_cell)
 
 
 def _label(lm: LanguageModel, word: str) -> str:
@@ -114,7 +114,7 @@ def _best_head(key: ModelKey, contrast: Contrast) -> tuple[int, int, float]:
     """The head whose output restores most: its block, its number, and the share."""
     lm = language_model(key)
     found = lm.patch(contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, "attention.z")
-    return heatmaps.largest(found, 1)[0]
+    return show.largest(found, 1)[0]
 
 
 def _repeated(subject: Subject) -> Try | None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from gptviz.figures import curves
-from gptviz.figures.format import percent
+from gptviz.figures.kit.format import percent
+from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import accuracy_of, unit, with_unit
 from gptviz.ui.widgets import controls

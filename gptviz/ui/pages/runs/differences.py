@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from gptviz.fields import field_infos
 from gptviz.model import Config
+from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.entries import Entry
 

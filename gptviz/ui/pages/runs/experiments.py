@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from gptviz.figures import thumbnail
-from gptviz.figures.curves import perplexity
-from gptviz.figures.format import brief, percent, small
-from gptviz.runs.experiments import GROUPS, PLANS, Group, Plan
-from gptviz.ui.shell import pages
-from gptviz.ui.shell.theme import theme
+from gptviz.figures.kit import thumbnail
+from gptviz.figures.kit.format import brief, percent, small
+from gptviz.figures.training.curves import perplexity
+from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets.markdown import escaped
 
@@ -22,7 +23,7 @@ MOST_NAMED = 3
 
 
 def results(plan: Plan, entry: Entry | None) -> str:
-    """What was published for a plan, and what came out of the model `entry` of its name here."""
+    """The number published for a plan, and the one that the model `entry` of its name reached here."""
     quantity = plan.target.quantity_name if plan.target else "loss"
     numbers = [f"published {plan.target.value:,g}"] if plan.target else []
     if entry is not None and entry.diverged:
@@ -37,10 +38,8 @@ def results(plan: Plan, entry: Entry | None) -> str:
 
 
 def experiments(entries: Mapping[str, Entry]) -> None:
-    """A card for each group of experiments: how the losses of its models among `entries` fell, and, folded, each experiment with
-    its result and the way to train it.
-    """
-    state = pages.shared_state()
+    """A card for each group: the losses of its models among `entries` and, folded, each result and a link to train it."""
+    state = frame.shared_state()
     for start in range(0, len(GROUPS), PER_ROW):
         for group, column in zip(GROUPS[start : start + PER_ROW], st.columns(PER_ROW), strict=False):
             known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
@@ -55,7 +54,7 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                         _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
 
 
-def _picture(group: Group, known: Sequence[Entry]) -> None:
+def _picture(group: ExperimentGroup, known: Sequence[Entry]) -> None:
     """The curves of the models of a group as a small picture."""
     curves = [entry.curve for entry in known if entry.curve is not None]
     if curves:
@@ -77,7 +76,7 @@ def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> No
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(results(plan, entry), width="content")
         st.page_link(
-            pages.TRAIN.path,
+            TRAIN.path,
             label="Train it",
             icon=":material/model_training:",
             help=f"Opens the page Train, set to {name}.",

@@ -1,4 +1,4 @@
-"""What each part of the ladder brings: the loss of every rung, from a bigram to a GPT, and what the next one changes."""
+"""The worth of each part of the ladder: the loss of every rung, from a bigram to a GPT, and what the next one changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from gptviz.fields import field_infos
-from gptviz.figures.waterfall import waterfall
+from gptviz.figures.kit.format import signed
+from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.presets import RUNGS
 from gptviz.runs.manage import is_own
+from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
@@ -29,8 +30,8 @@ CHANCE = 0.005
 
 HOW = """
 A bar goes from the loss of one rung (one model of the ladder) to the loss of the next rung, which has one part more. The loss is
-the last one measured on held-out text, in nats per token. Drawn by `waterfall` in `gptviz/figures/waterfall.py`; the rungs are
-`RUNGS` in `gptviz/model/presets.py`.
+the last one measured on held-out text, in nats per token. Drawn by `level_by_level` in `gptviz/figures/training/ladder.py`; the
+rungs are `RUNGS` in `gptviz/model/presets.py`.
 """
 LIMITS = """
 What a part brings depends on what is there already: positions tell a token where it stands, which is of no use as long as no
@@ -42,22 +43,14 @@ from this much text.
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung of the ladder with the model that stands for it.
-
-    Attributes:
-        label: what it has that the rung before it lacks.
-    """
+    """A rung of the ladder with its model; the label says what it has that the rung before it lacks."""
 
     label: str
     entry: Entry
 
 
 def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
-    """The rungs of which there is a finished model among `entries`, and which it is.
-
-    Args:
-        own: whether the user's own models are preferred to those that ship.
-    """
+    """The rungs that have a finished model among `entries`; `own` prefers the user's own models to those that ship."""
     found: list[Rung] = []
     parts: list[str] = []
     for number, part in enumerate(RUNGS):
@@ -91,22 +84,18 @@ def table_of_changes(found: Sequence[Rung]) -> LabelledArray:
 
 
 def in_words(found: Sequence[Rung]) -> str:
-    """What the picture shows, in a few sentences, from its own numbers."""
+    """The picture in a few sentences, from its own numbers."""
     values = losses(found).values.astype(float)
     changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in found[1:]), strict=True))
     whole = values[-1] - values[0]
     told = [f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by {abs(whole):.3f} nats."]
-    if helped := [f"{label} ({_signed(change)})" for change, label in changes if change < -CHANCE][:3]:
+    if helped := [f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE][:3]:
         told.append(f"What lowers it most: {'; '.join(helped)}.")
-    if hurt := [f"{label} ({_signed(change)})" for change, label in reversed(changes) if change > CHANCE]:
+    if hurt := [f"{label} ({signed(change, 3)})" for change, label in reversed(changes) if change > CHANCE]:
         told.append(f"It rises with {'; '.join(hurt)}.")
-    if same := [f"{label} ({_signed(change)})" for change, label in changes if abs(change) <= CHANCE]:
+    if same := [f"{label} ({signed(change, 3)})" for change, label in changes if abs(change) <= CHANCE]:
         told.append(f"No more than chance: {'; '.join(same)}.")
     return " ".join(told)
-
-
-def _signed(change: float) -> str:
-    return f"{change:+.3f}".replace("-", "−")
 
 
 def who_is_shown(found: Sequence[Rung]) -> str:
@@ -161,6 +150,6 @@ def ladder(entries: Mapping[str, Entry]) -> None:
         about = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
         found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
-    show_figure(waterfall(losses(found), theme()), key="ladder", alt=alt)
+    show_figure(level_by_level(losses(found), theme()), key="ladder", alt=alt)
     st.caption(f"{escaped(in_words(found))} {escaped(who_is_shown(found))}")
     details(lambda: table_of_changes(found), code=code(found), how=HOW, limits=LIMITS, key="ladder")

@@ -1,4 +1,4 @@
-"""What can be done to one model: open it on another page, train it further, rename, save elsewhere, delete and bring back."""
+"""The actions on one model: open it on another page, train it further, rename, save elsewhere, delete and bring back."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import streamlit as st
 
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell import hidden, pages
-from gptviz.ui.shell.model_list import imported
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import hidden
+from gptviz.ui.shell.subject.model_list import imported
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.markdown import escaped
 
 from .saving import report_of, save_as
 from .selection import NONE
 
-# What the page Train offers for a run in such a state.
+# The actions that the page Train offers for a run in such a state.
 ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
     ("paused", "stopped", "interrupted"), "Go on training"
 )
@@ -35,12 +37,12 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=pixels(260)):
             about = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(entries), key="model", default=pages.DEFAULT_MODEL, help=about)
+            name = controls.select("Model", list(entries), key="model", default=frame.DEFAULT_MODEL, help=about)
         folder, status = entries[name].folder, entries[name].status
         open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
-            query = {**pages.shared_state(), "run": name}
-            st.page_link(pages.TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
+            query = {**frame.shared_state(), "run": name}
+            st.page_link(TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
         save_as(name)
         if not entries[name].problem:
             report_of(name)
@@ -68,7 +70,7 @@ def _about_the_import(folder: Path) -> None:
 
 
 def _result_of_the_last_click() -> None:
-    """What the last click on one of the buttons did, or why it did nothing; a deletion can be undone."""
+    """The result of the last click on one of the buttons, or why it did nothing; a deletion can be undone."""
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
     if done := st.session_state.pop(_DONE, None):
@@ -99,7 +101,7 @@ def _delete(name: str) -> None:
 
     if _attempt(delete, f"{name} is in the trash."):
         left = list(checkpoints.folders())
-        st.session_state["model"] = pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in left else next(iter(left), None)
+        st.session_state["model"] = frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in left else next(iter(left), None)
         _replace_chosen(name, None)
 
 
@@ -126,4 +128,4 @@ def _replace_chosen(name: str, new: str | None) -> None:
     """In the comparison the model gets its `new` name; without one it leaves the comparison."""
     if in_link := st.query_params.get("chosen"):
         names = [new if other == quote(name, safe="") else other for other in in_link.split(",")]
-        st.query_params["chosen"] = ",".join(filter(None, names)) or NONE
+        addresses.write("chosen", ",".join(filter(None, names)) or NONE)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from gptviz import memory, progress
-from gptviz.files import home
+from gptviz.machine import job, memory, progress
+from gptviz.machine.files import home
 from gptviz.runs import checkpoints, names, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, Format
-from gptviz.ui.widgets import work
+from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -91,12 +91,12 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     label = f"{chosen.title} ({how_large}), into a folder"
     about = "export", name, key, snapshots
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
-        work.forget(about)
-        work.begin(about, f"Writing {name}", lambda one: _save(one, name, key, size, snapshots=snapshots)).join(AT_ONCE)
-    if (going := work.found(about)) is not None:
-        work.follow(going, f"save {key}")
-        if (to := going.results.get("path")) is not None:
-            st.success(f"It is in {escaped(str(to))}", icon=":material/check:")
+        job.forget(about)
+        job.begin(about, f"Writing {name}", lambda _: _save(name, key, size, snapshots=snapshots)).wait(AT_ONCE)
+    if (going := job.found(about)) is not None:
+        jobs.follow(going, f"save {key}")
+        if going.value is not None:
+            st.success(f"It is in {escaped(str(going.value))}", icon=":material/check:")
     st.caption(f"It is larger than a download may be ({memory.size(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}.")
 
 
@@ -108,14 +108,14 @@ def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
     return file
 
 
-def _save(one: work.Work, name: str, key: str, size: int, *, snapshots: bool) -> None:
-    """Write the model into the user's own folder of exports: `path` among the results. Stopped, it leaves nothing there."""
+def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
+    """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves nothing there."""
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
-    with progress.listening(lambda share, _doing: one.report(round(share * size), size, memory.size(size))):
+    with progress.part(0, size, size, doing=memory.size(size)):
         FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
-    one.results["path"] = to
+    return to
 
 
 def _free(folder: Path, stem: str, ending: str) -> Path:

@@ -7,12 +7,9 @@ from urllib.parse import quote, unquote
 
 import streamlit as st
 
-from gptviz.address_values import Values
-from gptviz.runs.experiments import GROUPS
+from gptviz.settings.address_values import Values
 from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import addresses, controls
 
 LONGEST = 2_000  # characters of all names in the link: far more models than a chart compares
 _BY_NAME = "models compared"
@@ -34,7 +31,7 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     with_curve = [name for name in names if name not in missing and name != NONE]
     if missing and not quiet:
         why = "has no curve yet" if missing[0] in entries else "is not available here"
-        st.warning(f"The link asks for the model “{escaped(missing[0][:80])}”, which {why}.", icon=":material/link_off:")
+        controls.warn_of_link("the model", missing[0], f", which {why}")
     if len(with_curve) > MOST_COMPARED and not quiet:
         st.info(f"{len(with_curve)} models are chosen; the curves of the first {MOST_COMPARED} are shown.")
     return [entries[name] for name in with_curve[:MOST_COMPARED]]
@@ -51,7 +48,7 @@ def _missing(entries: Mapping[str, Entry], names: Sequence[str]) -> list[str]:
 
 def choose(names: Sequence[str]) -> None:
     """Put the models compared into the link."""
-    st.query_params["chosen"] = _in_link(names)
+    addresses.write("chosen", written(names))
 
 
 def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
@@ -74,19 +71,9 @@ def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
     )
 
 
-def _in_link(names: Sequence[str]) -> str:
+def written(names: Sequence[str]) -> str:
     # A folder that somebody copied here may have a comma in its name.
     quoted = [quote(name, safe="") for name in names]
     while len(joined := ",".join(quoted)) > LONGEST:
         quoted.pop()
     return joined or NONE
-
-
-def to_try(entries: Mapping[str, Entry]) -> list[Try]:
-    """Each comparison worth seeing of which two models are here."""
-    offers = []
-    for group in GROUPS:
-        here = [name for name in group.plans if name in entries and entries[name].has_curve]
-        if group.notice and len(here) > 1:
-            offers.append(Try(group.title, group.notice, query={"chosen": _in_link(here)}))
-    return offers

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
-from streamlit.elements.lib.column_types import ColumnConfig
 
-from gptviz.figures.format import duration
+from gptviz.figures.kit.format import duration
 from gptviz.runs.experiments import PLANS
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets.figure import pixels
@@ -57,7 +57,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     )
 
 
-def _columns(names: Sequence[str]) -> dict[str, ColumnConfig]:
+def _columns(names: Sequence[str]) -> dict[str, Any]:
     """How each column is shown: that of the `names` is wide enough for the longest."""
     wide = pixels(min(MOST_OF_NAME, round(LETTER * max(map(len, names), default=0)) + PADDING))
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.edits import becomes, edit
-from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.interp.changing.edits import becomes, edit
+from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.model import Config
-from gptviz.model.positions import POSITIONS
-from gptviz.ui.shell import edits
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject import edits
 from gptviz.ui.widgets.markdown import escaped
 
 NUMBER = "a number"
@@ -79,7 +79,7 @@ def form(config: Config) -> None:
 
 
 def _becomes(unit: Unit) -> str:
-    """What becomes of the unit, as it stands after the = of an edit."""
+    """The value that replaces the unit, as it stands after the = of an edit."""
     what, value = st.columns([3, 1], vertical_alignment="bottom")
     with what:
         to = st.selectbox(

@@ -9,32 +9,35 @@ from threading import Lock
 import streamlit as st
 import torch
 
-from gptviz.figures.before_after import before_after
-from gptviz.figures.format import brief, course, percent
+from gptviz.figures.changing.before_after import before_after
+from gptviz.figures.kit.format import brief, course, percent
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.before_after import Change
+from gptviz.interp.changing.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.memory import give_back
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job, Results
+from gptviz.machine.memory import release_memory
+from gptviz.model.costs.effort import LEAST
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell import edits, pages
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.pages.generate import PAGE as GENERATE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.widgets import work
+from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
 
-from .texts import Text, guess_of, loss_of, reading_of, unit_of
+from .texts import LossText, guess_of, loss_of, reading_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 8, 80
-# A text that takes no more multiplications, a fifth of a second on two cores, is written before the page goes on.
-AT_ONCE = 3e9
 _TEXT = "text"
 # One prompt is read at a time: of a long one, what a pass holds for a moment would else be in memory twice.
 _reading = Lock()
@@ -67,7 +70,7 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     return table
 
 
-def losses(subject: Subject, key: ModelKey, text: Text) -> None:
+def losses(subject: Subject, key: ModelKey, text: LossText) -> None:
     """The loss over the text without and with the edits of `key`."""
     before, after = loss_of(key.unedited, text), loss_of(key, text)
     unit = unit_of(subject.lm)
@@ -81,7 +84,7 @@ def losses(subject: Subject, key: ModelKey, text: Text) -> None:
 
 
 def texts(subject: Subject, key: ModelKey) -> None:
-    """What the model writes after the prompt without and with the edits of `key`, with the same settings and random numbers."""
+    """The texts that the model writes after the prompt without and with the edits of `key`, with the same random numbers."""
     if subject.kind == "classifier":
         return
     st.markdown("**What it writes**")
@@ -95,10 +98,10 @@ def texts(subject: Subject, key: ModelKey) -> None:
     if before is not None and after is not None:
         _how_alike(before, after, sampling)
     if subject.kind == "decoder":
-        query = pages.shared_state()
+        query = frame.shared_state()
         if key != subject.key:
             query |= {edits.EDITS: ",".join(key.edits)}
-        pages.link(pages.GENERATE, "Go on with it as a branch, on Generate", query=query)
+        frame.link(GENERATE, "Go on with it as a branch, on Generate", query=query)
 
 
 def _how_alike(before: str, after: str, sampling: Sampling) -> None:
@@ -112,51 +115,40 @@ def _how_alike(before: str, after: str, sampling: Sampling) -> None:
 
 
 def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
-    """What the model writes after the prompt, of so many tokens as a moment allows; an encoder–decoder's answer.
+    """The whole text that the model writes after the prompt, as many tokens as a moment allows, or an encoder–decoder's answer.
 
-    The text of a large model is written while the rest of the page is there already: until it is whole, how far it is.
-
-    Args:
-        key: the model.
-        ids: of the prompt.
-        sampling: how tokens are drawn.
-        name: tells the texts on the page apart.
-
-    Returns:
-        The whole text, once it is written.
+    The text of a large model is written while the rest of the page is there already: until it is whole, the page shows how far
+    it is, and this returns None. `name` tells the texts on the page apart.
     """
     lm = language_model(key)
     text: str | None
-    if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, AT_ONCE) == MOST_WRITTEN:
+    if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
         text, is_whole = _written(key, ids, sampling), True
     else:
-        job = _writing(key, ids, sampling, name)
-        text, is_whole = job.results.get(_TEXT), job.state == "done"
+        writing = _writing(key, ids, sampling, name)
+        text, is_whole = writing.results.get(_TEXT), writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
     return text if is_whole else None
 
 
-def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> work.Work:
+def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> Job[None]:
     """The computation of a text, which is begun at once, and how far it is."""
     of, title = ("text", key, ids, sampling), f"Writing the text {name.lower()}"
 
-    def compute(job: work.Work) -> None:
-        _write(job, key, ids, sampling)
+    def begin() -> Job[None]:
+        return job.begin(of, title, lambda results: _write(results, key, ids, sampling))
 
-    def again() -> None:
-        work.begin(of, title, compute)
-
-    job = work.found(of) or work.begin(of, title, compute)
-    work.follow(job, f"writing {name}")
-    if job.state in ("stopped", "failed"):
-        st.button(
+    writing = job.found(of) or begin()
+    jobs.follow(writing, f"writing {name}")
+    if writing.state in ("stopped", "failed"):
+        jobs.begin_button(
             "Write it from the beginning",
+            begin,
             icon=":material/replay:",
             key=f"write {name}",
-            on_click=again,
         )
-    return job
+    return writing
 
 
 @st.cache_data(max_entries=64, show_spinner="Writing")
@@ -168,22 +160,23 @@ def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
 
 
-def _write(job: work.Work, key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> None:
+def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> None:
     """The same of a large model, a token at a time; when it is stopped, what was written stays."""
     lm, tokens = language_model(key), list[int]()
     most = affordable(lm.model, len(ids), MOST_WRITTEN)
     drawn = _tokens(lm, ids, sampling, most)
     try:
-        job.report(0, most, "reading the prompt")
-        with _reading:
+        with progress.part(0, most, doing="reading the prompt"), _reading:
             tokens += islice(drawn, 1)
-            give_back()
-        job.report(len(tokens), most, "writing")
-        for token in drawn:
+            release_memory()
+        while len(tokens) < most:
+            with progress.part(len(tokens), most, doing="writing"):
+                token = next(drawn, None)
+            if token is None:
+                break
             tokens.append(token)
-            job.report(len(tokens), most)
     finally:
-        job.results[_TEXT] = _text_of(lm, tokens)
+        results[_TEXT] = _text_of(lm, tokens)
 
 
 def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int) -> Iterator[int]:
@@ -204,10 +197,10 @@ def code(subject: Subject, key: ModelKey) -> str:
     shown = range(len(subject.lm.labels)) if subject.kind == "classifier" else change.likeliest(MOST_SHOWN)
     return f"""import gptviz
 import torch
-from gptviz.interp.before_after import Change, guess
-from gptviz.interp.edits import Reading
+from gptviz.interp.changing.before_after import Change, guess
+from gptviz.interp.changing.edits import Inputs
 
 lm = {load_call(language_model(key))}
-reading = Reading(torch.tensor({ids.tolist()}){beside})
+reading = Inputs(torch.tensor({ids.tolist()}){beside})
 change = Change(guess(lm.original.model, reading), guess(lm.model, reading))
 values = change.table({list(shown)}, {[str(i) for i in shown]}).values  # [before or after, token]"""

@@ -9,23 +9,23 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.components import unit_grid
-from gptviz.interp.ablation import loss_with_each
-from gptviz.interp.edits import MEAN, ZERO, UnitEdit, edit
-from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.interp.changing.ablation import loss_with_each
+from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
+from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell import edits
-from gptviz.ui.shell.models import language_model, load_call
-from gptviz.ui.shell.subject import Subject
+from gptviz.machine import job
+from gptviz.machine.job import Job, Results
+from gptviz.model.costs.effort import MUCH, effort
+from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import language_model, load_call
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, work
+from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.details import as_csv
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
 
-from .texts import PROMPT, Text, rows, unit_of
-
-# Up to so many multiplications, about a second, all losses are computed without being asked for.
-AT_ONCE = 30e9
+from .texts import PROMPT, LossText, rows, unit_of
 
 
 def replaced_by() -> str:
@@ -46,7 +46,7 @@ def units_of(lm: LanguageModel) -> tuple[Unit, ...]:
     return heads_and_mlps(lm.model.config)
 
 
-def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, float]:
+def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
     """The loss without each head and MLP, as far as it is known. Where all take no longer than a moment, they are computed now;
     else once they are asked for, with a bar that shows how far that is.
 
@@ -58,11 +58,10 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
     """
     key = subject.key.unedited
     name = ("losses without", key, text, to, reference if to == MEAN else "")
-    units, found = units_of(subject.lm), work.found(name)
+    units, found = units_of(subject.lm), job.found(name)
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
-    size = sum(parameter.numel() for parameter in subject.lm.model.parameters())
 
-    def compute(job: work.Work) -> None:
+    def compute(results: Results) -> None:
         lm = language_model(key)
         read = lm.readings(reference) if to == MEAN else ()
         each = loss_with_each(lm.model, rows(key, text), [UnitEdit(unit, to) for unit in units], read)
@@ -71,39 +70,34 @@ def losses(subject: Subject, text: Text, to: str, reference: str) -> dict[Unit, 
             ready[one.unit] = value
             if done == len(units) or units[done].block != one.unit.block:
                 # A block at a time, so that the page is not drawn again for every head.
-                job.results[one.unit.layer], ready = ready, {}
-            job.report(done, len(units), one.unit.title)
+                results[one.unit.layer], ready = ready, {}
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
 
-    def begin() -> None:
-        work.begin(name, title, compute)
+    def begin() -> Job[None]:
+        return job.begin(name, title, compute)
 
     stage = None if found is None else found.stage
     if found is None or found.state in ("stopped", "failed"):
-        if found is None and size * tokens * len(units) <= AT_ONCE:
-            found = work.begin(name, title, compute)
-            found.join()
+        if found is None and effort(subject.lm.model, tokens, len(units)) <= MUCH:
+            found = begin()
+            found.wait()
             stage = found.stage
         else:
-            st.button(
+            jobs.begin_button(
                 "Compute the loss without each" if found is None else "Go on from the beginning",
+                begin,
                 icon=":material/calculate:",
                 key="compute losses",
-                on_click=begin,
                 help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
             )
     if found is not None:
-        work.follow(found, "losses", stage)
+        jobs.follow(found, "losses", stage)
     return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
 
 
-def show(subject: Subject, text: Text, to: str, changes: Mapping[Unit, float]) -> None:
-    """The grid: a click switches a head or an MLP off, replaced as `to` says, or brings it back.
-
-    Args:
-        changes: how much the loss rises without each.
-    """
+def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float]) -> None:
+    """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
     lm, units = subject.lm, units_of(subject.lm)
     has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
     of = blake2b(repr((subject.key, text, to)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
@@ -119,7 +113,7 @@ def show(subject: Subject, text: Text, to: str, changes: Mapping[Unit, float]) -
     unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
 
 
-def _words(subject: Subject, text: Text) -> str:
+def _words(subject: Subject, text: LossText) -> str:
     return subject.prompt if text.which == PROMPT else "data held out"
 
 
@@ -144,16 +138,16 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
     )
 
 
-def code(subject: Subject, text: Text, to: str) -> str:
+def code(subject: Subject, text: LossText, to: str) -> str:
     """The code that computes the loss without each head and MLP."""
     opened = load_call(subject.lm.original)
     given = _given(subject, text)
     reference = f", lm.readings({edits.reference_text(subject.default)!r})" if to == MEAN else ""
     return f"""import gptviz
 import torch
-from gptviz.interp.ablation import Rows, loss, loss_with_each
-from gptviz.interp.edits import Reading, UnitEdit
-from gptviz.interp.units import heads_and_mlps
+from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
+from gptviz.interp.changing.edits import Inputs, UnitEdit
+from gptviz.interp.units.unit import heads_and_mlps
 
 lm = {opened}
 {given}
@@ -162,10 +156,10 @@ edits = [UnitEdit(unit, {to!r}) for unit in heads_and_mlps(lm.model.config)]
 changes = {{one.unit.name: value - before for one, value in loss_with_each(lm.model, rows, edits{reference})}}"""
 
 
-def _given(subject: Subject, text: Text) -> str:
+def _given(subject: Subject, text: LossText) -> str:
     if text.which != PROMPT:
         return held_out.code_of_tested(subject.key.unedited)
     ((reading, targets),) = rows(subject.key.unedited, text)
     beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
     return f"""ids = torch.tensor({reading.ids.tolist()})
-rows = [Rows(Reading(ids{beside}), torch.tensor({targets.tolist()}))]"""
+rows = [Rows(Inputs(ids{beside}), torch.tensor({targets.tolist()}))]"""

@@ -7,41 +7,38 @@ from dataclasses import dataclass
 import streamlit as st
 import torch
 
-from gptviz.interp.ablation import NOT_COUNTED, Rows, loss
-from gptviz.interp.before_after import Numbers, guess, guess_and_loss
-from gptviz.interp.edits import Reading, UnitEdit, edited_by_each
-from gptviz.interp.units import Unit, heads_and_mlps
+from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
+from gptviz.interp.changing.before_after import guess, guess_and_loss
+from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
+from gptviz.interp.units.unit import Unit, heads_and_mlps
+from gptviz.labelled_array import Float64Array
 from gptviz.language_model import LanguageModel
-from gptviz.memory import give_back
+from gptviz.machine.memory import release_memory
+from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import encoder_decoder, held_out
-from gptviz.ui.widgets import controls, stoppable
+from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.markdown import escaped
 
 PROMPT, HELD_OUT = "the prompt", "held-out data"
 
 
 @dataclass(frozen=True)
-class Text:
-    """What a loss is over.
-
-    Attributes:
-        which: the prompt, or data held out.
-        ids: the tokens that are read of a prompt; empty for data held out.
-    """
+class LossText:
+    """The text over which a loss is measured: the prompt, with its tokens, or data held out, whose `ids` are empty."""
 
     which: str
     ids: tuple[int, ...] = ()
 
 
 def unit_of(lm: LanguageModel) -> str:
-    """What a loss is measured in."""
+    """The unit of a loss."""
     return "nats per text" if lm.model.config.kind == "classifier" else "nats per token"
 
 
-def choose(subject: Subject) -> Text:
+def choose(subject: Subject) -> LossText:
     """The control for the text; the prompt where data held out is not here."""
     options = [PROMPT, HELD_OUT] if subject.lm.card.source is not None else [PROMPT]
     which = PROMPT
@@ -59,16 +56,16 @@ def choose(subject: Subject) -> Text:
         )
     if which == HELD_OUT:
         try:
-            rows(subject.key.unedited, Text(HELD_OUT))
+            rows(subject.key.unedited, LossText(HELD_OUT))
         except (ValueError, OSError, KeyError, TypeError) as error:
             st.info(f"The held-out data cannot be read ({escaped(str(error))}): the loss is over the prompt.")
             which = PROMPT
-    return Text(which) if which == HELD_OUT else Text(PROMPT, subject.seen)
+    return LossText(which) if which == HELD_OUT else LossText(PROMPT, subject.seen)
 
 
 # Read-only, shared by all sessions.
 @st.cache_resource(max_entries=8, show_spinner=False)
-def rows(key: ModelKey, text: Text) -> tuple[Rows, ...]:
+def rows(key: ModelKey, text: LossText) -> tuple[Rows, ...]:
     """The text as the model of `key`, which has no edits, reads it, with what it has to predict.
 
     Of a prompt, a classifier has to predict the label that it gives the text itself, an encoder–decoder its own answer: a loss
@@ -95,64 +92,58 @@ def _of_prompt(key: ModelKey, lm: LanguageModel, ids: tuple[int, ...]) -> Rows:
     return Rows(reading, targets)
 
 
-def reading_of(key: ModelKey, ids: tuple[int, ...]) -> Reading:
+def reading_of(key: ModelKey, ids: tuple[int, ...]) -> Inputs:
     """The prompt as the model of `key` reads it; the decoder of an encoder–decoder reads its own answer."""
     lm = language_model(key)
     if lm.model.config.kind != "encoder-decoder":
-        return Reading(torch.tensor([ids], device=lm.device))
+        return Inputs(torch.tensor([ids], device=lm.device))
     read = encoder_decoder.decoder_ids(key, ids)
-    return Reading(torch.tensor([read], device=lm.device), torch.tensor([ids], device=lm.device))
+    return Inputs(torch.tensor([read], device=lm.device), torch.tensor([ids], device=lm.device))
 
 
-def loss_of(key: ModelKey, text: Text) -> float:
+def loss_of(key: ModelKey, text: LossText) -> float:
     """The loss of the model, with its edits, over the text."""
     if text.which == PROMPT and language_model(key).model.config.kind == "decoder":
         return _read(key, text.ids)[1]
     return _loss_over(key, text)
 
 
-def guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
-    """The model's guess, with its edits, after the prompt: probabilities of tokens or labels. The model with edits reads the
-    tokens that the one without them does.
-    """
+def guess_of(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
+    """The probabilities of tokens or labels after the prompt, with edits; the tokens read are those without edits."""
     return _read(key, ids)[0] if language_model(key).model.config.kind == "decoder" else _guess_of(key, ids)
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def _loss_over(key: ModelKey, text: Text) -> float:
+def _loss_over(key: ModelKey, text: LossText) -> float:
     return loss(language_model(key).model, rows(key.unedited, text))
 
 
-@stoppable.data("Reading the prompt", max_entries=64)
-def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Numbers:
+@jobs.data("Reading the prompt", max_entries=64)
+def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return guess(language_model(key).model, _guessed(key, ids))
 
 
-# Up to so many multiplications, about a second, a guess is computed without each head.
-AT_ONCE = 1e10
-
-
 @st.cache_data(max_entries=32, show_spinner="Switching off one head after the other")
-def without_each(key: ModelKey, ids: tuple[int, ...]) -> dict[Unit, Numbers]:
+def without_each(key: ModelKey, ids: tuple[int, ...]) -> dict[Unit, Float64Array]:
     """The guess after the prompt without each head; empty for a model that needs more than a moment for that."""
     model = language_model(key).model
     heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
-    if sum(parameter.numel() for parameter in model.parameters()) * len(ids) * len(heads) > AT_ONCE:
+    if effort(model, len(ids), len(heads)) > LITTLE:
         return {}
     reading = _guessed(key, ids)
     return {one.unit: guess(twin, reading) for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])}
 
 
-def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Reading:
-    """What is read before the guess: of an encoder–decoder the first token of its answer is what is guessed."""
+def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Inputs:
+    """The tokens read before the guess; an encoder–decoder guesses the first token of its answer."""
     reading = reading_of(key.unedited, ids)
     return reading if reading.source is None else reading._replace(ids=reading.ids[:, :1])
 
 
 # One pass gives both.
-@stoppable.data("Reading the prompt", max_entries=64)
-def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Numbers, float]:
-    (prompt,) = rows(key.unedited, Text(PROMPT, ids))
+@jobs.data("Reading the prompt", max_entries=64)
+def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Float64Array, float]:
+    (prompt,) = rows(key.unedited, LossText(PROMPT, ids))
     found = guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)
-    give_back()  # while two texts are written beside it, each in a thread with a heap of its own
+    release_memory()  # while two texts are written beside it, each in a thread with a heap of its own
     return found

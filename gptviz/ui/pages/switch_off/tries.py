@@ -1,20 +1,20 @@
-"""What to try on the page Switch off: edits whose effect on this model, over this text, was computed."""
+"""The suggestions of the page Switch off: edits whose effect on this model, over this text, was computed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gptviz.figures.format import percent
-from gptviz.interp.units import Unit
-from gptviz.model.positions import POSITIONS
-from gptviz.ui.shell.edits import EDITS
-from gptviz.ui.shell.models import ModelKey
-from gptviz.ui.shell.subject import Subject
+from gptviz.figures.kit.format import percent
+from gptviz.interp.units.unit import Unit
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.edits import EDITS
+from gptviz.ui.shell.subject.models import ModelKey
 from gptviz.ui.views.contrasts import answered, loss_of_head, needed, right_by_task, when_it_appeared
 from gptviz.ui.widgets.tries import Try
 
-from .texts import Text, guess_of, loss_of, unit_of, without_each
+from .texts import LossText, guess_of, loss_of, unit_of, without_each
 
 
 def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
@@ -37,9 +37,7 @@ def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, floa
 
 
 def known(subject: Subject) -> list[Try]:
-    """For a model that was trained on tasks with known answers: of each task the head that the answer needs, what is lost without
-    it, and when in training it appeared.
-    """
+    """For a model of tasks with known answers: the head that each answer needs, what is lost without it, and when it appeared."""
     key, found = subject.key.unedited, list[Try]()
     for question in answered(key):
         head = needed(key, question)
@@ -56,15 +54,8 @@ def known(subject: Subject) -> list[Try]:
     return found if when is None else [*found, when]
 
 
-def tries(subject: Subject, text: Text, before: float, without: Mapping[Unit, float]) -> list[Try]:
-    """The suggestions.
-
-    Args:
-        subject: the model.
-        text: what the loss is over.
-        before: its loss without edits.
-        without: the loss without each head and MLP, as far as it is known.
-    """
+def tries(subject: Subject, text: LossText, before: float, without: Mapping[Unit, float]) -> list[Try]:
+    """The suggestions; `before` is the loss without edits, `without` that without each head and MLP, as far as it is known."""
     unit, found = unit_of(subject.lm), known(subject)
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:

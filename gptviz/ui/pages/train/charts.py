@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,15 +12,15 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from gptviz.address_values import ANY
-from gptviz.figures import curves, places
-from gptviz.figures.format import counted, percent
+from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.training import curves, places
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.log import LogLine, curve_points
-from gptviz.ui.shell import hidden
-from gptviz.ui.shell.theme import theme
+from gptviz.runs.log import curve_points
+from gptviz.settings.address_values import ANY
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import hidden
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, unit, with_unit
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import show_figure
@@ -46,8 +47,8 @@ class Chart:
 
     Attributes:
         label: what the control and the link call it.
-        draw: the figure; None where the run has nothing to draw yet, which shows the loss instead.
-        on_card: the field of the card that says whether a run has this quantity at all; None where every run has it.
+        draw: the figure, or None if the run has nothing to draw yet, which shows the loss instead.
+        on_card: the field of the card that says whether a run has this quantity at all, or None if every run has it.
     """
 
     label: str
@@ -74,7 +75,7 @@ def draw_perplexity(run: WatchedRun) -> Drawn:
         "perplexity",
         "a choice among this many equally likely tokens would be as hard",
         curve.validation_steps,
-        np.exp(np.minimum(curve.validation, LARGEST_LOSS)),
+        np.array([math.exp(min(loss, LARGEST_LOSS)) for loss in curve.validation]),
         theme(),
         height=HEIGHT,
         log=True,
@@ -114,7 +115,8 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
     def draw(run: WatchedRun) -> Drawn | None:
         if not run.log:
             return None
-        steps, values = points(run.log, "step", field)
+        known = curve_points(run.log, "step", field)
+        steps, values = [step for step, _ in known], [value for _, value in known]
         figure = curves.values(label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run))
         return Drawn(figure, f"{label} over the steps.")
 
@@ -150,9 +152,7 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
 
 
 def show_chart(run: WatchedRun) -> None:
-    """The chosen chart, or the loss if that chart has nothing to draw yet. The accuracy, if there is one, is shown beside the
-    loss.
-    """
+    """The chosen chart, or the loss if that chart has nothing to draw yet; next to the loss, the accuracy if there is one."""
     label = st.session_state.get("chart")
     chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
     drawn = chart.draw(run) or draw_loss(run)
@@ -172,7 +172,7 @@ def show_chart(run: WatchedRun) -> None:
 def compare_controls(run: WatchedRun) -> None:
     """The controls `beside`, `log_steps` and `log_loss`: what the chart of the loss shows."""
     names = [other for other in checkpoints.folders() if other != run.name]
-    # What was chosen for another run, as its own earlier versions, is not what belongs beside this one.
+    # A choice made for another run, such as its own earlier versions, does not belong next to this one.
     is_another = st.session_state.get(_BESIDE_OF, run.name) != run.name
     st.session_state[_BESIDE_OF] = run.name
     if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
@@ -193,18 +193,10 @@ def compare_controls(run: WatchedRun) -> None:
 
 
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
-    """Those of the models `names` whose curves belong beside this run's: earlier ones of its experiment, and of the
-    experiments that belong beside that.
-    """
+    """The models among `names` to compare with this run: those of its experiment and of experiments related to that."""
     plan = PLANS.get(run.plan)
     related = [*plan.beside, run.plan] if plan else []
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]
-
-
-def points(lines: Sequence[LogLine], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """The steps and values of the lines of one kind that have this field."""
-    known = curve_points(lines, kind, field)
-    return [step for step, _ in known], [value for _, value in known]
 
 
 def _beside(run: WatchedRun) -> list[str]:
@@ -215,5 +207,5 @@ def _beside(run: WatchedRun) -> list[str]:
 
 
 def _until(run: WatchedRun) -> int | None:
-    """The step at which the run will end, None where that is not known."""
+    """The step at which the run will end, or None if that is not known."""
     return run.recipe.steps if run.recipe else None

@@ -11,7 +11,7 @@ import streamlit as st
 from gptviz.data.registry import FROM_FILES, source_named
 from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
-from gptviz.hosting import NO_UPLOADS, upload_limit
+from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs.experiments import Plan
@@ -61,12 +61,7 @@ def data_control(plan: Plan) -> str:
 
 
 def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
-    """The source for what was chosen as `data`, with the controls it needs; None where there is no text yet.
-
-    Args:
-        data: what the control `data` says.
-        plan: the experiment.
-        folded: the container for the settings of a task.
+    """The source for what was chosen as `data`, with its controls (those of a task in `folded`), or None if there is no text yet.
 
     Raises:
         ValueError: the data cannot be used.
@@ -95,7 +90,7 @@ def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
 
 
 def no_text(data: str) -> str:
-    """What is missing where `source_of` found no text yet, and what to do."""
+    """A sentence for data that have no text yet (`source_of` returned None), and what to do."""
     paste = ": paste one," if data == PASTED else ":"
     return f"there is no text yet{paste} choose a file, or take other data"
 
@@ -151,7 +146,7 @@ def _made(name: str, fraction: float) -> Source:
 
 
 def _identity(source: Source) -> str:
-    """What tells one source from another, for caches."""
+    """A text that is different for every source, for caches."""
     return json.dumps(source.to_dict(), sort_keys=True)
 
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from gptviz.address_values import ANY, ON_OR_OFF, real
-from gptviz.fields import FieldInfo
+from gptviz.settings.address_values import ANY, ON_OR_OFF, real
+from gptviz.settings.fields import FieldInfo
 from gptviz.ui.widgets import addresses, controls
 
 # The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
@@ -36,7 +36,7 @@ LARGEST: dict[str, float] = {
 }
 # A control of Streamlit includes its limits. Where a field excludes one, its control ends this far from it.
 ABOVE, BELOW = 1e-7, 1e-4
-# What 0 means in the control of a field that may also be left out.
+# The meaning of 0 in the control of a field that may also be left out.
 ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
 HEAD_WITHOUT_LABELS = "unembed"
 # Where the buttons of a control begin to count if its field has no value of its own.
@@ -103,7 +103,7 @@ def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
 
 
 def limits(info: FieldInfo) -> tuple[float | None, float | None]:
-    """The least and the largest number that the control of a field takes; None where there is no limit."""
+    """The least and the largest number that the control of a field takes, or None if there is no limit."""
     low, high = info.low, LARGEST.get(info.name, info.high)
     if info.name in ZERO:
         low = 0

@@ -1,4 +1,4 @@
-"""The form of the Train page: which experiment, on which data, with which model and recipe."""
+"""The form of the Train page: which experiment, on which data, with which model and recipe, and the button that begins it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from typing import Any, cast
 
 import streamlit as st
 
+from gptviz.data.registry import source_named
 from gptviz.data.source import Source
-from gptviz.fields import field_infos
 from gptviz.model import Config
-from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
+from gptviz.runs.experiments import GROUPS, PLANS, Plan, TokenizerKind
+from gptviz.runs.names import free_name
+from gptviz.settings.fields import field_infos
+from gptviz.text import corpora
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell import hidden, kinds
-from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.shell.subject import hidden, kinds
+from gptviz.ui.views.planned_run import PlannedRun, estimate_of, explanation, has_begun, refusal, summary, time_needed
 from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
 from . import data
-from .experiments import experiment_list
 from .fields import field_controls, key_of
 from .look_at_data import data_button
 from .rules import (
@@ -33,21 +36,18 @@ from .rules import (
     token_kinds,
     usual_vocabulary,
 )
+from .watched import watch_next
 
 DEFAULT_PLAN = "sums"  # done within a minute on two processor cores
 MOST_TOKENS = 60_000
 SIZES_IN_SIGHT = ("n_layer", "n_head", "d_model", "context_length")
 RECIPE_IN_SIGHT = ("steps", "batch_size", "learning_rate")
-_SHOWN = "plan shown"
+LONGEST_NAME = 400  # a name too long for a model gets a message, which says more than a field that takes no more
+_SHOWN, _STARTED = "plan shown", "a run was started"
 
 
 def form(notices: Any, device: str) -> PlannedRun:
-    """The controls, the few above and the others folded; the run that they describe.
-
-    Args:
-        notices: takes warnings.
-        device: what the run would be trained on.
-    """
+    """The controls, a few in sight and the others folded, and the run that they describe; `notices` takes warnings."""
     name = controls.select(
         "What to train",
         [*PLANS, OWN],
@@ -118,9 +118,7 @@ def _begin(plan: Plan) -> str:
 
 
 def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
-    """The controls `tokens` and `run_vocabulary`, as far as the data leave a choice: how a text becomes tokens, and how many
-    tokens are learned.
-    """
+    """How a text becomes tokens, and how many of them are learned, by two controls as far as the data leave a choice."""
     tokenizer, vocabulary = plan.tokenizer, plan.config.vocab_size
     offered = token_kinds(plan.config.kind, source)
     if len(offered) > 1:
@@ -134,3 +132,66 @@ def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
         fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
         vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, key=key_of("vocabulary"), help=about))
     return tokenizer, vocabulary
+
+
+def experiment_list(device: str) -> None:
+    """A button that opens the list; a click on the name of an experiment sets the form to it."""
+    with st.popover("All experiments", icon=":material/list:", on_change="rerun", key="all experiments") as box:
+        if not box.open:  # what each takes is worked out when somebody asks
+            return
+        for group in GROUPS:
+            with st.container(border=True, gap="xsmall"):
+                st.markdown(f"**{group.title}**")
+                for name in group.plans:
+                    st.button(name, key=f"choose {name}", type="tertiary", on_click=_choose, args=(name,))
+                    st.caption(f"{PLANS[name].sentence} About {time_of(name, device)}.")
+
+
+def _choose(name: str) -> None:
+    st.session_state["plan"] = name
+
+
+@st.cache_data(max_entries=128, ttl=600, show_spinner="Working out how long each takes")
+def time_of(name: str, device: str) -> str:
+    """How long an experiment takes on `device`, as it is planned."""
+    plan = PLANS[name]
+    expected = estimate_of(PlannedRun(name, plan, _source(plan), None, plan.recipe, {}, plan.config, None, None), device)
+    assert expected is not None
+    return time_needed(expected)
+
+
+def _source(plan: Plan) -> Source | None:
+    """The data of a plan where they are on this machine, or None if they would have to be fetched."""
+    absent = {offer.name for offer in corpora() if not offer.ready}
+    return None if plan.data in absent else source_named(plan.data, plan.fraction)
+
+
+def name_control(planned: PlannedRun) -> str:
+    """The control `save_as`: the name of the model; left empty, the first free one."""
+    free = free_name(OWN.replace(" ", "-") if planned.plan_name == OWN else planned.plan_name)
+    if st.session_state.pop(_STARTED, False):
+        st.session_state["save_as"] = ""
+    typed = st.text_input(
+        "Save as",
+        placeholder=free,
+        key="save_as",
+        max_chars=LONGEST_NAME,
+        persist_state="session",
+        help="What the model is called: letters, digits, '-', '_' and '.'. Left empty, it gets the name in grey.",
+    )
+    return (typed or "").strip() or free
+
+
+def train_button(planned: PlannedRun, name: str, device: str) -> None:
+    """The time and memory that the run will take, or why it cannot begin, and the button that begins it and shows it."""
+    expected = estimate_of(planned, device)
+    refused = refusal(planned, expected, name, device)
+    if expected is not None:
+        st.caption(summary(expected), help=explanation(expected))
+    if refused:
+        st.error(escaped(refused))
+    look = {"type": "primary", "icon": ":material/model_training:", "width": "stretch"}
+    if pressed("Train", key="train", disabled=refused is not None, **look) and has_begun(planned, name, device):
+        watch_next(name)
+        st.session_state[_STARTED] = True  # the name is taken now: the field goes back to the next free one
+        st.rerun()

@@ -1,4 +1,4 @@
-"""What the watched model has learned so far: where one of its heads looks, and its map of tokens."""
+"""Two views into the watched model as it learns: where one of its heads looks, and its map of tokens."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.figures import heatmap, scatter, special_tokens
-from gptviz.figures.format import counted, percent
-from gptviz.interp import embeddings
-from gptviz.interp.attention import one_head
+from gptviz.figures.kit import heat, scatter, special_tokens
+from gptviz.figures.kit.format import counted, percent
+from gptviz.interp.reading import embeddings
+from gptviz.interp.reading.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
+from gptviz.model.costs.effort import size
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import default_prompt, prompt_box, read_prompt
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
@@ -37,7 +38,7 @@ _MAP = "map shown"
 
 
 @dataclass(frozen=True)
-class Head:
+class ChosenHead:
     """Which head is shown: its stack ("encoder" or "decoder"), its block, and its number in the block."""
 
     stack: str
@@ -64,7 +65,7 @@ def look_inside(name: str, device: str) -> None:
         st.caption(why)
 
 
-def _head_controls(config: Config) -> Head:
+def _head_controls(config: Config) -> ChosenHead:
     block = head = 0
     stack = encoder_decoder.DECODER
     if config.kind == "encoder-decoder":
@@ -79,10 +80,10 @@ def _head_controls(config: Config) -> Head:
         with st.container(width=pixels(150)):
             about = "The heads of a block read side by side."
             head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
-    return Head(stack, block, head)
+    return ChosenHead(stack, block, head)
 
 
-def _views(name: str, device: str, prompt: str, default: str, head: Head) -> None:
+def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) -> None:
     """The pattern and the map of the newest weights, again and again while the run is active."""
 
     def body() -> WatchedRun:
@@ -95,7 +96,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: Head) -> Non
             return run
         step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
-        if sum(parameter.numel() for parameter in model.parameters()) > MOST_PARAMETERS:
+        if size(model) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
             return run
         at = f" after {counted(step, 'step')}" if step is not None else ""
@@ -113,7 +114,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: Head) -> Non
     repeated(body, EVERY, watch(name).is_active)
 
 
-def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
+def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None:
     """How much each token of the prompt reads of each other one, as a heat map."""
     lm = language_model(key)
     config = lm.model.config
@@ -122,13 +123,13 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: Head) -> None:
         alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
         st.caption(f"This model has no blocks and therefore no attention{alone}.")
         return
-    read = attention.read_by(read_prompt(key, lm, prompt, default), head.stack)
+    read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)
     # The model may have changed since the controls were drawn.
     block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
     labels = tuple(map(lm.tokenizer.label, read.ids))
     reading = attention.reading_of(key, read, block)
     pattern = one_head(reading.patterns, block - reading.first, number, labels)
-    figure = heatmap.one_head(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
+    figure = heat.attention_pattern(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
     about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", config={"displayModeBar": False}, alt=about)
 
@@ -147,9 +148,7 @@ def _map(key: ModelKey) -> None:
 
 
 def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`points` [token, 2], turned or mirrored to match the map shown before as well as possible: PCA does not say which way is
-    up.
-    """
+    """`points` [token, 2], turned or mirrored to match the map shown before: PCA does not say which way is up."""
     before = st.session_state.get(_MAP)
     if before is not None and before[0] == name and before[1].shape == points.shape:
         points = embeddings.aligned(points, before[1])

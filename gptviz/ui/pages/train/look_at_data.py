@@ -1,4 +1,4 @@
-"""What the data chosen in the form are like: how much there is, how often each token comes, and the first batch of the run."""
+"""A look at the data chosen in the form: how much there is, how often each token comes, and the first batch of the run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import streamlit as st
 
 from gptviz.data.batches import Batch
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
-from gptviz.figures.frequencies import MOST, frequencies
-from gptviz.figures.special_tokens import legend
+from gptviz.figures.kit.special_tokens import legend
+from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.train.trainer import draw_seed
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import show_figure

@@ -8,7 +8,10 @@ from typing import Any
 import streamlit as st
 
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell import pages
+from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.home import PAGE as HOME
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
 from gptviz.ui.widgets.markdown import escaped
 
 from .charts import chart_control, compare_controls, show_chart
@@ -19,7 +22,7 @@ EVERY = 1.0  # seconds
 
 
 def bar(notices: Any) -> str | None:
-    """The controls above the chart: which run is watched, and what its chart shows; its name, None where there is no run."""
+    """The controls above the chart: which run is watched, and what its chart shows; its name, or None if there is no run."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch"):
             name = run_control(notices)
@@ -35,10 +38,10 @@ def bar(notices: Any) -> str | None:
         with st.popover("Compare"):
             compare_controls(run)
         with st.popover("Open in"):
-            query = {key: value for key, value in pages.shared_state().items() if key != "step"} | {"model": name}
-            for page in pages.PAGES.values():
-                if page not in (pages.HOME, pages.TRAIN) and run.kind in page.kinds:
-                    pages.link(page, query=query)
+            query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
+            for page in PAGES.values():
+                if page not in (HOME, TRAIN) and run.kind in page.kinds:
+                    frame.link(page, query=query)
     return name
 
 
@@ -57,13 +60,7 @@ def live(name: str) -> None:
 
 
 def repeated(body: Callable[[], WatchedRun], every: float, active: bool) -> None:
-    """Show `body`, again and again while the run it returns is active; when that ends, the whole page runs once.
-
-    Args:
-        body: shows something, and returns the run as it was shown.
-        every: seconds.
-        active: whether the run is active now.
-    """
+    """Show `body`, which returns a run, each `every` seconds while that is active; when that ends, the whole page runs once."""
 
     def tick() -> None:
         try:

@@ -1,4 +1,4 @@
-"""What the choices of the form mean: the rules that turn them into a run, without any control."""
+"""The rules that turn the choices of the form into a run, without any control."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from gptviz.data.registry import FROM_FILES
 from gptviz.data.source import Source
-from gptviz.fields import field_info, field_infos
 from gptviz.model import Config, changed
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
+from gptviz.settings.fields import field_info, field_infos
 from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.planned_run import PlannedRun
@@ -42,7 +42,7 @@ def plan_named(name: str) -> Plan:
 
 @dataclass(frozen=True)
 class Choices:
-    """What was chosen in the form.
+    """The choices made in the form.
 
     Attributes:
         source: the data; None if there is none, and `problem` says why.
@@ -79,13 +79,7 @@ def planned_run(
     learn: Callable[[Source, str, int], Tokenizer] = lambda source, kind, vocab_size: source.tokenizer(kind, vocab_size),
     complain: Callable[[Source, Config, Tokenizer], str | None] = complaint,
 ) -> PlannedRun:
-    """The run that these choices describe, with its problem where they do not go together.
-
-    Args:
-        choices: what was chosen.
-        learn: the tokenizer of a source, of a kind and a size of vocabulary; the form passes one that caches.
-        complain: as `complaint`; the form passes one that caches.
-    """
+    """The run that these choices describe, with its problem if they do not go together; the form passes functions that cache."""
     fresh = choices.begin == FRESH
     is_learned = fresh and choices.tokenizer in FEWEST_TOKENS and bool(token_kinds(choices.plan.config.kind, choices.source))
     plan = replace(choices.plan, tokenizer=choices.tokenizer, begin=None)
@@ -140,7 +134,7 @@ def _fitted(
 
 
 def token_kinds(kind: Kind, source: Source | None) -> tuple[str, ...]:
-    """The ways in which these data can become tokens for a model of this kind; empty where they bring their own."""
+    """The ways in which these data can become tokens for a model of this kind; empty if they bring their own."""
     return (FROM_FILES[kind] if source is None else source).tokenizer_kinds
 
 
@@ -176,7 +170,7 @@ def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str,
 
 
 def changes_of(planned: PlannedRun) -> str:
-    """What differs from the experiment as it is planned, in words; empty where nothing does."""
+    """The differences from the experiment as it is planned, in words; empty if there are none."""
     recipe, usual = planned.recipe.to_dict(), planned.plan.recipe.to_dict()
     differ = [
         (info.label, recipe[name], usual[name]) for name, info in field_infos(Recipe).items() if recipe[name] != usual[name]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from gptviz.figures import curves
-from gptviz.figures.format import brief, counted, duration, percent, small
+from gptviz.figures.kit.format import brief, counted, duration, percent, small
+from gptviz.figures.training import curves
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
@@ -84,21 +84,11 @@ def _buttons(run: WatchedRun) -> None:
     if run.place == 0:
         about = "Saves everything and pauses. The result will be the same as without a pause."
         _button("Pause", ":material/pause:", queue.pause, run.name, about)
-        _button(
-            "Stop",
-            ":material/stop:",
-            queue.stop,
-            run.name,
-            ("Ends the run here, with a last evaluation. It can still go on later."),
-        )
+        about = "Ends the run here, with a last evaluation. It can still go on later."
+        _button("Stop", ":material/stop:", queue.stop, run.name, about)
     elif run.place:
-        _button(
-            "Take back",
-            ":material/undo:",
-            queue.stop,
-            run.name,
-            ("Takes the run out of the line of waiting runs. You can put it back later."),
-        )
+        about = "Takes the run out of the line of waiting runs. You can put it back later."
+        _button("Take back", ":material/undo:", queue.stop, run.name, about)
     elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
         label = "Begin" if run.status.state == "ready" else "Go on"
         _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
@@ -140,9 +130,7 @@ def _losses(run: WatchedRun) -> list[str]:
 
 
 def _when(run: WatchedRun) -> str:
-    """After how many steps the last evaluation was made, if more steps were taken since then, and on how much of the held-out
-    data.
-    """
+    """The step of the last evaluation, if more were taken since then, and its share of the held-out data."""
     last = run.evaluation
     if last is None:
         return ""
@@ -169,7 +157,7 @@ def _accuracies(run: WatchedRun) -> list[str]:
 
 
 def engine(run: WatchedRun) -> str | None:
-    """What the run computes with, and why, as Markdown; None where that is not known."""
+    """The type of numbers that the run computes with, and why, as Markdown, or None if that is not known."""
     chosen = run.card.engine
     if chosen is None:
         return None

@@ -1,4 +1,4 @@
-"""What to try on the page Train: shipped runs worth looking at, with what is computed from their logs, and one to begin."""
+"""The suggestions of the page Train: shipped runs worth looking at, with what is computed from their logs, and one to begin."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from gptviz.figures.curves import Curve
-from gptviz.figures.format import percent
+from gptviz.figures.kit.format import percent
+from gptviz.figures.training.curves import Curve
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.views.learning_curves import curve_of
@@ -22,7 +22,7 @@ CLEAR = 0.1  # nats between two losses, to be seen in the chart
 
 
 def tries(watched: str, plan_name: str) -> list[Try]:
-    """What is worth trying beside the model watched and the experiment in the form, as far as its models are here."""
+    """The suggestions for the model watched and the experiment in the form, as far as their models are here."""
     offers: list[Try] = []
     for name, offer in _OFFERS.items():
         if name != watched:

@@ -1,4 +1,4 @@
-"""The run that the Train page watches: which one, and all that its files say of it now."""
+"""The run that the Train page watches: which one, and all that its files record now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.address_values import one_of
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
@@ -18,11 +17,12 @@ from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_request
+from gptviz.settings.address_values import one_of
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell import hidden, kinds, pages
-from gptviz.ui.shell.models import ModelKey, model_key
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import hidden, kinds
+from gptviz.ui.shell.subject.models import ModelKey, model_key
+from gptviz.ui.widgets import addresses, controls
 
 NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
 
@@ -32,17 +32,17 @@ _NEXT = "run to watch next"
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """What is known of a run now.
+    """All that is known of a run now.
 
     Attributes:
-        request: what the user asked of it and it has not carried out yet; None where nothing is asked.
+        request: what the user asked for and the run has not carried out yet, or None.
         place: in the queue: 0 in training, n for the n-th in line, None for neither.
-        kind: what the model makes of a text; None where that cannot be read.
+        kind: the kind of the model, or None if that cannot be read.
         recipe: how it is trained; None for a model that was not trained here.
         step: the last line of its log about a step; None before the first.
         evaluation: the last line of its log about an evaluation; None before the first.
         sample: the last line of its log about a sample of what it writes; None before the first.
-        diverged: a sentence that says that it has diverged, and what to change; None where it has not.
+        diverged: a sentence that says that it has diverged, and what to change, or None if it has not.
     """
 
     folder: Path
@@ -69,7 +69,7 @@ class WatchedRun:
 
     @property
     def plan(self) -> str:
-        """The name of the experiment it belongs to, empty where it belongs to none."""
+        """The name of the experiment it belongs to, empty if it belongs to none."""
         return self.card.plan or ""
 
     @property
@@ -88,26 +88,19 @@ def watch_next(name: str) -> None:
 
 
 def run_control(notices: Any) -> str | None:
-    """The control `run`: which run is watched; the link has it at all times. None where there is no run."""
+    """The control `run`: which run is watched; the link has it at all times. None if there is no run."""
     names = list(checkpoints.folders())
     if not names:
         return None
-    in_link = st.query_params.get("run")
-    addresses.takes("run", one_of(names))
+    in_link = controls.linked("run", str, None, values=one_of(names), notices=notices)
     if (chosen := st.session_state.get(_NEXT)) in names:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
-        if in_link is not None and in_link not in names:
-            notices.warning(
-                f"The link asks for run = “{escaped(in_link[:80])}”, which is not available here.",
-                icon=":material/link_off:",
-            )
-        st.session_state["run"] = in_link if in_link in names else _most_interesting(names)
+        st.session_state["run"] = in_link or _most_interesting(names)
     about = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
     st.session_state.pop(_NEXT, None)
-    if in_link != name:
-        st.query_params["run"] = name
+    addresses.write("run", name)
     hidden.say_what_hides([name], notices)
     return name
 
@@ -121,11 +114,11 @@ def _most_interesting(names: Sequence[str]) -> str:
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
     if own:
         return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
-    return pages.DEFAULT_MODEL if pages.DEFAULT_MODEL in names else names[0]
+    return frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in names else names[0]
 
 
 def watch(name: str) -> WatchedRun:
-    """What is known now of the run called `name`.
+    """All that is known now of the run called `name`.
 
     Raises:
         CheckpointError: there is none, or it cannot be read.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell import pages
+from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER
+from gptviz.ui.views.read import Read
 
 from .translation import Translation
 
 
 def show_attention(translation: Translation) -> None:
-    """What the output reads in the source: the mean of the last block's heads first, where the way through it shows best."""
+    """The attention of the output to the source, first as the mean of the last block's heads, which shows its path best."""
     config = translation.subject.lm.model.config
-    read = attention.Read(attention.CROSS, translation.decoded, translation.subject.seen, translation.written)
+    read = Read(translation.decoded, translation.subject.seen, translation.written, attention.CROSS)
     start = {"block": config.n_layer - 1, "head": 0, "heads": "mean" if config.n_head > 1 else "one"}
     attention.explore(translation.subject, read, attention.code_of_two(translation.subject, read), start)
 
@@ -23,4 +25,4 @@ def links() -> None:
         (ENCODER, "What the source reads in itself"),
         (DECODER, "What the output reads in itself"),
     ):
-        pages.link(pages.ATTENTION, label, query={**pages.shared_state(), "stack": stack})
+        frame.link(ATTENTION, label, query={**frame.shared_state(), "stack": stack})

@@ -9,13 +9,13 @@ import numpy as np
 import streamlit as st
 import torch
 
-from gptviz.figures import beams
-from gptviz.figures.format import counted, percent, signed
+from gptviz.figures.kit.format import counted, percent, signed
+from gptviz.figures.reading import beams
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.theme import theme
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
@@ -71,7 +71,7 @@ def _search(
 
 
 def search(subject: Subject) -> Search:
-    """The controls `width` and `penalty`, and the search they ask for."""
+    """The controls `width` and `penalty`, and the search that they describe."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         width = controls.whole(
             "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
@@ -99,7 +99,7 @@ def show_tree(search: Search) -> None:
 
 
 def description(search: Search) -> str:
-    """What the tree shows, for somebody who cannot see it."""
+    """The tree in words, for somebody who cannot see it."""
     best, found = search.result.best, search.result.finished
     return (
         f"A beam search of width {search.width}: {counted(len(search.nodes) - 1, 'candidate')}, {counted(len(found), 'answer')}. "

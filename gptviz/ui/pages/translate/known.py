@@ -1,4 +1,4 @@
-"""What a model can translate: its languages, and words that occur in none of the sources it was trained on."""
+"""The limits of what a model can translate: its languages, and words that occur in none of the sources it was trained on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.data.registry import source_from
 from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.widgets.markdown import escaped
 
 # This many sources are looked through; a word counts as known if it is in one of them.
@@ -68,9 +68,7 @@ def _known_words(source: str) -> frozenset[str]:
 
 
 def known_words(source: str) -> frozenset[str]:
-    """The words in the sources that a model was trained on, by the `source` on its card, as JSON. Empty where they are not to
-    be had, or are not what the sources are made of.
-    """
+    """The words in the sources that a model learned from, by the `source` on its card (JSON); empty if there are none."""
     try:
         return _known_words(source)
     except (ValueError, OSError):

@@ -9,9 +9,9 @@ import streamlit as st
 
 from gptviz.components.sampling_ledger import Payload, address, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.interp import next_token
-from gptviz.ui.shell import reading
-from gptviz.ui.shell.models import ModelKey, language_model, load_call
+from gptviz.interp.reading import next_token
+from gptviz.ui.shell.subject import reading
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.widgets import addresses, controls
 
 from .translation import Translation, output_of
@@ -93,8 +93,8 @@ def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], w
 def code(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
     """The lines of Python that compute the probabilities at `position`."""
     return f"""import gptviz
-from gptviz.interp.cross_attention import read
-from gptviz.interp.next_token import predict
+from gptviz.interp.reading.cross_attention import read
+from gptviz.interp.reading.next_token import predict
 from gptviz.generate.sampling import Sampling
 
 lm = {load_call(language_model(key))}

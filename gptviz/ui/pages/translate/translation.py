@@ -8,16 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.figures.format import counted, percent
+from gptviz.figures.kit.format import counted, percent
 from gptviz.generate.sampling import Sampling
-from gptviz.interp import cross_attention
-from gptviz.interp.cross_attention import Output
+from gptviz.interp.reading import cross_attention
+from gptviz.interp.reading.cross_attention import Output
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.models import ModelKey, language_model
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.views.encoder_decoder import Answer, longest_answer
-from gptviz.ui.widgets import controls, stoppable
+from gptviz.ui.views.encoder_decoder import OutputText, longest_answer
+from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
 
@@ -46,27 +46,25 @@ class Translation:
 
     @property
     def computed(self) -> Output:
-        """What the model computed for it."""
+        """The logits and patterns that the model computed for it."""
         return output_of(self.subject.key, self.subject.seen, self.decoded)
 
 
 # Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions: read-only.
-@stoppable.resource("Reading the source", max_entries=2)
+@jobs.resource("Reading the source", max_entries=2)
 def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
-    """What the model computed of a `source` and the ids that the decoder reads."""
+    """The logits and patterns for a `source` and the ids that the decoder reads."""
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
-def answer_of(subject: Subject, sampling: Sampling | None = None) -> Answer:
+def answer_of(subject: Subject, sampling: Sampling | None = None) -> OutputText:
     """The model's own answer: with the likeliest token each time, or drawn by `sampling`."""
     tokens = special_tokens_of(subject)
     return encoder_decoder.answer(subject.key, subject.seen, tokens.start, tokens.end, sampling)
 
 
 def sampling_control() -> Sampling | None:
-    """The control `drawn` and, if it is on, the controls of the sampling. Returns None if the output takes the likeliest
-    tokens.
-    """
+    """The control `drawn` and, if it is on, those of the sampling. Returns None if the output takes the likeliest tokens."""
     about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
     if not controls.switch("Draw the output", key="drawn", help=about):
         return None
@@ -92,7 +90,7 @@ def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
 
 
 def limit(subject: Subject) -> str:
-    """What sets the length of the longest answer, as the end of a sentence that counts its tokens."""
+    """The reason for the length of the longest answer, as the end of a sentence that counts its tokens."""
     config = subject.lm.model.config
     return (
         "are shown here" if longest_answer(config) < config.context_length else "this model’s table of positions has places for"
@@ -100,13 +98,7 @@ def limit(subject: Subject) -> str:
 
 
 def output_control(subject: Subject, sampling: Sampling | None, notices: Any) -> Translation:
-    """The control `output`: the model's own answer unless another output is typed.
-
-    Args:
-        subject: the model, and the source.
-        sampling: how its own answer is drawn, None for the likeliest tokens.
-        notices: the container for messages on what is not read as it was typed.
-    """
+    """The control `output`: the model's own answer, drawn by `sampling` if given, unless another output is typed."""
     tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
     answer = own.ids
     typed = controls.text(
@@ -141,9 +133,7 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
 
 
 def remark(translation: Translation) -> None:
-    """Notes on how likely the output is, where it comes from and whether it ends. They are below the views, so that they do not
-    move them.
-    """
+    """Notes below the views: how likely the output is, where it comes from, and whether it ends."""
     sure = cross_attention.certainty(translation.computed.logits, translation.written)
     label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
     st.caption(

@@ -1,24 +1,24 @@
-"""What to try with an encoder–decoder and a source."""
+"""The suggestions for an encoder–decoder and a source."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gptviz.interp import cross_attention
+from gptviz.interp.reading import cross_attention
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
+from . import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 from .translation import Translation, answer_of, output_of, special_tokens_of
-from .view_names import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 
-# What a card says of a model that was trained on dates, and a date to try on it.
+# The entry in the card of a model that was trained on dates, and a date to try on it.
 IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 
 def tries(translation: Translation) -> list[Try]:
-    """What to try with this source and this output."""
+    """The suggestions for this source and this output."""
     config = translation.subject.lm.model.config
     hidden = cross_attention.hidden(translation.computed.cross, None)
     b, h = hidden.sharpest
@@ -61,9 +61,7 @@ def tries(translation: Translation) -> list[Try]:
 
 
 def _one_wrong(translation: Translation) -> tuple[str, int] | None:
-    """The model's own answer with its middle token replaced by the second likeliest there, and that place; None if no text
-    reads as these tokens.
-    """
+    """The model's answer with the second likeliest token in its middle, and that place; None if no text reads so."""
     subject = translation.subject
     tokens, answer = special_tokens_of(subject), answer_of(subject).ids
     most = longest_answer(subject.lm.model.config)

@@ -1,0 +1,51 @@
+"""Read the events that a view sends. They come from outside: only events whose fields all have possible values are believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+
+# The values that a field may have: a `range` of whole numbers; some names or numbers; one text or number; or what passes a test.
+Possible = range | Collection[Any] | str | int | Callable[[Any], bool]
+
+
+def read(value: object, **possible: Possible) -> dict[str, Any] | None:
+    """The fields of an event; None if it is not a dictionary (or the JSON of one) in which each field has a possible value.
+
+    Args:
+        value: the value that a trigger carried.
+        possible: the values that each field may have. A field that is absent counts as None.
+    """
+    try:
+        event = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    if not isinstance(event, dict):
+        return None
+    fields = {name: event.get(name) for name in possible}
+    return fields if all(_is_possible(fields[name], each) for name, each in possible.items()) else None
+
+
+def _is_possible(value: object, possible: Possible) -> bool:
+    if callable(possible):
+        return possible(value)
+    # Not `isinstance`: true and false are numbers to Python. Not numbers with a point: 1.0 is equal to 1.
+    if type(value) not in (int, str):
+        return False
+    return value == possible if isinstance(possible, str | int) else value in possible
+
+
+def maybe(possible: Possible) -> Callable[[object], bool]:
+    """Also None, which an absent field counts as."""
+    return lambda value: value is None or _is_possible(value, possible)
+
+
+def text_up_to(longest: int) -> Callable[[object], bool]:
+    """A text of at most `longest` characters."""
+    return lambda value: isinstance(value, str) and len(value) <= longest
+
+
+def number_between(low: float, high: float) -> Callable[[object], bool]:
+    """A number from `low` to `high`, whole or not."""
+    return lambda value: type(value) in (int, float) and low <= value <= high  # type: ignore[operator]

@@ -1,0 +1,14 @@
+// The elements that scripts look for on Streamlit's page. Streamlit promises none of them:
+// gptviz/streamlit_internals.py says what each is for.
+
+const APP = "[data-testid=stApp]";
+export const MAIN = "[data-testid=stMain]";
+export const VIEWS = ".stBidiComponent, [data-testid=stDataFrame], [data-testid=stPlotlyChart]";
+export const POPOVER_BUTTON = "[data-testid=stPopoverButton]";
+export const POPOVER = "[data-testid=stPopoverBody]";
+
+/** Whether the server computes the page. */
+export function isAppRunning() {
+  const app = document.querySelector(APP);
+  return app instanceof HTMLElement && app.dataset.testScriptState === "running";
+}

@@ -1,0 +1,72 @@
+// The choices that the address may hold for a view, and that commands may ask it for: Python declares the values of each key
+// (gptviz/settings/address_values.py) and sends them with the payload; here what is said is read by them.
+
+import { inAddress } from "./address.js";
+
+/**
+ * The values of a key.
+ *
+ * @typedef {object} Values
+ * @property {string[]} [names] one of these texts
+ * @property {[low: number, high: number]} [whole] a whole number
+ * @property {[low: number, high: number]} [real] a number
+ * @property {[first: number, second: number, most: number]} [pairs] at most `most` pairs of whole numbers below these: "1.2 0.3"
+ * @property {boolean} [switch] true or false
+ *
+ * @typedef {Record<string, Values>} Declared by key
+ */
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+/**
+ * The value that is meant; undefined where it is none of these.
+ *
+ * @param {Values} values
+ * @param {unknown} said a text of the address, or a value as a command has it
+ * @returns {any}
+ */
+export function valueIn(values, said) {
+  const text = String(said);
+  if (values.names?.includes(text)) return text;
+  if (values.whole && /^\d{1,9}$/.test(text)) return within(Number(text), values.whole);
+  if (values.real && NUMBER.test(text)) return within(Number(text), values.real);
+  if (values.pairs) return pairsOf(text, values.pairs);
+  if (values.switch && /^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
+  return undefined;
+}
+
+/** @param {number} number @param {[low: number, high: number]} ends */
+function within(number, [low, high]) {
+  return number >= low && number <= high ? number : undefined;
+}
+
+/** @param {string} text @param {[first: number, second: number, most: number]} below */
+function pairsOf(text, [first, second, most]) {
+  const pairs = text.split(" ").map((one) => (/^\d{1,4}\.\d{1,4}$/.test(one) ? one.split(".").map(Number) : [NaN, NaN]));
+  return pairs.length <= most && pairs.every(([a, b]) => a < first && b < second) ? pairs : undefined;
+}
+
+/**
+ * The values that are meant, and what was said that is none; null, which asks for what is usual, stays. Other keys are passed over.
+ *
+ * @param {Declared} declared
+ * @param {Record<string, unknown>} asked
+ */
+export function valuesIn(declared, asked) {
+  /** @type {Record<string, any>} */
+  const values = {};
+  /** @type {[key: string, said: string][]} */
+  const refused = [];
+  for (const [key, said] of Object.entries(asked)) {
+    if (!Object.hasOwn(declared, key)) continue;
+    const value = said === null ? null : valueIn(declared[key], said);
+    if (value === undefined) refused.push([key, String(said)]);
+    else values[key] = value;
+  }
+  return { values, refused };
+}
+
+/** The values of these keys in the address, without missing ones. @param {Declared} declared */
+export function saidInAddress(declared) {
+  return Object.fromEntries(Object.keys(declared).flatMap((key) => [[key, inAddress(key)]].filter(([, said]) => said !== null)));
+}

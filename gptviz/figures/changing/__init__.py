@@ -1,0 +1,1 @@
+"""Figures of what a change does: see `gptviz.interp.changing`."""

@@ -1,0 +1,50 @@
+"""Probabilities before and after a change: two bars for each token, on one scale."""
+
+from __future__ import annotations
+
+import html
+
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
+from gptviz.labelled_array import LabelledArray
+
+LINE = 30
+
+
+def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
+    """`change` [when, token]: a grey bar, hatched, for before, and one in the colour of the output for after; the first token at
+    the top, the scale from 0 on.
+    """
+    _, tokens = change.axes
+    # Names of a category must differ: an invisible character for each place.
+    names = [plain(label, 18) + "\u200b" * i for i, label in enumerate(tokens.labels)]
+    figure = go.Figure(layout=base(theme, height=70 + LINE * len(names)))
+    looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
+    for row, (name, colour, hatched) in zip(change.values, looks, strict=True):
+        figure.add_bar(
+            y=names,
+            x=row,
+            orientation="h",
+            name=name,
+            marker={"color": colour, "pattern": {"shape": hatched, "size": 5, "solidity": 0.4}},
+            customdata=[html.escape(label) for label in tokens.labels],
+            hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
+        )
+    figure.update_layout(
+        margin={"l": 8, "r": 16, "t": 28, "b": 36},
+        barmode="group",
+        bargap=0.25,
+        dragmode=False,
+        legend={"traceorder": "normal"},
+        modebar={"orientation": "h"},
+        xaxis={
+            "title": {"text": change.unit, "standoff": 6},
+            "range": [0, max(0.05, 1.05 * float(change.values.max()))],
+            "tickformat": ".0%",
+            "fixedrange": True,
+        },
+        yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE, "fixedrange": True},
+    )
+    return figure

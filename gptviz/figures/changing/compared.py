@@ -1,0 +1,229 @@
+"""Two subjects side by side: cells or bars of A and of B on one scale, their difference on a scale around 0, and what moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.format import percent as in_percent
+from gptviz.figures.kit.format import side_by_side
+from gptviz.figures.kit.heat import heatmap, scale
+from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, plain
+from gptviz.labelled_array import Axis, LabelledArray
+
+# Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
+MOST_DOWN, MOST_ALONG = 24, 9
+LONGEST_LABEL, LONGEST_NAME = 14, 48
+# Longer names stand above their bars instead of beside them: on a phone too there is room for both.
+LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
+ROW, ROW_OF_TWO = 30, 40  # pixels
+# A and B differ in colour and in hatching; neither is a colour of the differences, which are blue and orange.
+SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
+MOST_LABELLED = 14
+
+
+def cells(
+    array: LabelledArray, theme: Theme, *, limit: float, signed: bool, colour: str = OUTPUT, height: int = 360
+) -> go.Figure:
+    """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank.
+
+    Args:
+        array: what is shown.
+        theme: light or dark.
+        limit: where the scale ends; it begins at 0, or where it is `signed` at -limit, and 0 is the background.
+        signed: whether values have a sign.
+        colour: of the scale where they have none.
+        height: in pixels.
+    """
+    rows, columns = array.axes
+    drawn = heatmap(
+        array.values,
+        -limit if signed else 0,
+        limit,
+        theme,
+        colour=None if signed else colour,
+        x=_names(columns),
+        y=_names(rows),
+        hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b> {array.unit}<extra></extra>",
+        colorbar=scale([-limit, 0, limit] if signed else [0, limit]) | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
+    )
+    figure = go.Figure([drawn], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 8, "r": 12, "t": 44, "b": 8},
+        xaxis=_axis(columns, MOST_ALONG),
+        yaxis=_axis(rows, MOST_DOWN) | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def _names(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
+    """One name per index: labels may be equal, categories must not. A number that is its own index stays as it is."""
+    labels = [plain(short_label(label), longest) for label in axis.labels]
+    return labels if len(set(labels)) == len(labels) else [f"{index} {label}" for index, label in enumerate(labels)]
+
+
+def _axis(axis: Axis, most: int) -> dict[str, Any]:
+    names = _names(axis)
+    named = [names[i] for i in some(len(names), most)]
+    title = {"text": axis.name, "standoff": 6}
+    return {"type": "category", "title": title, "tickvals": named, "ticktext": named, "tickfont": MONOSPACE}
+
+
+def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
+    """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
+    names = _names(a.axes[0], LONGEST_NAME)
+    figure = go.Figure(layout=base(theme, height=(ROW_OF_TWO + _room(names)) * len(names) + 90))
+    for side, one in (("A", a), ("B", b)):
+        shade, hatching = SIDES[side]
+        figure.add_bar(
+            orientation="h",
+            name=side,
+            x=_drawable(one),
+            y=names,
+            marker={
+                "color": shade,
+                "pattern": _hatched(shade, hatching, theme),
+            },
+            text=[_written(value, percent) for value in one.values.tolist()],
+            textposition="outside",
+            cliponaxis=False,
+            constraintext="none",
+            hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
+        )
+    low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
+    _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit))
+    figure.update_layout(
+        barmode="group",
+        bargap=0.5 if _room(names) else 0.2,
+        bargroupgap=0.05,
+        legend={"font": {"size": 13}},
+    )
+    return figure
+
+
+def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
+    """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
+
+    Args:
+        difference: what is shown.
+        theme: light or dark.
+        limit: the largest size.
+        percent: whether numbers are written as percent.
+        signed: whether there are two sides; a distance has one.
+    """
+    names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
+    texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
+    # As high as the pair of bars beside it.
+    figure = go.Figure(layout=base(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90))
+    figure.add_bar(
+        orientation="h",
+        x=_drawable(difference),
+        y=names,
+        marker={"color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]},
+        text=texts,
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate=f"%{{y}}<br><b>%{{x:.4f}}</b> {difference.unit}<extra></extra>",
+    )
+    reach = (1.4 if signed else 1.2) * (limit or 1.0)
+    _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach))
+    figure.update_layout(xaxis={"zeroline": True}, showlegend=False)
+    figure.update_layout(bargap=0.5 if _room(names) else 0.3)
+    return figure
+
+
+def _room(names: Sequence[str]) -> int:
+    """How much higher a row is whose name stands above it."""
+    return ABOVE if max(map(len, names), default=0) > LONGEST_BESIDE else 0
+
+
+def _hatched(shade: str, shape: str, theme: Theme) -> dict[str, Any]:
+    return {"shape": shape, "bgcolor": shade, "fgcolor": theme.background, "solidity": 0.2, "size": 6}
+
+
+def _drawable(one: LabelledArray) -> list[float]:
+    """NaN as 0: a bar of no length, whose text says what it is."""
+    return [float(value) for value in np.nan_to_num(one.values)]
+
+
+def _written(value: float, percent: bool, none: str = "has none") -> str:
+    if math.isnan(value):
+        return none
+    return in_percent(value) if percent else f"{value:.3f}".replace("-", "−")
+
+
+def _differences(values: Sequence[float], percent: bool) -> list[str]:
+    """Differences as a reader compares them."""
+    texts = side_by_side([100 * value if percent else value for value in values])
+    return [f"{text} %" if text and percent else text or "only in one" for text in texts]
+
+
+def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float]) -> None:
+    if _room(names):
+        for row in names:
+            place = {"x": 0, "xref": "paper", "xanchor": "left", "y": row, "yshift": 23}
+            figure.add_annotation(text=row, font=MONOSPACE | {"size": 12}, **place)
+    figure.update_layout(
+        margin={"l": 8, "r": 12, "t": 34, "b": 8},
+        dragmode=False,
+        xaxis={"title": {"text": unit, "standoff": 8}, "range": list(span), "nticks": 5, "fixedrange": True},
+        yaxis={
+            "title": {"text": name, "standoff": 6},
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": list(names),
+            "autorange": "reversed",
+            "tickfont": MONOSPACE,
+            "showticklabels": not _room(names),
+            "fixedrange": True,
+        },
+    )
+
+
+def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """Tokens [token, component] in one picture: where each lies in A and in B; those that moved most have a line and a name."""
+    far = np.asarray(distance.values, float)
+    most = [index for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist() if far[index] > 0]
+    labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
+    figure = go.Figure(layout=base(theme, height=height))
+    apart: list[Any] = [[], []]
+    for index in most:
+        for component in (0, 1):
+            apart[component] += [float(a.values[index, component]), float(b.values[index, component]), None]
+    figure.add_scatter(
+        x=apart[0], y=apart[1], mode="lines", line={"color": STREAM, "width": 1.5}, hoverinfo="skip", showlegend=False
+    )
+    middle = np.concatenate((a.values, b.values)).mean(axis=0)
+    outer = np.linalg.norm(b.values - middle, axis=1) >= np.linalg.norm(a.values - middle, axis=1)
+    rest = [index for index in range(len(labels)) if index not in set(most)]
+    for side, one, symbol, names_here in (("A", a, "circle-open", ~outer), ("B", b, "diamond", outer)):
+        shade = SIDES[side][0]
+        for which, colour, size in ((rest, blend(shade, theme.background, 0.5), 5), (most, shade, 9)):
+            figure.add_scatter(
+                x=one.values[which, 0],
+                y=one.values[which, 1],
+                mode="markers+text",
+                name=side,
+                legendgroup=side,
+                showlegend=size == 9,
+                marker={"color": colour, "symbol": symbol, "size": size, "line": {"width": 1.5}},
+                # A token has its name where it lies farther out: there is more room.
+                text=[labels[index] if size == 9 and names_here[index] else "" for index in which],
+                textposition="top center",
+                textfont={"family": "monospace", "size": 13, "color": theme.text},
+                customdata=[(labels[index], float(far[index])) for index in which],
+                hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by %{{customdata[1]:.3f}}<extra></extra>",
+            )
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 34, "b": 8},
+        legend={"font": {"size": 13}},
+        xaxis={"title": {"text": "component 1"}},
+        yaxis={"title": {"text": "component 2"}, "scaleanchor": "x"},
+    )
+    return figure

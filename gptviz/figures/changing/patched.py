@@ -1,0 +1,130 @@
+"""The effect that patches restore, as a heatmap: a row per block, a column per position or head, one scale for all such maps."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.heat import add_frame, clickable, heatmap, scale
+from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.theme import Theme, base, plain
+from gptviz.labelled_array import Axis, LabelledArray
+
+# From a share of −1 (as far away again as the clean answer is) to 1 (all of it).
+LIMIT = 1.0
+# The most cells that can be clicked: each is a separate mark in the picture.
+MOST_CLICKED = 2_500
+# Labels on an axis, where they are single characters, and where they are longer.
+MOST_CHARACTERS, MOST_WORDS = 24, 14
+LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
+PITCH, LEAST, MOST = 24, 84, 420  # pixels: of a row, of what is above all rows, and of all rows
+# Rows that stay free above the first one for the marks of columns, and how far above it a mark stands.
+FREE, MARKED_AT = 0.6, 0.3
+
+
+def restored(
+    shares: LabelledArray,
+    theme: Theme,
+    *,
+    title: str,
+    words: Sequence[Sequence[str]],
+    first: int = 0,
+    marked: Sequence[int] = (),
+    chosen: tuple[int, int] | None = None,
+) -> go.Figure:
+    """`shares` [block, place] from −100 % to 100 %, block 0 at the top.
+
+    Args:
+        shares: what each patch restores.
+        theme: of the page.
+        title: what was patched.
+        words: what is shown where the pointer is, [block][place], in short lines.
+        first: the first column that is shown.
+        marked: columns to point out, those in which the prompts differ.
+        chosen: a cell to frame.
+    """
+    blocks, places = shares.axes
+    rows, columns = shares.values.shape
+    x, y = list(range(first, columns)), list(range(rows))
+    escaped = [[html.escape(text).replace("\n", "<br>") for text in row] for row in words]
+    drawn = heatmap(
+        shares.values[:, first:],
+        -LIMIT,
+        LIMIT,
+        theme,
+        gap=1,
+        x=x,
+        y=y,
+        customdata=[line[first:] for line in escaped],
+        hoverongaps=True,
+        hovertemplate="%{customdata}<extra></extra>",
+        colorbar=_scale(),
+    )
+    if len(x) > 64:
+        drawn.xgap = 0
+    above = FREE if marked else 0.0
+    below = _below(places)
+    figure = go.Figure([drawn], base(theme, height=LEAST + below + round(min(MOST, PITCH * (rows + above)))))
+    if rows * len(x) <= MOST_CLICKED:
+        where = [(row, column) for row in y for column in x]
+        figure.add_trace(clickable(where, [escaped[row][column] for row, column in where], 14))
+    if marked:
+        _add_marks(figure, marked, theme)
+    if chosen is not None:
+        add_frame(figure, chosen, theme, 2)
+    figure.update_layout(
+        margin={"l": 44, "r": 8, "t": 52, "b": below},
+        dragmode=False,
+        title=_title(title),
+        xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
+        yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
+    )
+    return figure
+
+
+def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:
+    """A triangle above each of the columns in which the prompts differ."""
+    figure.add_scatter(
+        x=list(columns),
+        y=[-0.5 - MARKED_AT] * len(columns),
+        mode="markers",
+        marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
+        hovertemplate="the prompts differ here<extra></extra>",
+        cliponaxis=False,
+        showlegend=False,
+    )
+
+
+def _title(text: str) -> dict[str, object]:
+    place = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
+    return {"text": text, "font": {"size": 14}, **place}
+
+
+def _is_long(axis: Axis) -> bool:
+    return max(map(len, axis.labels)) > 2
+
+
+def _below(axis: Axis) -> int:
+    """Pixels below the cells for labels, which lean where they are long, and for the name of the axis."""
+    return 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, axis.labels)))) if _is_long(axis) else 56
+
+
+def _ticks(axis: Axis, first: int = 0) -> dict[str, object]:
+    """The labels of an axis, as many as fit without overlapping."""
+    named = some(len(axis.labels), MOST_WORDS if _is_long(axis) else MOST_CHARACTERS, first)
+    return {
+        "title": {"text": axis.name, "standoff": 12},
+        "tickvals": list(named),
+        "ticktext": [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in named],
+        "tickfont": MONOSPACE,
+        "fixedrange": True,
+        "tickangle": -60 if _is_long(axis) else 0,
+    }
+
+
+def _scale() -> dict[str, object]:
+    place = {"x": 0, "xanchor": "left", "ypad": 26, "len": 0.9, "thickness": 8, "tickangle": 0, "outlinewidth": 1}
+    return scale([-LIMIT, 0, LIMIT], ["−100 %", "0", "100 %"]) | place

@@ -1,0 +1,1 @@
+"""Figures of what explains a guess: see `gptviz.interp.explaining`."""

@@ -1,0 +1,141 @@
+"""How much context a model uses: what each earlier token is worth, and the loss by window and by position."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room
+from gptviz.figures.kit.heat import heatmap, scale
+from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
+from gptviz.labelled_array import LabelledArray
+
+# The most tokens that have their names below their bars.
+MOST_NAMED = 40
+
+
+def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """The rise of the loss [token guessed, token left out] as a heatmap, on a scale that is symmetric about zero.
+
+    Blue: the guess is worse without the token; orange: it is better. What was not measured stays blank.
+    """
+    guessed, left = rise.axes
+    limit = largest(rise)
+    place = {"orientation": "h", "len": 0.42, "x": 0.96, "xanchor": "right", "y": 0.97, "yanchor": "top"}
+    drawn = heatmap(
+        rise.values,
+        -limit,
+        limit,
+        theme,
+        x=token_names(left),
+        y=token_names(guessed),
+        hovertemplate="guess of %{y}<br>without %{x}<br><b>%{z:+.3f} nats</b><extra></extra>",
+        colorbar=scale(
+            [-limit, 0, limit],
+            [f"−{limit:.3g}", "0", f"+{limit:.3g}"],
+            title={"text": rise.unit, "side": "top"},
+            **place,
+        ),
+    )
+    figure = go.Figure([drawn], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": token_room(guessed), "r": 8, "t": 4, "b": token_room(left)},
+        xaxis=token_axis(left),
+        yaxis=token_axis(guessed, down=True) | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def largest(rise: LabelledArray) -> float:
+    """The end of the scale: the largest change up or down."""
+    known = np.abs(rise.values[np.isfinite(rise.values)])
+    return float(known.max()) if known.size and known.max() > 0 else 1.0
+
+
+def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) -> go.Figure:
+    """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough` is pointed out."""
+    (windows,) = loss.axes
+    x = [int(label) for label in windows.labels]
+    figure = go.Figure(layout=base(theme, height=height))
+    figure.add_scatter(
+        x=x,
+        y=loss.values,
+        mode="lines+markers",
+        line={"color": OUTPUT, "width": 2},
+        marker={"size": 8},
+        hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b><extra></extra>",
+    )
+    figure.add_vline(enough, line={"color": theme.text, "width": 1.5, "dash": "dot"})
+    figure.update_layout(
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
+        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
+    return figure
+
+
+def _apart(windows: Sequence[int]) -> list[int]:
+    """Windows whose numbers can stand next to each other on a logarithmic axis: the last, and those well below it."""
+    return [window for window in windows if window == windows[-1] or window * 1.5 < windows[-1]]
+
+
+def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """The loss of each token [token] as bars, and their running mean from the beginning as a line."""
+    (tokens,) = loss.axes
+    places = list(range(len(tokens.labels)))
+    known = np.isfinite(loss.values)
+    mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
+    figure = go.Figure(layout=base(theme, height=height))
+    figure.add_bar(
+        x=places,
+        y=loss.values,
+        marker={"color": blend(OUTPUT, theme.background, 0.55)},
+        customdata=[html.escape(label) for label in tokens.labels],
+        hovertemplate="%{customdata} at position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
+        name="this token",
+    )
+    figure.add_scatter(
+        x=places[1:],
+        y=mean[1:],
+        mode="lines",
+        line={"color": theme.text, "width": 2},
+        hovertemplate="mean up to position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
+        name="mean of all up to here",
+    )
+    figure.update_layout(
+        showlegend=True,
+        legend={"x": 1, "xanchor": "right"},
+        margin=MARGIN | {"t": 32},
+        bargap=0.15,
+        xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
+        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
+    return figure
+
+
+def _named(labels: Sequence[str]) -> dict[str, object]:
+    return {"tickvals": list(range(len(labels))), "ticktext": [plain(label, 10) for label in labels], "tickangle": -90}
+
+
+def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """The mean loss [position] over many texts, as a line."""
+    (positions,) = loss.axes
+    figure = go.Figure(layout=base(theme, height=height))
+    figure.add_scatter(
+        x=[int(label) for label in positions.labels],
+        y=loss.values,
+        mode="lines+markers" if len(positions.labels) <= MOST_NAMED else "lines",
+        line={"color": OUTPUT, "width": 2},
+        hovertemplate="position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
+    )
+    figure.update_layout(
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(positions.name),
+        yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
+    return figure

@@ -1,0 +1,158 @@
+"""Parts of a sum: a waterfall from nothing to the whole, the largest part first, and a grid of the parts in each block."""
+
+from __future__ import annotations
+
+import html
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import axis
+from gptviz.figures.kit.format import side_by_side, signed
+from gptviz.figures.kit.heat import add_frame, clickable, heatmap, numbers
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, plain
+from gptviz.labelled_array import LabelledArray
+
+ROW = 27  # pixels
+SHOWN = 12
+LONGEST_LABEL = 40
+MARGIN = {"l": 8, "r": 16, "t": 28, "b": 44}
+# The most columns with room for a number in each cell, on a phone too.
+MOST_NUMBERED = 8
+MOST_NAMED = 14
+CELL, AROUND, TALLEST = 34, 100, 620
+
+
+def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN) -> go.Figure:
+    """`parts` [part] as bars that begin where the last one ended, the largest first; the last bar is their sum.
+
+    Args:
+        parts: what each adds.
+        theme: light or dark.
+        whole: what the sum is called.
+        above: what a part that adds speaks for.
+        below: what a part that takes away speaks for.
+        shown: how many parts have a bar of their own; the others share one.
+    """
+    values, names = np.asarray(parts.values, float), parts.axes[0].labels
+    order = np.argsort(-np.abs(values), kind="stable")
+    few = len(order) <= shown + 1
+    first = order if few else order[:shown]
+    labels = [plain(names[i], LONGEST_LABEL) for i in first]
+    sizes = values[first].tolist()
+    if not few:
+        labels.append(f"the other {len(order) - shown} parts")
+        sizes.append(math.fsum(values[order[shown:]]))
+    starts = [math.fsum(sizes[:row]) for row in range(len(sizes))]
+    total = math.fsum(sizes)
+    shades = [QUERY if size >= 0 else KEY for size in sizes]
+    if not few:
+        shades[-1] = STREAM
+    rows = list(range(len(sizes) + 1))
+    figure = go.Figure(layout=base(theme, height=ROW * len(rows) + MARGIN["t"] + MARGIN["b"]))
+    figure.add_bar(
+        orientation="h",
+        base=[*starts, 0.0],
+        x=[*sizes, total],
+        y=rows,
+        marker={"color": [*shades, OUTPUT]},
+        text=[signed(size) for size in (*sizes, total)],
+        textposition="outside",
+        cliponaxis=False,
+        customdata=[[html.escape(label), start + size] for label, start, size in zip(labels, starts, sizes, strict=True)]
+        + [[html.escape(whole), total]],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together %{customdata[1]:.5g}<extra></extra>",
+    )
+    ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
+    dotted = {"color": theme.text, "width": 1, "dash": "dot"}
+    for row, end in enumerate(ends[1:]):  # from the end of each bar to the next
+        figure.add_shape(type="line", x0=end, x1=end, y0=row, y1=row + 1, line=dotted)
+    room = 0.16 * (max(ends) - min(ends)) or 0.1
+    figure.update_layout(
+        margin=MARGIN,
+        bargap=0.3,
+        dragmode=False,
+        showlegend=False,
+        xaxis=axis(parts.unit)
+        | {
+            "range": [min(ends) - room, max(ends) + room],
+            "tickformat": "~g",
+            "nticks": 6,
+            "zeroline": True,
+            "showgrid": True,
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": rows,
+            "ticktext": [*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"],
+            "range": [len(rows) - 0.5, -0.5],
+            "fixedrange": True,
+        },
+    )
+    _legend(figure, above, below)
+    return figure
+
+
+def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: tuple[int, int] | None = None) -> go.Figure:
+    """`parts` [block, piece] as cells, block 0 at the top, on one scale: blue adds, orange takes away, zero is the background,
+    and what there is not is blank. A point on each cell carries row and column, for clicks.
+
+    Args:
+        parts: what each adds.
+        theme: light or dark.
+        above: what a part that adds speaks for.
+        below: what a part that takes away speaks for.
+        chosen: row and column of a cell with a frame.
+    """
+    blocks, pieces = parts.axes
+    values = np.asarray(parts.values, float)
+    n_row, n_column = values.shape
+    known = np.abs(values[np.isfinite(values)])
+    limit = float(known.max()) if len(known) and known.max() > 0 else 1.0
+    texts = side_by_side(values.ravel().tolist())
+    height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
+    drawn = heatmap(values, -limit, limit, theme, gap=2, hoverinfo="skip", showscale=False)
+    where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
+    says = [
+        f"block {row}, {pieces.name} {html.escape(pieces.labels[column])}<br><b>{values[row, column]:+.4g}</b> {parts.unit}"
+        for row, column in where
+    ]
+    figure = go.Figure([drawn, clickable(where, says, (height - AROUND) // n_row)], base(theme, height=height))
+    if n_column <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [texts[start : start + n_column] for start in range(0, len(texts), n_column)]))
+    figure.update_layout(
+        margin={"l": 52, "r": 8, "t": 28, "b": 48},
+        dragmode=False,
+        showlegend=False,
+        xaxis=axis(pieces.name)
+        | {"range": [-0.5, n_column - 0.5], "fixedrange": True}
+        | _named([plain(label, 8) for label in pieces.labels]),
+        yaxis=axis(blocks.name) | {"range": [n_row - 0.5, -0.5], "fixedrange": True} | _named(list(blocks.labels)),
+    )
+    if chosen is not None:
+        add_frame(figure, chosen, theme)
+    _legend(figure, above, below, f"up to {limit:.3g}")
+    return figure
+
+
+def _named(labels: list[str]) -> dict[str, list[object]]:
+    """The ticks of an axis: every label, or some of them where there are many. The last one always, since it may be the MLP."""
+    step = math.ceil(len(labels) / MOST_NAMED)
+    places = [place for place in range(0, len(labels), step) if len(labels) - 1 - place >= step] + [len(labels) - 1]
+    return {"tickvals": list(places), "ticktext": [labels[place] for place in places]}
+
+
+def _legend(figure: go.Figure, above: str, below: str, scale: str = "") -> None:
+    """The meaning of the two colours, above the figure."""
+    text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
+    figure.add_annotation(
+        text=text + (f"   {scale}" if scale else ""),
+        font={"size": 12},
+        x=0,
+        y=1,
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+    )

@@ -1,0 +1,75 @@
+"""Axes: of numbers, of tokens, and which of many labels are shown."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import Any
+
+from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.theme import plain
+from gptviz.labelled_array import Axis
+
+# Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is drawn again.
+MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
+
+# Up to this number, single characters all fit on an axis, in one row or in two staggered rows, on the 230 pixels that a picture
+# has on a phone: a character of 12 pixels is 11 high, and in two rows each has twice the distance. With more tokens, every
+# second or third one has its label.
+MOST_IN_A_ROW = 20
+MOST_STAGGERED = 40
+MOST_THINNED = 64
+LONGEST_LABEL = 12
+
+MONOSPACE = {"family": "monospace"}
+
+
+def axis(name: str) -> dict[str, Any]:
+    """The look of an axis of whole numbers called `name`."""
+    return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "d"}
+
+
+def some(count: int, most: int, first: int = 0) -> range:
+    """The places from `first` to before `count` that have a label: all, or at most `most` at equal distances."""
+    return range(first, count, max(1, math.ceil((count - first) / most)))
+
+
+def token_names(axis: Axis) -> list[str]:
+    """One name per index: its position, which keeps equal tokens apart, then its token.
+
+    Where the names are also written on the axis, special tokens are shortened as elsewhere.
+    """
+    labels = axis.labels if _all_fit(axis) else tuple(map(short_label, axis.labels))
+    return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
+
+
+def token_room(axis: Axis) -> int:
+    """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
+    return 54 if _all_fit(axis) else 48 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in token_names(axis))
+
+
+def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
+    """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
+    and shows more on zooming in.
+    """
+    title = {"text": axis.name, "standoff": 14}
+    look = {"title": title, "ticks": "", "automargin": False, "type": "category", "tickfont": MONOSPACE}
+    if not _all_fit(axis):
+        return look | {"tickangle": 0 if down else -90}
+    places = some(len(axis.labels), MOST_STAGGERED)
+    labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
+    if len(axis.labels) > MOST_IN_A_ROW:
+        labels = [
+            label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)
+        ]
+    return look | {"tickmode": "array", "tickvals": [*places], "ticktext": labels, "tickangle": 0}
+
+
+def _cells(label: str) -> int:
+    """How many characters wide a label is in a monospaced font."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in label)
+
+
+def _all_fit(axis: Axis) -> bool:
+    """Whether tokens of the axis can be shown by themselves: they are single characters or special tokens, and not too many."""
+    return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)

@@ -1,0 +1,111 @@
+"""Numbers as the interface writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def percent(probability: float) -> str:
+    """As the interface writes probabilities: three significant digits, below 0.1 % no more than that."""
+    if probability < 0.001:
+        return "0 %" if probability == 0 else "< 0.1 %"
+    digits = 0 if probability >= 0.9995 else 1 if probability >= 0.09995 else 2 if probability >= 0.009995 else 3
+    return f"{100 * probability:.{digits}f} %"
+
+
+def course(before: float, after: float) -> str:
+    """How a probability changes, as far as `percent` shows it: "falls from 20.2 % to 0.374 %", "stays at 100 %"."""
+    if percent(before) == percent(after):
+        return f"stays at {percent(before)}"
+    return f"{'falls' if after < before else 'rises'} from {percent(before)} to {percent(after)}"
+
+
+def signed(value: float, places: int | None = None) -> str:
+    """Three significant digits, or `places` decimals, after a sign, as of what is added or taken away."""
+    return _not_finite(value) or format(value, "+.3g" if places is None else f"+.{places}f").replace("-", "−")
+
+
+def counted(number: int, name: str, several: str = "") -> str:
+    """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an s is not enough."""
+    return f"{number:,} {name if number == 1 else several or name + 's'}"
+
+
+def power(number: float) -> str:
+    """A size as a person writes it: 0.0512, 1 300, 9.5 · 10⁻⁵⁴."""
+    if math.isnan(number):
+        return "no number, it overflows"
+    if math.isinf(number):
+        return "more than any number"
+    if number == 0 or 1e-3 <= number < 1e4:
+        return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
+    digits, exponent = f"{number:.1e}".split("e")
+    return f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def brief(number: float, digits: int = 3) -> str:
+    """So many significant digits, with a real minus, and never as 1e-05."""
+    text = f"{abs(number):.{digits}g}"
+    return _not_finite(number) or ("−" if number < 0 else "") + (power(abs(number)) if "e" in text else text)
+
+
+def fixed(number: float, places: int = 2) -> str:
+    """So many decimal places, with a real minus; what is rounded to nothing has no sign."""
+    return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
+
+
+def small(number: float, places: int) -> str:
+    """So many decimal places of a number from 0 on; what they would show as 0 is a power of ten: 7.0 · 10⁻⁸."""
+    return power(number) if 0 < number < 0.5 * 10**-places else fixed(number, places)
+
+
+def _not_finite(number: float) -> str:
+    """The sign for a number that is not finite or is too large; empty for all others."""
+    if math.isnan(number):
+        return "no number"
+    return "" if math.isfinite(number) else "∞" if number > 0 else "−∞"
+
+
+def side_by_side(values: Sequence[float]) -> list[str]:
+    """Numbers that a reader compares: each after its sign, all with as many decimals as the largest needs for three digits.
+
+    What is too small for these decimals is "≈ 0", nothing at all "0", and what is no number is empty.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    decimals = min(8, max(0, 2 - math.floor(math.log10(largest)))) if largest else 0
+
+    def written(value: float) -> str:
+        if not math.isfinite(value):
+            return ""
+        if not round(value, decimals):
+            return "≈ 0" if value else "0"
+        return f"{value:+.{decimals}f}".replace("-", "−")
+
+    return [written(float(value)) for value in values]
+
+
+def in_words(count: float) -> str:
+    """A large number: "12.8 million"."""
+    for word, scale in (("quadrillion", 1e15), ("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.3g} {word}"
+    return f"{count:,.0f}"
+
+
+def moment(seconds: float) -> str:
+    """A time that a machine takes for one thing: "7.91 s", "3.25 ms", "26.4 µs"."""
+    if seconds >= 1:
+        return f"{seconds:,.3g} s" if seconds < 1_000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the words people use for it; empty where none is known."""
+    if not seconds:
+        return ""
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes >= 48 * 60:
+        return f"{minutes / (24 * 60):.0f} days"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,218 @@
+"""Heat maps: cells on a scale of colours, the scale itself, numbers in cells, and what plotly's cells lack: to answer a click."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
+
+from gptviz.figures.kit.axes import MARGIN, axis, some, token_axis, token_names, token_room
+from gptviz.figures.kit.theme import PATTERN, Theme, base, diverging, ink, plain, sequential
+from gptviz.labelled_array import Axis, LabelledArray
+
+# A tick with the name of a token takes a line.
+MOST_NAMED = 12
+# How far up the picture of a pattern its legend stands, where the mask leaves the corner blank.
+LEGEND_AT = 0.85
+UNIT = "share of the row"
+# Where a scale of colours stands: lying above the cells, at the right.
+ABOVE = {"orientation": "h", "x": 1, "xanchor": "right", "xpad": 0, "yref": "container", "y": 1, "yanchor": "top", "ypad": 0}
+
+
+def heatmap(
+    values: npt.ArrayLike, low: float, high: float, theme: Theme, *, colour: str | None = None, gap: int = 0, **look: Any
+) -> go.Heatmap:
+    """`values` [row, column] as cells on the scale `low` … `high`; NaN stays blank.
+
+    Args:
+        values: what is shown.
+        low: where the scale begins.
+        high: where it ends.
+        theme: light or dark.
+        colour: of the scale; None for one of two colours, orange and blue, with the background in the middle.
+        gap: pixels between cells.
+        look: other arguments of `go.Heatmap`, as `colorbar` (see `scale`).
+    """
+    shades = diverging(theme) if colour is None else sequential(colour, theme)
+    shown = np.ascontiguousarray(values, np.float32)
+    return go.Heatmap(z=shown, zmin=low, zmax=high, colorscale=shades, xgap=gap, ygap=gap, **look)
+
+
+def scale(ticks: Sequence[float], texts: Sequence[str] = (), **place: Any) -> dict[str, Any]:
+    """A scale of colours with these ticks, a `colorbar` of plotly's; its place is `ABOVE`, or what is given."""
+    words = list(texts) or [f"{tick:.3g}".replace("-", "−") for tick in ticks]
+    return {"tickvals": list(ticks), "ticktext": words} | (place or ABOVE)
+
+
+def clickable(where: Sequence[tuple[int, int]], says: Sequence[str], side: float) -> go.Scatter:
+    """Points on cells, which are not seen. A point that said nothing under the pointer could not be clicked either, so they say
+    what the cells are.
+
+    Args:
+        where: row and column of each cell; the `customdata` of a point that was clicked.
+        says: the words next to the pointer, escaped.
+        side: of a cell, in pixels.
+    """
+    return go.Scatter(
+        x=[column for _, column in where],
+        y=[row for row, _ in where],
+        customdata=list(where),
+        text=list(says),
+        mode="markers",
+        marker={"size": max(6, side), "symbol": "square", "color": "rgba(0,0,0,0)"},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def numbers(drawn: go.Heatmap, texts: Sequence[Sequence[str]]) -> go.Scatter:
+    """Texts [row][column] in the cells of a heat map, whose rows and columns are numbered from 0; blank cells have none.
+
+    Plotly's own texts are grey on cells that are not dark, and all of one colour where a colour is given. Here each has the
+    colour that is read best on its cell.
+    """
+    values = np.asarray(drawn.z, np.float64)
+    places = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
+    shares = (values[np.isfinite(values)] - drawn.zmin) / (drawn.zmax - drawn.zmin)
+    colours = sample_colorscale([*map(list, drawn.colorscale)], shares.clip(0, 1).tolist(), colortype="tuple") if places else []
+    return go.Scatter(
+        x=[column for _, column in places],
+        y=[row for row, _ in places],
+        text=[texts[row][column] for row, column in places],
+        mode="text",
+        textfont={"size": 12, "color": [ink(colour) for colour in colours]},
+        # Where a cell is chosen, plotly dims the texts of all others, unless the chosen one has its own colour.
+        selected={"textfont": {"color": "#000000"}},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: float = 2.5) -> None:
+    """Draw a frame around the cell in this row and column."""
+    row, column = cell
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": width}, fillcolor="rgba(0,0,0,0)")
+
+
+def add_unit(figure: go.Figure, unit: str, up: int) -> None:
+    """Write the unit of a scale beside it, `up` pixels above the cells: plotly would set it on top of a lying scale."""
+    figure.add_annotation(text=unit, x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=up)
+
+
+def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height: int = 428) -> go.Figure:
+    """The pattern of one head [query, key] on the fixed scale 0 … 1, queries from top to bottom; NaN stays blank."""
+    queries, keys = shares.axes
+    drawn = heatmap(
+        shares.values,
+        0,
+        1,
+        theme,
+        colour=PATTERN,
+        x=token_names(keys),
+        y=token_names(queries),
+        showscale=False,
+        hovertemplate="query %{y}<br>key %{x}<br><b>%{z:.2%}</b><extra></extra>",
+    )
+    # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
+    corner = bool(np.isnan(shares.values[0, -1]))
+    lines = [
+        {"text": f"<b>{title}</b>", "y": 1, "yshift": -14, "font": {"size": 15}},
+        {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
+    ]
+    place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "align": "right"}
+    above = {"text": f"{title}<br><span style='font-size: 12px'>{UNIT}</span>", "xref": "paper", "font": {"size": 15}}
+    layout = base(
+        theme,
+        height=height,
+        title=None if corner else above,
+        annotations=[place | line for line in lines] if corner else [],
+        showlegend=False,
+        modebar={"orientation": "h", "activecolor": PATTERN},
+        margin={"l": token_room(queries), "r": 8, "t": 4 if corner else 58, "b": token_room(keys)},
+        xaxis=token_axis(keys) | {"constrain": "domain", "constraintoward": "left"},
+        yaxis=token_axis(queries, down=True)
+        | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
+    )
+    title_and_place = {"title": {"text": UNIT, "side": "top"}, "y": LEGEND_AT, "yref": "paper"}
+    bar = ABOVE | {"len": 0.42, "x": 0.96, "ypad": 4} | (title_and_place if corner else {"y": 0.95})
+    marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": drawn.colorscale, "showscale": True}
+    # The scale is a trace without points, since a heat map's own changes the room it has.
+    legend = go.Scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker=marker | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], **bar)},
+        hoverinfo="skip",
+    )
+    return go.Figure([drawn, legend], layout)
+
+
+def signed_matrix(
+    values: LabelledArray,
+    theme: Theme,
+    *,
+    height: int,
+    limit: float = 1.0,
+    square: bool = False,
+    column: int | None = None,
+    tokens: Sequence[str] = (),
+) -> go.Figure:
+    """Signed `values` [row, column] from -`limit` to `limit`, first row at the top: zero is the background, orange below, blue
+    above. Its labels are numbers in equal steps.
+
+    Args:
+        square: a cell is as high as wide.
+        column: a column to point out.
+        tokens: of a square, what stands at the first places, 0, 1, …: a frame is around them, and ticks there name them.
+    """
+    rows, columns = values.axes
+    drawn = heatmap(
+        values.values,
+        -limit,
+        limit,
+        theme,
+        x=_numbers(columns),
+        y=_numbers(rows),
+        hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b><extra></extra>",
+        colorbar=scale([-limit, 0, limit]) | {"len": 0.6, "outlinewidth": 1},
+    )
+    figure = go.Figure([drawn], base(theme, height=height))
+    figure.update_layout(
+        margin=MARGIN | {"t": 36},
+        xaxis=axis(columns.name) | {"constrain": "domain", "constraintoward": "right"},
+        yaxis=axis(rows.name)
+        | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}
+        | ({"scaleanchor": "x"} if square else {}),
+    )
+    add_unit(figure, values.unit, 20)
+    if tokens:
+        _point_out(figure, tokens, rows, theme)
+    if column is not None:
+        step = _numbers(columns)[1] - _numbers(columns)[0] if len(columns.labels) > 1 else 1
+        at = _numbers(columns)[column]
+        figure.add_vrect(at - step / 2, at + step / 2, line={"color": theme.text, "width": 1.5}, fillcolor="rgba(0,0,0,0)")
+    return figure
+
+
+def _point_out(figure: go.Figure, tokens: Sequence[str], rows: Axis, theme: Theme) -> None:
+    """A frame around the places that the tokens take, with ticks that say which of them stands there."""
+    places = _numbers(rows)
+    step = places[1] - places[0] if len(places) > 1 else 1
+    last = max(place for place in places if place < len(tokens))
+    ends = {"x0": -step / 2, "x1": last + step / 2, "y0": -step / 2, "y1": last + step / 2}
+    figure.add_shape(type="rect", **ends, line={"color": theme.text, "width": 1.5, "dash": "dot"}, fillcolor="rgba(0,0,0,0)")
+    named = [places[i] for i in some(len(places), MOST_NAMED)]
+    text = [f"{place} {plain(tokens[place], 8)}" if place < len(tokens) else str(place) for place in named]
+    for name in ("xaxis", "yaxis"):
+        figure.update_layout({name: {"tickvals": named, "ticktext": text, "tickangle": 0 if name == "yaxis" else -90}})
+
+
+def _numbers(axis: Axis) -> list[int]:
+    return [int(label) for label in axis.labels]

@@ -1,0 +1,405 @@
+"""Tokens as points: a projection in 2 or 3 dimensions, and the nearest neighbours of one token as bars."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, base, plain
+from gptviz.labelled_array import Float64Array, LabelledArray
+
+# One shape per kind, from those that exist in 2 and in 3 dimensions alike.
+KIND_SHAPES = {
+    "vowel": "circle",
+    "consonant": "square",
+    "capital": "diamond",
+    "word": "circle-open",
+    "digit": "square-open",
+    "punctuation": "x",
+    "space": "cross",
+    "other": "diamond-open",
+}
+# The factors by which shapes are shrunk in 3-D to look as large as a circle of the same size.
+SOLID_SIZES = {"diamond": 0.8, "diamond-open": 0.8}
+# In 3-D plotly draws a shape as a letter of a font. For these it takes letters that many fonts lack (its cross is an emoji) or
+# that are hardly seen: they are written as text instead, in letters that every font has.
+SOLID_LETTERS = {"x": "×", "cross": "+"}
+# More labels than this cover each other; the pointer then shows them.
+MOST_LABELLED = 300
+# The width in pixels of the picture for which the places of labels are chosen.
+WIDTH = 560
+
+PLACES = {
+    "top center": (0, 1),
+    "bottom center": (0, -1),
+    "middle right": (1, 0),
+    "middle left": (-1, 0),
+    "top right": (1, 1),
+    "top left": (-1, 1),
+    "bottom right": (1, -1),
+    "bottom left": (-1, -1),
+}
+
+
+def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int) -> list[str]:
+    """Where to write the label of each point, so that labels cover few labels and markers.
+
+    Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
+
+    Args:
+        x: the points, [token].
+        y: likewise.
+        widths: how many characters each label has.
+        across: size of the picture in pixels.
+        along: likewise.
+    """
+    scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
+    px, py = x / scale, y / scale
+    boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)  # the markers first, labels join them
+    chosen = []
+    for i, count in enumerate(widths):
+        half, best = 4 * count, (np.inf, "", boxes[0])
+        for name, (dx, dy) in PLACES.items():
+            cx, cy = px[i] + dx * (7 + half), py[i] + dy * (14 if dx == 0 else 8)
+            box = np.array([cx - half, cy - 7, cx + half, cy + 7])
+            wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
+            covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
+            if covered < best[0]:
+                best = covered, name, box
+        boxes = np.vstack((boxes, best[2]))
+        chosen.append(best[1])
+    return chosen
+
+
+def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """The indices of the tokens of each kind, for the kinds there are."""
+    each = np.array(kinds, dtype=object)
+    return {kind: np.flatnonzero(each == kind) for kind in KIND_COLOURS if kind in each}
+
+
+def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
+    """Where the axis of each component begins and ends, so that all `points` [..., component] fit, with room for labels."""
+    flat = points.reshape(-1, points.shape[-1])
+    low, high = flat.min(0), flat.max(0)
+    room = 0.06 * float((high - low).max()) or 1.0
+    return [(float(a) - room, float(b) + room) for a, b in zip(low, high, strict=True)]
+
+
+def cloud(
+    points: LabelledArray,
+    kinds: Sequence[str],
+    theme: Theme,
+    *,
+    height: int,
+    axes: Sequence[str] = (),
+    chosen: int | None = None,
+    neighbours: Sequence[int] = (),
+    ends: Sequence[tuple[float, float]] = (),
+    set_out: Float64Array | None = None,
+    trail: LabelledArray | None = None,
+    read: Sequence[int] = (),
+) -> go.Figure:
+    """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
+
+    Args:
+        kinds: the kind of each token, for its colour and shape.
+        axes: the titles of the axes; none where coordinates mean nothing.
+        chosen: index of a point to ring.
+        neighbours: indices of points to join to it by a line.
+        ends: where each axis begins and ends, for pictures that are to be compared; else the points decide.
+        set_out: other coordinates [token, component] that decide on which side of its point a label stands, so that it stays
+            on that side while the point moves.
+        trail: where the chosen point was at other times, [time, component].
+        read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
+    """
+    picture = _Points(points, theme)
+    figure = go.Figure(layout=base(theme, height=height))
+    if trail is not None:
+        figure.add_trace(_trail(trail, theme, picture.scatter))
+    if chosen is not None and len(neighbours):
+        figure.add_trace(_lines(picture, chosen, neighbours))
+    places = _label_places(picture, points.values if set_out is None else set_out, height)
+    # The rarest kinds come last, on top: the common ones would hide them.
+    for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
+        if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
+            figure.add_traces(_letters_of_kind(picture, kind, which))
+        else:
+            figure.add_trace(_tokens_of_kind(picture, kind, which, places))
+    if len(read):
+        figure.add_trace(_in_prompt(picture, read))
+    if chosen is not None:
+        figure.add_trace(_ring(picture, chosen, neighbours))
+    if picture.solid or not picture.few:
+        figure.update_layout(legend={"itemsizing": "constant"})
+    _lay_out(figure, theme, axes, ends, picture.solid)
+    return figure
+
+
+def side_by_side(
+    pictures: Sequence[LabelledArray], titles: Sequence[str], kinds: Sequence[str], theme: Theme, *, height: int
+) -> go.Figure:
+    """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
+    figure = go.Figure(layout=base(theme, height=height))
+    most = max(float(np.abs(one.values - one.values.mean(0)).max()) for one in pictures) * 1.08 or 1.0
+    share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
+    for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
+        place = str(index + 1) if index else ""
+        domain = [index * share + 0.01, (index + 1) * share - 0.01]
+        look = {"range": [-most, most], "showticklabels": False, "fixedrange": True}
+        look |= {"showline": True, "mirror": True, "linecolor": theme.faint, "ticks": ""}
+        figure.update_layout({f"xaxis{place}": look | {"domain": domain, "anchor": f"y{place}"}})
+        figure.update_layout({f"yaxis{place}": look | {"anchor": f"x{place}", "scaleanchor": f"x{place}"}})
+        values = picture.values - picture.values.mean(0)
+        for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
+            figure.add_scatter(
+                x=values[which, 0],
+                y=values[which, 1],
+                xaxis=f"x{place}",
+                yaxis=f"y{place}",
+                mode="markers",
+                name=kind,
+                hovertext=[names[i] for i in which],
+                hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}, {title}<extra></extra>",
+                marker={"color": KIND_COLOURS[kind], "symbol": KIND_SHAPES[kind], "size": 5},
+            )
+        above = {"x": sum(domain) / 2, "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 5}
+        figure.add_annotation(text=title, font={"size": 12}, **above)
+    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False)
+    return figure
+
+
+class _Points:
+    """The points of a cloud, and what their number and dimensions say about how they are drawn.
+
+    Attributes:
+        solid: whether the picture is in 3-D.
+        few: whether each point has its label beside it.
+        labels: the label of each point, as plotly shows it unchanged.
+        written: the same, as text beside a point.
+        scatter: plotly's kind of trace.
+        font: that of labels beside points, an argument of the trace.
+    """
+
+    def __init__(self, points: LabelledArray, theme: Theme) -> None:
+        self.points, self.theme = points, theme
+        self.solid = points.values.shape[1] == 3
+        self.few = len(points.axes[0].labels) <= MOST_LABELLED
+        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
+        self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
+        self.written = self.labels
+        if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
+            broken_up = [html.unescape(label).replace("<", "<\u2060") for label in self.labels]
+            self.written = np.array(broken_up, dtype=object)
+        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
+
+    def coordinates(self, which: Any) -> dict[str, Any]:
+        """The coordinates of the points with these indices, as arguments of a trace."""
+        values = self.points.values
+        return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
+
+
+def _label_places(picture: _Points, values: npt.NDArray[Any], height: int) -> npt.NDArray[np.object_]:
+    """Where the label of each point stands; in 2-D chosen so that labels cover each other little."""
+    places = np.full(len(picture.labels), "top center", dtype=object)
+    if picture.few and not picture.solid:
+        x, y = values.astype(np.float64).T
+        lengths = [len(label) for label in picture.points.axes[0].labels]
+        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
+    return places
+
+
+def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
+    """A line from the chosen point to each of its neighbours."""
+    pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+    lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
+    line = {"color": picture.theme.text, "width": 1}
+    return picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+
+
+def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:
+    """The points with the indices `which`, all of one kind."""
+    return picture.scatter(
+        **picture.coordinates(which),
+        name=kind,
+        legendrank=list(KIND_COLOURS).index(kind),
+        text=picture.written[which].tolist() if picture.few else None,
+        hovertext=picture.labels[which].tolist(),
+        customdata=which.astype(np.int32),
+        mode="markers+text" if picture.few else "markers",
+        textposition=places[which].tolist() if picture.few else None,
+        **picture.font,
+        marker=_marker(kind, picture.theme, picture.few, picture.solid),
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
+    )
+
+
+def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) -> list[Any]:
+    """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels beside them."""
+    at, group = picture.coordinates(which), {"legendgroup": kind}
+    marker = _marker(kind, picture.theme, picture.few, picture.solid)
+    size = 18 if picture.few else 10
+    entry = go.Scatter3d(
+        **{name: [None] for name in at},
+        **group,
+        name=kind,
+        legendrank=list(KIND_COLOURS).index(kind),
+        mode="markers",
+        marker=marker,
+    )
+    marks = go.Scatter3d(
+        **at,
+        **group,
+        showlegend=False,
+        name=kind,
+        mode="text",
+        text=[SOLID_LETTERS[KIND_SHAPES[kind]]] * len(which),
+        textposition="middle center",
+        textfont={"family": "sans-serif", "size": size, "color": KIND_COLOURS[kind]},
+        hovertext=picture.labels[which].tolist(),
+        customdata=which.astype(np.int32),
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
+    )
+    labels = go.Scatter3d(
+        **at,
+        **group,
+        **picture.font,
+        showlegend=False,
+        mode="text",
+        text=picture.written[which].tolist(),
+        textposition="top center",
+        hoverinfo="skip",
+    )
+    return [entry, marks, *([labels] if picture.few else [])]
+
+
+def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
+    """A ring around the chosen point; where points have no labels, smaller ones with labels around its neighbours too."""
+    marked = np.array([chosen] if picture.few else [chosen, *neighbours])
+    large, small = (12, 4) if picture.solid else (20, 8)
+    return picture.scatter(
+        **picture.coordinates(marked),
+        text=picture.written[marked].tolist(),
+        mode="markers" if picture.few else "markers+text",
+        textposition="top center",
+        **picture.font,
+        marker={
+            "symbol": "circle-open",
+            "size": [large if i == chosen else small for i in marked],
+            "color": picture.theme.text,
+            "line": {"width": 2, "color": picture.theme.text},
+        },
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _in_prompt(picture: _Points, read: Sequence[int]) -> Any:
+    """A thin ring around the points of the prompt's tokens; the legend says so, and a click there hides the rings."""
+    size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
+    return picture.scatter(
+        **picture.coordinates(np.array(read)),
+        name="in the prompt",
+        legendrank=2_000,
+        mode="markers",
+        marker={"symbol": "circle-open", "size": size, "color": picture.theme.text, "opacity": 0.7, "line": {"width": 1}},
+        hoverinfo="skip",
+    )
+
+
+def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:
+    """The earlier places of a point, as a line with a dot for each step; the first and the last have labels."""
+    times = trail.axes[0].labels
+    return scatter(
+        **dict(zip("xyz", trail.values.astype(np.float32).T, strict=False)),
+        mode="lines+markers+text",
+        line={"color": STREAM, "width": 3},
+        marker={"color": STREAM, "size": 2 if scatter is go.Scatter3d else 5},
+        text=[time if place in (0, len(times) - 1) else "" for place, time in enumerate(times)],
+        textposition="bottom center",
+        hovertext=list(times),
+        hovertemplate="<b>%{hovertext}</b><extra></extra>",
+        name="trail",
+        showlegend=False,
+    )
+
+
+def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
+    """The look of a point: colour and shape say its kind, small and pale where there are many."""
+    shape = KIND_SHAPES[kind]
+    large = 5 * SOLID_SIZES.get(shape, 1) if solid else 8
+    return {
+        "color": KIND_COLOURS[kind],
+        "opacity": 1 if few else 0.6,
+        "symbol": shape,
+        "size": large if few else (2 if solid else 4),
+        "line": {"width": 1, "color": KIND_COLOURS[kind] if shape.endswith("open") else theme.background},
+    }
+
+
+def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], solid: bool) -> None:
+    look: dict[str, Any] = {"showticklabels": False, "zeroline": False}
+    titles = list(axes) if axes else [""] * 3
+    ranges: list[dict[str, Any]] = [{"range": list(pair)} for pair in ends] or [{}] * 3
+    figure.update_layout(
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        legend={"font": {"size": 13}},
+    )
+    if solid:
+        look |= {"color": theme.text, "gridcolor": theme.faint, "showbackground": False, "showspikes": False}
+        scene: dict[str, Any] = {
+            f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}} | between
+            for name, title, between in zip("xyz", titles, ranges, strict=True)
+        }
+        figure.update_layout(
+            scene=scene
+            | {"aspectmode": "data", "camera": {"eye": {"x": 1.2, "y": 1.2, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.15}}}
+        )
+    else:
+        # One unit is as long across as along, else the picture would show distances that are not there.
+        figure.update_layout(
+            dragmode="pan",
+            xaxis=look | {"title": {"text": titles[0], "font": {"size": 14}}} | ranges[0],
+            yaxis=look | {"title": {"text": titles[1], "font": {"size": 14}}, "scaleanchor": "x"} | ranges[1],
+        )
+
+
+def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
+    """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the top."""
+    labels = [plain(label) for label in similarity.axes[0].labels]
+    values = similarity.values.astype(np.float32)
+    bars = go.Bar(
+        x=values,
+        y=list(range(len(labels))),
+        orientation="h",
+        marker={"color": [KIND_COLOURS[kind] for kind in kinds]},
+        text=[f"{value:.2f}" for value in values],
+        textposition="auto",
+        outsidetextfont={"size": 13},
+        hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=height))
+    figure.update_layout(
+        margin={"l": 4, "r": 8, "t": 4, "b": 4},
+        bargap=0.25,
+        xaxis={
+            "range": [-1 if (values < 0).any() else 0, 1],
+            "tickvals": [-1, 0, 1],
+            "title": {"text": similarity.unit, "standoff": 4},
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": list(range(len(labels))),
+            "ticktext": labels,
+            "tickfont": MONOSPACE | {"size": 14},
+            "autorange": "reversed",
+            "fixedrange": True,
+        },
+    )
+    return figure

@@ -1,0 +1,1 @@
+"""Figures of what a model computes: see `gptviz.interp.reading`."""

@@ -1,0 +1,65 @@
+"""The confusion matrix: which labels the texts of each label were given."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.heat import heatmap, numbers, scale
+from gptviz.figures.kit.theme import OUTPUT, Theme, base, plain
+from gptviz.labelled_array import LabelledArray
+
+# With more labels than this there is no room for a number in each cell.
+MOST_NUMBERED = 10
+LONGEST_LABEL = 14
+
+
+def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.Figure:
+    """`counts` [label, predicted] as a square, coloured by the share of the row, 0 … 1; a label without texts is blank."""
+    truth, predicted = counts.axes
+    totals = counts.values.sum(1, keepdims=True)
+    shares = np.divide(counts.values, totals, out=np.full(counts.values.shape, np.nan), where=totals > 0)
+    n_label = len(truth.labels)
+    numbered = n_label <= MOST_NUMBERED
+    names = [plain(label, LONGEST_LABEL) for label in truth.labels]
+    drawn = heatmap(
+        shares,
+        0,
+        1,
+        theme,
+        colour=OUTPUT,
+        gap=2 if numbered else 0,
+        text=counts.values,
+        customdata=[[[html.escape(row), html.escape(column)] for column in predicted.labels] for row in truth.labels],
+        hovertemplate=(
+            "%{customdata[0]}, taken for %{customdata[1]}:<br><b>%{text:,}</b> "
+            + f"{counts.unit}, %{{z:.2%}} of its row<extra></extra>"
+        ),
+        showscale=not numbered,
+        colorbar=scale([0, 0.5, 1], ["0 %", "50 %", "100 %"], len=0.6, tickfont={"size": 13}),
+    )
+    ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
+    if not numbered:  # plotly then names as many as there is room for
+        drawn.update(x=_distinct(names), y=_distinct(names))
+    look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
+    figure = go.Figure([drawn], base(theme, height=height))
+    if numbered:
+        each = zip(counts.values.tolist(), shares.tolist(), strict=True)
+        texts = [[f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each]
+        figure.add_trace(numbers(drawn, texts))
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 26, "b": 8},
+        dragmode=False,
+        xaxis=look | {"title": {"text": "taken for"}, "constraintoward": "left"},
+        yaxis=look | {"title": {"text": "its label"}, "autorange": "reversed", "scaleanchor": "x", "constraintoward": "top"},
+    )
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
+    figure.add_annotation(text="colour: share of the row, 0 … 100 %", font={"size": 12}, **place)
+    return figure
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names; those that became equal by shortening get invisible characters at their end, since categories must differ."""
+    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]

@@ -1,0 +1,51 @@
+"""How often tokens come in a text, as bars, the most frequent first."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.theme import Theme, base, plain
+from gptviz.labelled_array import LabelledArray
+
+MOST = 20  # bars
+PITCH = 17  # pixels from one bar to the next
+LONGEST_LABEL = 12
+
+
+def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
+    """A bar for each of the first `MOST` of `shares` [token], which are sorted, from the top."""
+    (tokens,) = shares.axes
+    values, labels = shares.values[:MOST], tokens.labels[:MOST]
+    names = [plain(short_label(label), LONGEST_LABEL) for label in labels]
+    bars = go.Bar(
+        x=values,
+        y=list(range(len(labels))),
+        orientation="h",
+        marker={"color": theme.text},
+        opacity=0.7,
+        customdata=[plain(label) for label in labels],
+        hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=PITCH * len(labels) + 52))
+    rest = len(tokens.labels) - len(labels)
+    more = f", the {len(labels)} most frequent of {len(tokens.labels):,}" if rest else ""
+    return figure.update_layout(
+        margin={"l": 20 + 8 * max(min(len(short_label(label)), LONGEST_LABEL) for label in labels), "r": 20, "t": 4, "b": 48},
+        bargap=0.25,
+        showlegend=False,
+        xaxis={
+            "title": {"text": f"share of all tokens{more}"},
+            "tickformat": "~%",
+            "rangemode": "tozero",
+            "fixedrange": True,
+        },
+        yaxis={
+            "tickvals": list(range(len(labels))),
+            "ticktext": names,
+            "tickfont": MONOSPACE,
+            "range": [len(labels) - 0.5, -0.5],
+            "fixedrange": True,
+        },
+    )

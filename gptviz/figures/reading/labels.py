@@ -1,0 +1,62 @@
+"""The labels of a text as bars, the likeliest first."""
+
+from __future__ import annotations
+
+import html
+
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
+from gptviz.labelled_array import LabelledArray
+
+from ..kit.format import percent
+
+PITCH = 30  # pixels from one bar to the next
+LONGEST_LABEL = 16
+
+
+def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) -> go.Figure:
+    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number.
+
+    Args:
+        probabilities: [label].
+        theme: light or dark.
+        pitch: pixels from one bar to the next.
+    """
+    names, values = probabilities.axes[0].labels, probabilities.values
+    places = list(range(len(names)))
+    bars = go.Bar(
+        x=values,
+        y=places,
+        orientation="h",
+        marker={"color": OUTPUT},
+        customdata=[[html.escape(name), percent(float(value))] for name, value in zip(names, values, strict=True)],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<extra></extra>",
+    )
+    track = go.Bar(
+        x=[1] * len(names), y=places, orientation="h", hoverinfo="skip", marker={"color": blend(OUTPUT, theme.background, 0.07)}
+    )
+    figure = go.Figure([track, bars], base(theme, height=pitch * len(names) + 8))
+    numbers = [
+        {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 6, "y": place, "text": percent(float(value))}
+        for place, value in zip(places, values, strict=True)
+    ]
+    longest = max(min(len(name), LONGEST_LABEL) for name in names)
+    figure.update_layout(
+        # Room is fixed and not measured, so that the picture keeps its place when its numbers change.
+        margin={"l": 12 + 8 * longest, "r": 62, "t": 4, "b": 4},
+        annotations=numbers,
+        barmode="overlay",
+        bargap=0.45,
+        dragmode=False,
+        showlegend=False,
+        xaxis={"range": [0, 1], "visible": False, "fixedrange": True},
+        yaxis={
+            "range": [len(names) - 0.5, -0.5],
+            "tickvals": places,
+            "ticktext": [plain(name, LONGEST_LABEL) for name in names],
+            "tickfont": {"size": 14},
+            "fixedrange": True,
+        },
+    )
+    return figure

@@ -1,0 +1,74 @@
+"""The logit lens at one place of a text: how the likeliest tokens rose and fell from layer to layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MARGIN, axis
+from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import Theme, base, blend, plain
+from gptviz.figures.training.curves import DASHES, MARKERS, colour
+from gptviz.labelled_array import LabelledArray
+
+# So many tokens have a colour and a name; the others are thin lines that say their name under the pointer.
+NAMED = 5
+MOST_TICKS, MOST_MARKED = 14, 20
+# Where small probabilities are shown, the scale begins here.
+SMALLEST = 1e-4
+
+
+def rise_and_fall(
+    course: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int, opened: int, logarithmic: bool = False
+) -> go.Figure:
+    """The probabilities `course` [token, layer] as a line for each token, the first tokens in colour.
+
+    Args:
+        course: the first token is the likeliest in the cell that was opened.
+        layers: the names of the layers on the axis.
+        theme: light or dark.
+        height: in pixels.
+        opened: the layer of the cell that was opened, which a line marks.
+        logarithmic: whether equal ratios have equal lengths, so that small probabilities show.
+    """
+    tokens, places = course.axes
+    figure = go.Figure(layout=base(theme, height=height))
+    across = list(range(len(places.labels)))
+    for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
+        is_named, name = index < NAMED, plain(tokens.labels[index])
+        shade = colour(index, theme) if is_named else blend(theme.text, theme.background, 0.25)
+        values = course.values[index]
+        figure.add_scatter(
+            x=across,
+            y=np.maximum(values, SMALLEST / 10) if logarithmic else values,
+            mode="lines+markers" if is_named else "lines",
+            name=name,
+            showlegend=is_named,
+            line={"color": shade, "width": 2.5 if is_named else 1, "dash": DASHES[index % len(DASHES)] if is_named else "solid"},
+            marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
+            customdata=[[name, place, percent(float(value))] for place, value in zip(places.labels, values, strict=True)],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+            legendrank=index,
+        )
+    figure.add_vline(x=opened, line={"color": theme.text, "width": 1, "dash": "dot"})
+    last = len(across) - 1
+    step = math.ceil(len(across) / MOST_TICKS)
+    ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
+    scale = (
+        {"type": "log", "range": [math.log10(SMALLEST), 0.02], "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1]}
+        | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
+        if logarithmic
+        else {"range": [-0.02, 1.04], "tickformat": ".0%"}
+    )
+    figure.update_layout(
+        margin=MARGIN | {"b": 110, "t": 36},
+        showlegend=True,
+        legend={"font": {"size": 13}},
+        xaxis=axis("layer")
+        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
+        yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
+    )
+    return figure

@@ -1,0 +1,90 @@
+"""A ladder of models: how a quantity goes up and down from one to the next, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MARGIN, axis
+from gptviz.figures.kit.theme import STREAM, Theme, base, plain
+from gptviz.figures.training.curves import COLOURS
+from gptviz.labelled_array import LabelledArray
+
+DOWN, UP = COLOURS[0], COLOURS[1]
+ROW = 34  # pixels
+NUMBER = 52  # pixels for a number next to a bar; they are left free between the names and the bars, and on the right
+TOGETHER = "all together"
+
+
+def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
+    """`levels` [step], from top to bottom: the first as a mark, then a bar from each level to the next, and last one over all.
+
+    The axis does not begin at 0: bars stand for changes alone.
+    """
+    (steps,), values = levels.axes, np.asarray(levels.values, float)
+    rows = [plain(label, 80) for label in steps.labels]
+    changes = [*np.diff(values).tolist(), float(values[-1] - values[0])]
+    starts = [*values[:-1].tolist(), float(values[0])]
+    names = [*rows[1:], TOGETHER]
+    shades = [STREAM if name == TOGETHER else DOWN if change < 0 else UP for name, change in zip(names, changes, strict=True)]
+    figure = go.Figure(layout=base(theme, height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"]))
+    figure.add_scatter(
+        x=[values[0]],
+        y=[rows[0]],
+        mode="markers+text",
+        marker={"symbol": "line-ns", "size": 18, "line": {"width": 3, "color": theme.text}},
+        text=[f"{values[0]:.3f}"],
+        textposition="middle left",
+        textfont={"color": theme.text, "size": 13},
+        cliponaxis=False,
+        hovertemplate=f"<b>%{{x:.4f}}</b> {levels.unit}<extra></extra>",
+    )
+    figure.add_bar(
+        orientation="h",
+        base=starts,
+        x=changes,
+        y=names,
+        marker={"color": shades},
+        text=[f"{change:+.3f}".replace("-", "−") for change in changes],
+        textposition="outside",
+        outsidetextfont={"size": 13},
+        cliponaxis=False,
+        customdata=[[start, start + change] for start, change in zip(starts, changes, strict=True)],
+        hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, %{x:+.4f}<extra></extra>",
+    )
+    _join(figure, values, [*rows, TOGETHER], theme)
+    room = 0.02 * float(np.ptp(values)) or 0.1
+    figure.update_layout(
+        margin={**MARGIN, "l": 8, "r": NUMBER},
+        bargap=0.35,
+        dragmode=False,
+        showlegend=False,
+        xaxis=axis(levels.unit)
+        | {
+            "range": [float(values.min()) - room, float(values.max()) + room],
+            "tickformat": ".2~f",
+            "showgrid": True,
+            "fixedrange": True,
+        },
+        yaxis={
+            "categoryorder": "array",
+            "categoryarray": [*rows, TOGETHER],
+            "autorange": "reversed",
+            "ticklabelstandoff": NUMBER,
+            "fixedrange": True,
+            "tickfont": {"size": 13},
+        },
+    )
+    return figure
+
+
+def _join(figure: go.Figure, values: np.ndarray, rows: list[str], theme: Theme) -> None:
+    """A thin line from the end of each row to the beginning of the next."""
+    for row, value in enumerate(values[:-1].tolist()):
+        figure.add_scatter(
+            x=[value, value],
+            y=rows[row : row + 2],
+            mode="lines",
+            line={"color": theme.text, "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+        )

@@ -1,0 +1,1 @@
+"""Figures of single units: see `gptviz.interp.units`."""

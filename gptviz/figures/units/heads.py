@@ -1,0 +1,93 @@
+"""Heads as cells: a score of every head by block, and how much each head reads of what each other one writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import axis, some
+from gptviz.figures.kit.heat import add_frame, add_unit, clickable, heatmap, numbers, scale
+from gptviz.figures.kit.theme import PATTERN, Theme, base
+from gptviz.labelled_array import LabelledArray
+
+# The most heads in a row with room for a number in each cell, on a phone too.
+MOST_NUMBERED = 8
+MOST_NAMED = 16
+# Pixels of a row of cells, and of what stands around them.
+ROW, AROUND = 34, 92
+MARGIN = {"l": 62, "r": 22, "t": 44, "b": 56}
+TALLEST = 620
+
+
+def scores(table: LabelledArray, theme: Theme, *, low: float, high: float, chosen: tuple[int, int] | None = None) -> go.Figure:
+    """The scores in `table` [block, head] as cells, block 0 at the top, on the scale `low` … `high`: of one colour where `low` is
+    0, else of two, with zero as the background. A head without a score is blank. A point on each cell carries block and head, for
+    clicks.
+    """
+    values = np.asarray(table.values, np.float64)
+    n_block, n_head = values.shape
+    height = min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW))
+    colour = None if low < 0 else PATTERN
+    drawn = heatmap(values, low, high, theme, colour=colour, gap=2, hoverinfo="skip", colorbar=_scale(low, high))
+    where = [(block, head) for block in range(n_block) for head in range(n_head)]
+    says = [f"block {block}, head {head}<br>{table.unit} <b>{values[block, head]:.3f}</b>" for block, head in where]
+    figure = go.Figure([drawn, clickable(where, says, (height - AROUND) // n_block)], base(theme, height=height))
+    if n_head <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [[f"{value:.2f}".replace("-", "−") for value in row] for row in values]))
+    figure.update_layout(
+        margin=MARGIN,
+        dragmode=False,
+        showlegend=False,
+        xaxis=axis("head") | {"tickvals": list(some(n_head, MOST_NAMED)), "range": [-0.5, n_head - 0.5], "fixedrange": True},
+        yaxis=axis("block") | {"tickvals": list(some(n_block, MOST_NAMED)), "range": [n_block - 0.5, -0.5], "fixedrange": True},
+    )
+    add_unit(figure, table.unit, 18)
+    if chosen is not None:
+        add_frame(figure, chosen, theme)
+    return figure
+
+
+def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, height: int) -> go.Figure:
+    """Composition less `chance` as a matrix [reader, writer]: blue is more than chance, orange less, and heads without a way
+    between them are blank. Lines part the blocks, of which there are two at least; the first one does not read, nor does the last
+    one write.
+    """
+    per_block = len(values.axes[0].labels) // n_block
+    readers, writers = values.axes[0].labels[per_block:], values.axes[1].labels[:-per_block]
+    above = np.asarray(values.values, np.float64)[per_block:, :-per_block] - chance
+    known = above[~np.isnan(above)]
+    limit = float(np.abs(known).max()) if len(known) else 1.0
+    limit = limit or 1.0
+    count = len(writers)
+    drawn = heatmap(
+        above,
+        -limit,
+        limit,
+        theme,
+        x=writers,
+        y=readers,
+        hovertemplate=f"head %{{y}} reads head %{{x}}<br><b>%{{z:+.3f}}</b> beside {chance:.3f} by chance<extra></extra>",
+        colorbar=_scale(-limit, limit),
+    )
+    figure = go.Figure([drawn], base(theme, height=height))
+    ticks = {"type": "category", "fixedrange": True, "tickformat": None}
+    columns, rows = ([names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers))
+    figure.update_layout(
+        margin=MARGIN,
+        dragmode=False,
+        xaxis=axis(f"{values.axes[1].name} (block.head)") | ticks | {"tickvals": columns, "range": [-0.5, count - 0.5]},
+        yaxis=axis(values.axes[0].name) | ticks | {"tickvals": rows, "range": [count - 0.5, -0.5]},
+    )
+    add_unit(figure, "beside chance", 18)
+    ends = -0.5, count - 0.5
+    for at in (block * per_block - 0.5 for block in range(1, n_block - 1)):
+        for line in ({"x0": at, "x1": at, "y0": ends[0], "y1": ends[1]}, {"y0": at, "y1": at, "x0": ends[0], "x1": ends[1]}):
+            figure.add_shape(type="line", **line, line={"color": theme.faint, "width": 1}, layer="above")
+    return figure
+
+
+def _scale(low: float, high: float) -> dict[str, Any]:
+    """The scale of colours, above the cells at the right."""
+    return scale([low, 0, high] if low < 0 else [low, (low + high) / 2, high]) | {"len": 0.55}

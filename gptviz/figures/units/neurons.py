@@ -1,0 +1,105 @@
+"""A neuron: its activations as a histogram, the tokens it speaks for and against, and a guess before and after it is set."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, base, plain
+from gptviz.labelled_array import LabelledArray
+
+PITCH = 22  # pixels from one token to the next
+LONGEST_LABEL = 16
+
+
+def histogram(counts: LabelledArray, theme: Theme, *, width: float, height: int = 220) -> go.Figure:
+    """How many tokens have an activation in each bin of this width, on a logarithmic axis: most are near 0."""
+    lows = np.array([float(label) for label in counts.axes[0].labels])
+    values = np.asarray(counts.values, float)
+    bars = go.Bar(
+        x=lows + width / 2,
+        y=np.where(values > 0, values, np.nan),
+        width=width,
+        marker={"color": MLP, "line": {"width": 1, "color": theme.background}},
+        customdata=np.stack([lows, lows + width], -1),
+        hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=height))
+    top = float(values.max(initial=1.0))
+    figure.update_layout(
+        margin={"l": 56, "r": 8, "t": 8, "b": 44},
+        dragmode=False,
+        bargap=0,
+        xaxis={"title": {"text": "activation", "standoff": 6}, "fixedrange": True, "zeroline": True},
+        yaxis={"title": {"text": "tokens", "standoff": 4}, "fixedrange": True, "type": "log"}
+        | {"range": [-0.3, np.log10(top) + 0.15], "showgrid": True, "dtick": 1},
+    )
+    return figure
+
+
+def promoted(values: LabelledArray, theme: Theme) -> go.Figure:
+    """A bar for each of `values` [token], in their order from the top: blue is promoted, orange suppressed."""
+    numbers, labels = np.asarray(values.values, float), values.axes[0].labels
+    places = list(range(len(labels)))
+    bars = go.Bar(
+        x=numbers,
+        y=places,
+        orientation="h",
+        marker={"color": [QUERY if value >= 0 else KEY for value in numbers]},
+        customdata=[plain(label, 40) for label in labels],
+        hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
+    )
+    figure = go.Figure([bars], base(theme, height=PITCH * len(labels) + 60))
+    figure.update_layout(_rows(labels, values.unit), bargap=0.3)
+    return figure
+
+
+def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
+    """`probabilities` [before or after, what is guessed]: two bars for each guess, on one scale."""
+    sides, guesses = probabilities.axes
+    values = np.asarray(probabilities.values, float)
+    places = list(range(len(guesses.labels)))
+    figure = go.Figure(layout=base(theme, height=2 * PITCH * len(places) + 84))
+    for side, colour, row in zip(sides.labels, (STREAM, OUTPUT), values, strict=True):
+        figure.add_bar(
+            x=row,
+            y=places,
+            orientation="h",
+            name=side,
+            marker={"color": colour},
+            text=[percent(value) for value in row.tolist()],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=[plain(label, 40) for label in guesses.labels],
+            hovertemplate=f"<b>%{{customdata}}</b>, {side}<br>%{{x:.3%}}<extra></extra>",
+        )
+    figure.update_layout(
+        _rows(guesses.labels, probabilities.unit),
+        barmode="group",
+        bargap=0.25,
+        showlegend=True,
+        legend={"traceorder": "normal"},
+    )
+    figure.update_xaxes(range=[0, 1.18 * float(values.max())], tickformat=".0%")
+    figure.update_layout(margin={"t": 32})
+    return figure
+
+
+def _rows(labels: tuple[str, ...], unit: str) -> dict[str, object]:
+    """The layout of bars from the left, a row for each of `labels`."""
+    longest = max(min(len(label), LONGEST_LABEL) for label in labels)
+    return {
+        "margin": {"l": 16 + 9 * longest, "r": 16, "t": 8, "b": 44},
+        "dragmode": False,
+        "showlegend": False,
+        "xaxis": {"title": {"text": unit, "standoff": 6}, "fixedrange": True, "zeroline": True, "nticks": 6},
+        "yaxis": {
+            "range": [len(labels) - 0.5, -0.5],
+            "tickvals": list(range(len(labels))),
+            "ticktext": [plain(label, LONGEST_LABEL) for label in labels],
+            "tickfont": MONOSPACE | {"size": 13},
+            "fixedrange": True,
+        },
+    }

@@ -1,0 +1,67 @@
+"""The change of a guess by an edit: the probabilities before and after, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.model import Transformer
+
+from ..reading.next_token import probabilities
+from .ablation import NOT_COUNTED, summed
+from .edits import Inputs
+
+
+@torch.inference_mode()
+def guess(model: Transformer, reading: Inputs) -> Float64Array:
+    """The probabilities [vocab_size] of the token after the last one that is read, or [n_label] of a classifier's labels."""
+    return probabilities(model(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1])
+
+
+@torch.inference_mode()
+def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[Float64Array, float]:
+    """The result of `guess`, and the mean cross-entropy in nats over the text, both of one pass.
+
+    Args:
+        model: a decoder.
+        reading: one text.
+        targets: [1, T], the token to predict at each place, or `NOT_COUNTED`. The loss is NaN where none counts.
+    """
+    total, last = summed(model, reading, targets)
+    count = int((targets != NOT_COUNTED).sum())
+    return probabilities(last), total / count if count else float("nan")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A guess before and after an edit.
+
+    Attributes:
+        before: [n], the probabilities before.
+        after: [n], those after.
+    """
+
+    before: Float64Array
+    after: Float64Array
+
+    @property
+    def divergence(self) -> float:
+        """How far the guess has moved, in nats: the Kullback–Leibler divergence Σ before · ln(before / after), 0 for the same."""
+        seen = self.before > 0
+        with np.errstate(divide="ignore"):
+            return float(np.sum(self.before[seen] * (np.log(self.before[seen]) - np.log(self.after[seen]))))
+
+    def likeliest(self, most: int) -> list[int]:
+        """The tokens or labels among the `most` likeliest before or after, the likeliest before the edit first."""
+        tops = (np.argsort(-values, kind="stable")[:most] for values in (self.before, self.after))
+        return sorted(set(np.concatenate(list(tops)).tolist()), key=lambda one: -self.before[one])
+
+    def table(self, ids: Sequence[int], labels: Sequence[str], name: str = "token") -> LabelledArray:
+        """The probabilities of these tokens or labels: [when, token], when being "before" and "after"."""
+        values = np.stack((self.before[list(ids)], self.after[list(ids)]))
+        return LabelledArray(values, (Axis("when", ("before", "after")), Axis(name, tuple(labels))), "probability")

@@ -1,0 +1,124 @@
+"""A corrupted prompt for a clean one: the change of one token that takes a model's answer away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gptviz.model import KVCache, Transformer
+from gptviz.model.costs.effort import SOME, effort
+
+from ..reading.next_token import Logits, logits_after
+from .patching import PromptPair
+
+# How many tokens before the last one may change, and how many tokens are tried in the place of each.
+MOST_PLACES, EACH = 24, 3
+# This many tokens are read in one pass.
+AT_ONCE = 2_048
+# How many changes are tried at least, however large the model is.
+FEWEST_TRIED = 3
+
+
+@torch.inference_mode()
+def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
+    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted prompt: tokens, or labels. Those
+    that `pair` has do not count.
+    """
+    device = model.embed.weight.device
+    logits = model(pair.ids(device), pair.sources(device), logits_at=slice(-1, None)).reshape(2, -1)
+    right = int(logits[0].argmax())
+    logits[1, right] = float("-inf")
+    return right, int(logits[1].argmax())
+
+
+@dataclass(frozen=True)
+class Before:
+    """The results of a pass over a prompt that its changes need, so that they need not read the prompt again.
+
+    Attributes:
+        guesses: the logits [places, vocab_size] after the last tokens of the prompt, as many as `guesses_kept`.
+        cache: keys and values of the prompt, where a change is read from the changed token on, or None if it is read as a whole.
+    """
+
+    guesses: Logits
+    cache: KVCache | None
+
+
+def guesses_kept(ids: Sequence[int]) -> int:
+    """After how many tokens at the end of a prompt guesses are needed: before each place that may change, and after the last."""
+    return min(len(ids), MOST_PLACES + 1)
+
+
+def cache_kept(model: Transformer, ids: Sequence[int]) -> KVCache | None:
+    """An empty cache for a prompt that is so long that its changes are read from the changed token on; else None."""
+    config, first = model.config, len(ids) - MOST_PLACES
+    is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
+    return model.new_cache(1, len(ids)) if is_long else None
+
+
+def _read(model: Transformer, ids: Sequence[int]) -> Before:
+    cache = cache_kept(model, ids)
+    if cache is None:
+        return Before(logits_after(model, ids, slice(len(ids) - guesses_kept(ids), len(ids))), None)
+    at = slice(-guesses_kept(ids), None)
+    logits = model(torch.tensor([ids], device=model.embed.weight.device), cache=cache, logits_at=at)[0]
+    return Before(logits.float().cpu().numpy(), cache)
+
+
+@torch.inference_mode()
+def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | None = None) -> list[tuple[int, ...]]:
+    """The prompts that differ from `ids` in one token, those that change the model's answer most first.
+
+    Each of the last tokens is replaced by what the model found likely in its place, so that a changed prompt is still one that
+    could be. How much the answer changes is measured between the likeliest tokens after both prompts. Changes of the very last
+    token come after those that take the answer away from further off: that a model reads its last token is no discovery.
+
+    Args:
+        model: the model.
+        ids: the prompt.
+        before: what a pass over `ids` left, where there was one; its cache is used up.
+    """
+    device = model.embed.weight.device
+    first = max(0, len(ids) - MOST_PLACES)
+    left = before or _read(model, ids)
+    guesses, cache = left.guesses, left.cache
+    unchanged, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
+    right = int(unchanged.argmax())
+    found: list[tuple[int, float, tuple[int, ...]]] = []
+    each = max(1, AT_ONCE // len(ids))
+    for start in range(0, len(tried), each):
+        rows = torch.tensor(tried[start : start + each], device=device)
+        if cache is not None:
+            cache.truncate(first)
+        read = rows if cache is None else rows[:, first:]
+        after = model(read, cache=cache, logits_at=slice(-1, None))[:, -1].cpu().double()  # [rows, vocab_size]
+        others = after.clone()
+        others[:, right] = float("-inf")
+        wrong = others.argmax(-1)
+        lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
+        flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
+        found += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
+    return [changed for _, _, changed in sorted(found, key=lambda one: one[:2], reverse=True)]
+
+
+def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
+    """Prompts that differ from `ids` in one token from `first` on, as many as may be tried, those that change a late token first.
+
+    Args:
+        model: the model.
+        ids: the prompt.
+        first: the first place whose token may change.
+        guesses: [places, vocab_size], what the model guesses at these places from the tokens before; at none before which there
+            are no tokens.
+    """
+    most = max(FEWEST_TRIED, int(SOME / effort(model, len(ids))))
+    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
+    if not first:  # others of the prompt, or else any, take the place of its first token
+        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
+    changes = []
+    for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
+        others = [token for token in likely[place - first] if token != ids[place]]
+        changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
+    return changes[:most]

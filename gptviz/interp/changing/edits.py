@@ -1,0 +1,357 @@
+"""Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
+
+An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
+`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gptviz.machine import progress
+from gptviz.model import Config, Transformer, Watch
+from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition
+from gptviz.model.parts.positions import POSITIONS
+
+from ..units.unit import Unit, unit
+
+ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
+PATTERNS = (UNIFORM, PREVIOUS, FROM)
+# The most edits of a set: what an address can carry, and a reader can follow.
+MOST_EDITS = 200
+# The places of the context in a random order, which is the same in every run.
+SHUFFLE_SEED = 0
+
+
+@dataclass(frozen=True)
+class UnitEdit:
+    """A unit and what becomes of it.
+
+    Attributes:
+        unit: which piece of the model.
+        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number.
+    """
+
+    unit: Unit
+    to: str | float = ZERO
+
+    @property
+    def text(self) -> str:
+        """Its form in an address, on the command line and in the library, which `edit` reads."""
+        if self.to == ZERO:
+            return self.unit.name
+        return f"{self.unit.name}={self.to if isinstance(self.to, str) else f'{self.to:.6g}'}"
+
+    @property
+    def title(self) -> str:
+        """The change of the unit, as a sentence without its full stop."""
+        name = self.unit.title[0].upper() + self.unit.title[1:]
+        are = "are" if self.unit.part == "positions" else "is"
+        if not isinstance(self.to, str):
+            return f"{name} is set to {self.to:.6g}"
+        pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
+        return {
+            ZERO: f"{name} {are} switched off (zero)",
+            MEAN: f"{name} is replaced by its mean over the reference text",
+            UNIFORM: f"{name}: {pattern} is uniform, every token it may read weighs the same",
+            PREVIOUS: f"{name}: {pattern} is on the previous token alone",
+            FROM: f"{name}: {pattern} is that over the reference text",
+            SHUFFLED: f"{name} are told in a random order",
+        }[self.to]
+
+    @property
+    def needs_text(self) -> bool:
+        """Whether it takes something from a reference text."""
+        return self.to in (MEAN, FROM)
+
+
+def becomes(part: Unit) -> tuple[str, ...]:
+    """The possible changes of a unit, in words; a neuron can also be set to a number."""
+    if part.part == "positions":
+        return ZERO, SHUFFLED
+    if part.part in ("embed", "mlp"):
+        return ZERO, MEAN
+    return (ZERO, MEAN, UNIFORM, PREVIOUS, FROM) if part.part == "attention" else (ZERO, MEAN, UNIFORM, FROM)
+
+
+def edit(text: str, config: Config) -> UnitEdit:
+    """The edit that `text` says, of a model of this config.
+
+    Raises:
+        ValueError: it says none, or the model has no such unit; the message names what is possible.
+    """
+    name, equals, to = text.strip().partition("=")
+    part = unit(name, config)
+    kind = POSITIONS[config.positions]
+    if part.part == "positions" and kind.acts_on == "nothing":
+        raise ValueError(f"{name}: this model has no positions")
+    if not equals or to == ZERO:
+        return UnitEdit(part)
+    if to in becomes(part):
+        return UnitEdit(part, to)
+    choices = ", ".join(becomes(part)) + (" or a number" if part.is_neuron else "")
+    number = _number(to) if part.is_neuron else None
+    if number is None:
+        raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
+    return UnitEdit(part, number)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return float(f"{number:.6g}") if math.isfinite(number) and abs(number) <= 1e30 else None
+
+
+def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
+    """The edits that `texts` say, in the order of the model's parts.
+
+    Raises:
+        ValueError: as in `edit`; a unit is edited twice; or there are more than 200.
+    """
+    found: dict[Unit, UnitEdit] = {}
+    for text in texts:
+        one = edit(text, config)
+        if found.setdefault(one.unit, one) != one:
+            raise ValueError(f"{one.unit.name} is edited twice: {found[one.unit].text} and {one.text}")
+    if len(found) > MOST_EDITS:
+        raise ValueError(f"there are {len(found):,} edits; the most are {MOST_EDITS}")
+    return tuple(sorted(found.values(), key=_place))
+
+
+def _place(one: UnitEdit) -> tuple[bool, int, str, int]:
+    part = one.unit
+    return not part.in_encoder, -1 if part.block is None else part.block, part.part, -1 if part.index is None else part.index
+
+
+def counted(count: int) -> str:
+    """A number of edits in words: "1 edit", "2 edits"."""
+    return f"{count:,} edit{'' if count == 1 else 's'}"
+
+
+class Inputs(NamedTuple):
+    """A piece of a reference text, or several, as a model reads it.
+
+    Attributes:
+        ids: [B, T], the tokens; padding counts in no mean.
+        source: [B, S], what the encoder reads, or None if there is no encoder.
+    """
+
+    ids: Tensor
+    source: Tensor | None = None
+
+
+def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
+    """`model` with these `edits`: it shares all weights, which are not touched. Without edits, the very same model.
+
+    Args:
+        model: what is edited; edits that take something from a text take what this model computes of it.
+        edits: as `edits` gives them.
+        reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
+
+    Raises:
+        ValueError: an edit needs a reference text, and there is none.
+    """
+    return _with(model, edits, _Values(model, edits, reference)) if edits else model
+
+
+def edited_by_each(
+    model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
+) -> Iterator[tuple[UnitEdit, Transformer]]:
+    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all.
+
+    Raises:
+        ValueError: as in `edited`.
+    """
+    values = _Values(model, edits, reference)
+    return ((one, _with(model, (one,), values)) for one in edits)
+
+
+def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:
+    acts: dict[str, list[Replacement]] = {}
+    repositions: dict[str, Reposition] = {}
+    for one in edits:
+        if one.unit.part == "positions":
+            repositions[ENCODER if one.unit.in_encoder else ""] = _reposition(model.config, one.to)
+        else:
+            acts.setdefault(_tap(one), []).append(_replacement(one, values))
+    return EditedTransformer(model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions)
+
+
+def _taken(one: UnitEdit) -> str:
+    return "mean" if one.to == MEAN else "pattern"
+
+
+def _one_after_the_other(acts: list[Replacement]) -> Replacement:
+    def all_of_them(value: Tensor, seen: Pass) -> Tensor:
+        for act in acts:
+            value = act(value, seen)
+        return value
+
+    return all_of_them
+
+
+def _tap(one: UnitEdit) -> str:
+    """The name of the value that an edit replaces."""
+    part = one.unit
+    if one.to in PATTERNS:
+        return f"{part.layer}.pattern"
+    if part.block is None:
+        return part.layer
+    return f"{part.layer}.{'z' if part.is_head else 'neurons' if part.is_neuron else 'out'}"
+
+
+class _Values:
+    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it.
+
+    Attributes:
+        means: by tap name, the mean over all tokens: of z [n_head, d_head], of other values [size].
+        patterns: by tap name, [n_head, query, key] over the first row of the first piece.
+
+    Raises:
+        ValueError: an edit needs a reference text, and there is none.
+    """
+
+    def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs]) -> None:
+        if not reference and (waiting := [one for one in edits if one.needs_text]):
+            raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
+        self.means: dict[str, Tensor] = {}
+        self.patterns: dict[str, Tensor] = {}
+        averaged = {_tap(one) for one in edits if one.to == MEAN}
+        copied = {_tap(one) for one in edits if one.to == FROM}
+        counts = dict.fromkeys(averaged, 0)
+        if not averaged and not copied:
+            return
+        for before, piece in enumerate(reference):
+            real = {"": _real(model, piece.ids)} | ({} if piece.source is None else {ENCODER: _real(model, piece.source)})
+
+            def see(name: str, value: Tensor, real: dict[str, Tensor] = real) -> None:
+                if name in copied:
+                    self.patterns.setdefault(name, value[0].clone())
+                if name in averaged:
+                    by_token = value.transpose(1, 2) if name.endswith(".z") else value  # [B, T, …]
+                    tokens = by_token[real[ENCODER if name.startswith(ENCODER) else ""]]  # [tokens, …]
+                    self.means[name] = self.means.get(name, 0.0) + tokens.sum(0)
+                    counts[name] += len(tokens)
+
+            with torch.no_grad(), progress.part(before, len(reference)):
+                model(piece.ids, piece.source, tap=Watch(sorted(averaged | copied), see), logits_at=slice(-1, None))
+        self.means = {name: total / counts[name] for name, total in self.means.items()}
+
+
+def _real(model: Transformer, ids: Tensor) -> Tensor:
+    """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the token that pads."""
+    real = torch.ones_like(ids, dtype=torch.bool) if model.config.padding is None else ids != model.config.padding
+    real[:, 0] = True
+    return real
+
+
+def _replacement(one: UnitEdit, values: _Values) -> Replacement:
+    """The function that puts the edit in the place of what the model computed."""
+    part, name = one.unit, _tap(one)
+    if one.to in PATTERNS:
+        return _pattern(part, one.to, values.patterns.get(name))
+    heads_or_neuron = slice(None) if part.index is None else slice(part.index, part.index + 1)
+    if one.to == MEAN:
+        mean = values.means[name][heads_or_neuron]  # [d_model], [1, d_head] or [1]
+        put = mean[:, None] if part.is_head else mean
+    else:
+        put = torch.tensor(0.0 if one.to == ZERO else float(one.to))
+
+    def replace(value: Tensor, seen: Pass) -> Tensor:
+        (value[:, heads_or_neuron] if part.is_head else value[..., heads_or_neuron])[:] = put.to(value)
+        return value
+
+    return replace
+
+
+def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
+    heads = slice(None) if part.index is None else slice(part.index, part.index + 1)
+    block, crosses = part.block or 0, part.part == "cross_attention"
+
+    def replace(value: Tensor, seen: Pass) -> Tensor:
+        """The pattern [B, H, query, key] with other rows; those that cannot be replaced stay."""
+        at = seen.queries(value, crosses=crosses)
+        hidden = seen.hidden(block, at, crosses=crosses)
+        open_to = torch.ones_like(value[:1, :1]) if hidden is None else (~hidden).to(value).expand_as(value[:, :1])
+        if to == UNIFORM:
+            rows = open_to
+        elif to == PREVIOUS:
+            rows = _on_previous(value, at) * open_to
+        else:
+            assert stored is not None
+            rows = _of_reference(value, at, stored[heads]) * open_to
+        total = rows.sum(-1, keepdim=True)
+        # Where nothing was hidden or cut, the rows of another text add up to 1 but for rounding, and stay to the bit.
+        whole = (total - 1).abs() < WHOLE
+        rows = torch.where(whole, rows, rows / total.clamp(min=torch.finfo(rows.dtype).tiny))
+        value[:, heads] = torch.where(total > 0, rows, value[:, heads])
+        return value
+
+    return replace
+
+
+WHOLE = 1e-4
+
+
+def _on_previous(value: Tensor, at: slice) -> Tensor:
+    """The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself."""
+    previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
+    return torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None]
+
+
+def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:
+    """The rows [1, heads, query, key] of a pattern over another text, cut to these keys; zeros beyond its length."""
+    rows = value.new_zeros(1, len(stored), value.shape[-2], value.shape[-1])
+    held = stored[:, at.start : at.stop, : value.shape[-1]]
+    rows[0, :, : held.shape[1], : held.shape[2]] = held
+    return rows
+
+
+def _reposition(config: Config, to: str | float) -> Reposition:
+    if to == ZERO:
+        return lambda positions: positions.without_effect()
+    order = torch.randperm(config.context_length, generator=torch.Generator().manual_seed(SHUFFLE_SEED))
+    return lambda positions: positions.in_order(order)
+
+
+class Fitting(NamedTuple):
+    """Edits of an address as far as they apply to a model.
+
+    Attributes:
+        edits: those that do, in the order of the model's parts.
+        refused: for each other one, why it does not apply, in one line.
+    """
+
+    edits: tuple[UnitEdit, ...]
+    refused: tuple[str, ...]
+
+
+def fitting(texts: Iterable[str], config: Config) -> Fitting:
+    """The `texts` that are edits of a model of this config, and why the others are not; 200 are read at most."""
+    listed = list(texts)
+    found, refused = dict[Unit, UnitEdit](), list[str]()
+    for text, one in _tried(listed[:MOST_EDITS], config):
+        if isinstance(one, str):
+            refused.append(one)
+        elif found.setdefault(one.unit, one) != one:
+            refused.append(f"{text!r:.80}: {one.unit.name} is edited already")
+    refused += [
+        f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
+    ]
+    return Fitting(edits([one.text for one in found.values()], config), tuple(refused))
+
+
+def _tried(texts: Iterable[str], config: Config) -> Iterator[tuple[str, UnitEdit | str]]:
+    for text in texts:
+        try:
+            yield text, edit(text, config)
+        except ValueError as error:
+            yield text, str(error)

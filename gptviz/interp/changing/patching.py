@@ -1,0 +1,321 @@
+"""Activation patching: what a model answers to a corrupted prompt if a piece of what it computed for the clean prompt is put in.
+
+A piece that brings the answer back carries what the two prompts differ in. One pass computes many patches: its first row is the
+clean prompt, and every other row is the corrupted prompt with one patch, copied from the first row where the pass comes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import progress
+from gptviz.machine.memory import FLOAT32
+from gptviz.model import Config, Transformer
+
+from ..trace import run
+from .patchable import Quantity, quantity
+
+# What a pass over many rows may take in memory, in bytes, and how many tokens it may read.
+MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
+# A pass over this many tokens takes hardly less than twice as long as one over half of them: it is worth its own beginning.
+ENOUGH_TOKENS = 512
+# Two answers that differ by a smaller share of themselves differ by rounding alone.
+ROUNDING = 1e-5
+SHARE = "share of the answer restored"
+
+
+@dataclass(frozen=True)
+class PromptPair:
+    """Two prompts of one length, and the two answers that are weighed against each other.
+
+    Attributes:
+        clean: the ids [T] of the prompt that values are taken from.
+        corrupted: the ids [T] of the prompt that they are put into.
+        right: the answer to the clean prompt: a token; for a classifier, a label.
+        wrong: the answer to the corrupted prompt.
+        clean_source: what an encoder reads beside the clean prompt, [S] ids, or None for a model without an encoder.
+        corrupted_source: what it reads beside the corrupted one.
+
+    Raises:
+        ValueError: the prompts are empty or not of one length.
+    """
+
+    clean: tuple[int, ...]
+    corrupted: tuple[int, ...]
+    right: int
+    wrong: int
+    clean_source: tuple[int, ...] | None = None
+    corrupted_source: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_lengths(len(self.clean), len(self.corrupted))
+        if (self.clean_source is None) != (self.corrupted_source is None):
+            raise ValueError("only one of the two prompts has a source for the encoder: give both, or none")
+        if self.clean_source is not None and self.corrupted_source is not None:
+            check_lengths(len(self.clean_source), len(self.corrupted_source), "source")
+
+    def ids(self, device: torch.device) -> Tensor:
+        """Both prompts, [2, T], the clean one first."""
+        return torch.tensor([self.clean, self.corrupted], device=device)
+
+    def sources(self, device: torch.device) -> Tensor | None:
+        """The ids that an encoder reads, [2, S]."""
+        return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
+
+    def answer(self, logits: Tensor) -> Tensor:
+        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU.
+
+        Args:
+            logits: [B, positions, vocab_size], of which the last position counts; [B, n_label] of a classifier.
+        """
+        last = logits if logits.dim() == 2 else logits[:, -1]
+        both = last[:, [self.right, self.wrong]].cpu().double()  # [B, 2]; not every device has float64
+        return both[:, 0] - both[:, 1]
+
+    @property
+    def first_difference(self) -> int:
+        """The first position at which the prompts differ; T where they are the same."""
+        same = [one == other for one, other in zip(self.clean, self.corrupted, strict=True)]
+        return same.index(False) if False in same else len(same)
+
+
+def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
+    """Refuse two texts that are not of one length, in tokens.
+
+    Raises:
+        ValueError: the message says both lengths.
+    """
+    if clean != corrupted:
+        raise ValueError(
+            f"the clean {what} has {clean:,} tokens and the corrupted {what} {corrupted:,}: a patch puts what was computed at a "
+            f"position into the same position, so both need the same number of tokens"
+        )
+    if not clean:
+        raise ValueError(f"the clean {what} and the corrupted {what} have no tokens")
+
+
+class PatchedPiece(NamedTuple):
+    """A piece of a tensor that a patch replaces.
+
+    Attributes:
+        tap: what sees the tensor, as in `blocks.1.attention.z`.
+        place: an index of its second dimension: a position of what is [B, T, d_model], a head of what is [B, H, …].
+    """
+
+    tap: str
+    place: int
+
+
+Patch = Sequence[PatchedPiece]
+
+
+@dataclass(frozen=True)
+class Patched:
+    """The effect of each patch of a quantity on the answer.
+
+    Attributes:
+        quantity: what was patched.
+        places: the pieces of a block.
+        answers: [block, place], the answer to the corrupted prompt with the patch: a difference of logits.
+        clean: the answer to the clean prompt.
+        corrupted: the answer to the corrupted prompt.
+    """
+
+    quantity: Quantity
+    places: Axis
+    answers: Float64Array
+    clean: float
+    corrupted: float
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is anything to restore: where both prompts have the same answer, no share of it is defined."""
+        return is_difference(self.clean, self.corrupted)
+
+    @property
+    def shares(self) -> Float64Array:
+        """How much of the answer each patch restores, [block, place]: 0 as without it, 1 as after the clean prompt; NaN where
+        that is not defined. Below 0 a patch takes the answer even further away.
+        """
+        if not self.is_defined:
+            return np.full(self.answers.shape, np.nan)
+        return (self.answers - self.corrupted) / (self.clean - self.corrupted)
+
+    @property
+    def restored(self) -> LabelledArray:
+        """`shares` with the names of blocks and places."""
+        return LabelledArray(self.shares, self._axes, SHARE)
+
+    @property
+    def raw(self) -> LabelledArray:
+        """The answers themselves, [block, place]."""
+        return LabelledArray(self.answers, self._axes, "logit difference")
+
+    @property
+    def _axes(self) -> tuple[Axis, Axis]:
+        return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
+
+    def labelled(self, tokens: Sequence[str]) -> Patched:
+        """The same with the names of the tokens at the positions; heads keep their numbers."""
+        return self if self.places.name != "position" else replace(self, places=Axis("position", tuple(tokens)))
+
+
+def is_difference(clean: float, corrupted: float) -> bool:
+    """Whether two answers differ by more than rounding; not where one of them is no number."""
+    return abs(clean - corrupted) > ROUNDING * max(1.0, abs(clean), abs(corrupted))
+
+
+def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
+    """Patch every piece of a quantity, one at a time: each in each block.
+
+    Args:
+        model: any transformer with blocks.
+        pair: the prompts and the answers.
+        what: the name of a quantity: see `quantities`.
+
+    Raises:
+        ValueError: the model has no such quantity, or the prompts are not for this model.
+    """
+    chosen = quantity(what, model.config)
+    places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
+    cells = _cells(chosen, model.config, pair)
+    clean, corrupted, found = answers(model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells])
+    values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
+    for cell, answer in zip(cells, found, strict=True):
+        values[cell] = answer
+    return Patched(chosen, places, values, clean, corrupted)
+
+
+def count(config: Config, pair: PromptPair, what: str) -> int:
+    """How many patches `patch` computes.
+
+    Raises:
+        ValueError: the model has no such quantity.
+    """
+    return len(_cells(quantity(what, config), config, pair))
+
+
+def _cells(chosen: Quantity, config: Config, pair: PromptPair) -> list[tuple[int, int]]:
+    """The block and place of each piece that can make a difference. In a causal model nothing at an earlier position knows of the
+    first token in which the prompts differ: to patch there changes nothing.
+    """
+    sees_nothing = chosen.by == "position" and config.mask == "causal" and pair.clean_source is None
+    places = len(chosen.places(config, len(pair.clean), len(pair.clean_source or ())).labels)
+    first = pair.first_difference if sees_nothing else 0
+    return [(block, place) for block in range(chosen.blocks(config)) for place in range(first, places)]
+
+
+def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> tuple[float, float, list[float]]:
+    """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
+
+    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes.
+
+    Raises:
+        ValueError: as in `patch`; a patch of what the model does not compute.
+    """
+    check(model, pair)
+    with progress.part(0, 1 + len(patches)):
+        clean, corrupted = _pass(model, pair, [[]])
+    found: dict[int, float] = {}
+    order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
+    for some in _passes(order, [_first_block(patches[index]) for index in order], model.config, pair):
+        with progress.part(1 + len(found), 1 + len(patches), len(some)):
+            found |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
+    return clean, corrupted, [found[index] for index in range(len(patches))]
+
+
+def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
+    """Which patches share a pass: those of a block, and of the next ones as long as they are few; as many as memory allows.
+
+    Args:
+        order: the patches by their indices, those that begin in an early block first.
+        blocks: the block in which each of them begins.
+        config: of the model.
+        pair: the prompts.
+    """
+    length, source = len(pair.clean), len(pair.clean_source or ())
+    most = rows_at_once(config, length, source)
+    together: list[int] = []
+    for place, index in enumerate(order):
+        begins_a_block = place > 0 and blocks[place] != blocks[place - 1]
+        if len(together) == most or (begins_a_block and len(together) * max(length, source) >= ENOUGH_TOKENS):
+            yield together
+            together = []
+        together.append(index)
+    if together:
+        yield together
+
+
+def check(model: Transformer, pair: PromptPair) -> None:
+    """Refuse a pair that is not for this model.
+
+    Raises:
+        ValueError: it has a source and the model no encoder, or the other way round; or the model has no such answer.
+    """
+    config = model.config
+    if (pair.clean_source is not None) != (config.n_encoder_layer > 0):
+        raise ValueError("give a source to a model with an encoder, and to no other")
+    count = config.n_label or config.vocab_size
+    for which, token in (("right", pair.right), ("wrong", pair.wrong)):
+        if not 0 <= token < count:
+            raise ValueError(f"the {which} answer is {token}; this model's answers are numbered from 0 to {count - 1:,}")
+
+
+def rows_at_once(config: Config, length: int, source: int = 0) -> int:
+    """How many patches one pass computes beside the clean row, so that it stays within `MOST_BYTES` and `MOST_TOKENS`.
+
+    Args:
+        config: of the model.
+        length: tokens of a prompt.
+        source: tokens that an encoder reads.
+    """
+    tokens = max(length, source)
+    heads = config.n_head + 2 * config.key_heads
+    # What lives at once in the widest places of a block, with the copies that patches are written into.
+    stream = tokens * (4 * config.d_model + 3 * heads * config.head_size + 3 * config.mlp_size)
+    row = FLOAT32 * (stream + 5 * config.n_head * tokens * tokens + config.vocab_size)
+    return max(1, min(MOST_BYTES // row, MOST_TOKENS // tokens) - 1)
+
+
+def _first_block(patch: Patch) -> int:
+    """The block in which a patch begins; -1 where it begins before the blocks, or in an encoder, which all of them read."""
+    taps = [piece.tap.split(".") for piece in patch]
+    return min((int(tap[1]) if tap[0] == "blocks" else -1 for tap in taps), default=0)
+
+
+def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> list[float]:
+    """The answers of one pass: to the clean prompt, then to the corrupted one with each patch."""
+    device = model.embed.weight.device
+    ids, source = pair.ids(device), pair.sources(device)
+    rows = [0] + [1] * len(patches)
+    written: dict[str, list[tuple[int, int]]] = {}
+    for row, patch in enumerate(patches, 1):
+        for piece in patch:
+            written.setdefault(piece.tap, []).append((row, piece.place))
+    # The rows are the same as far as the first patch: until there, two of them will do.
+    first = min(map(_first_block, patches))
+    grows_at = f"blocks.{first}.resid_pre"
+    if first < 0 or source is not None or model.config.padding is not None or not model.config.n_layer:
+        # A mask that depends on the ids, and an encoder's memory, need every row from the beginning.
+        ids, source, grows_at = ids[rows], None if source is None else source[rows], ""
+
+    def edit(tap: str) -> Callable[[Tensor], Tensor]:
+        def patched(value: Tensor) -> Tensor:
+            value = value[rows] if tap == grows_at else value
+            for row, index in written.get(tap, ()):
+                value[row, index] = value[0, index]
+            return value
+
+        return patched
+
+    edits = {tap: edit(tap) for tap in {*written, *filter(None, [grows_at])}}
+    logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))["logits"]
+    found: list[float] = pair.answer(logits).tolist()
+    return found

@@ -1,0 +1,272 @@
+"""The circuit of one guess: the parts that a logit owes most to, and what each of them owes to those before it.
+
+The graph grows from the logit downwards. Its nodes are units (token embeddings, positions, heads, MLPs) at positions. An edge is
+what one adds to the input of another, in logits, with patterns and norms frozen (see `circuit_reads.py`): what it writes, times
+what the logit gains from that by way of the parts in the graph. Of a head there are three kinds of edges, since it reads in three
+ways:
+
+- value: what it reads, with its pattern as it is. All value edges and the biases sum to what the head gives.
+- key, query: what it gains by choosing, that is, by its pattern instead of one that reads all tokens alike. The key edges (with
+  biases, and with what positions add to scores) sum to this gain, and so do the query edges. Each score has its share of it by
+  integrated gradients (`circuit_reads.choice`), and is itself a sum over the sources of its key, and over those of its query.
+
+This is the edge attribution of Nanda 2023 and Syed et al. 2023 (a value times a gradient), except that the gradient of a softmax
+is an average over the way from equal scores: at its end, where a head is sure, it is 0 (Kramár et al. 2024, AtP*).
+
+Which edges are kept. Every node passes its weight on to its sources, in proportion to what they add, without sign. The logit has
+the weight 1, and a choice that matters less than the values has less to pass on. Edges that carry at least a threshold are kept.
+The threshold falls until a walk from the logit downwards, which at each node takes an edge at random, in proportion to what it
+adds, stays in the graph with the probability that the reader asks for, until it ends at a token, a position or a bias: the share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from gptviz.interp.explaining.circuit_reads import Frozen, ReadKind, Reads
+from gptviz.interp.units.unit import Unit
+from gptviz.machine import progress
+from gptviz.model import Transformer
+
+# Thresholds that are tried, the highest first.
+THRESHOLDS = tuple(0.5 * 0.75**i for i in range(23))
+MOST_NODES = 60
+# At most this many of them are tried, as what is left of them is halved each time.
+SEARCHES = len(THRESHOLDS).bit_length()
+
+
+@dataclass(frozen=True)
+class Node:
+    """A unit at a position; None stands for the logit."""
+
+    unit: Unit | None
+    position: int
+
+    @property
+    def name(self) -> str:
+        """Its name, such as `blocks.1.attention.head.3@5`."""
+        return f"{'logit' if self.unit is None else self.unit.name}@{self.position}"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The amount that a node adds to the input of another one.
+
+    Attributes:
+        source: the node that adds.
+        target: the node that reads.
+        kind: how it reads: see the top of this file.
+        value: what is added, in logits.
+        share: of all that the target reads in this way, without sign: 0 to 1.
+    """
+
+    source: Node
+    target: Node
+    kind: ReadKind
+    value: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A graph.
+
+    Attributes:
+        ids: the text.
+        token: the token whose logit it is about.
+        against: the token whose logit is subtracted, or None if none is.
+        position: where the model guesses.
+        total: the logit or the difference, before any cap, as the model computed it.
+        rest: what of it comes from biases and from what is usual.
+        weights: every node → its weight, from the logit down: 0 to 1.
+        given: every node → what it gives to the nodes above it in the graph, in logits.
+        edges: from the logit down.
+        share: the probability that a walk downwards stays inside.
+        reached: whether that is what was asked for; if not, the graph would have become too large.
+        error: by how much any of the sums behind the edges is off, as a share of all that is summed, without sign.
+    """
+
+    ids: tuple[int, ...]
+    token: int
+    against: int | None
+    position: int
+    total: float
+    rest: float
+    weights: Mapping[Node, float]
+    given: Mapping[Node, float]
+    edges: tuple[Edge, ...]
+    share: float
+    reached: bool
+    error: float
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, the logit first."""
+        return tuple(self.weights)
+
+
+def circuit(
+    model: Transformer,
+    ids: Tensor,
+    position: int,
+    token: int | None = None,
+    against: int | None = None,
+    share: float = 0.9,
+    *,
+    usual: Mapping[str, Tensor] | None = None,
+    most: int = MOST_NODES,
+) -> Circuit:
+    """The circuit of the logit of `token` at `position` of the text `ids` [T].
+
+    Args:
+        model: a decoder.
+        ids: the text.
+        position: where the model guesses the next token.
+        token: the token whose logit is looked into; by default the likeliest.
+        against: another token, whose logit is subtracted: what both share then drops out.
+        share: how much of the logit is to be traced back to tokens within the graph, above 0, at most 1.
+        usual: what every unit writes on average, from `circuit_reads.means`. Edges are then about what differs from it; without
+            it, about all that is written.
+        most: the most nodes that the graph may have.
+
+    Raises:
+        ValueError: the model is not a decoder, or there is no such position, token or share.
+    """
+    _check(model, ids, position, token, against, share)
+    with progress.part(0, 3 + SEARCHES):
+        frozen = Frozen(model, ids, usual)
+    with progress.part(1, 3 + SEARCHES):
+        token = frozen.likeliest(position) if token is None else token
+    if token == against:
+        raise ValueError("token and against are the same: their difference is 0")
+    with progress.part(2, 3 + SEARCHES):
+        top = frozen.logit(token, against, position)
+    with progress.part(3, 3 + SEARCHES, SEARCHES):
+        grown = _grow(frozen, top, position, share, most)
+    weights = {node: found.weight for node, found in grown.found.items()}
+    given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}
+    reached = grown.share >= share
+    ids_read = tuple(ids.tolist())
+    return Circuit(
+        ids_read,
+        token,
+        against,
+        position,
+        top.total,
+        top.rest,
+        weights,
+        given,
+        tuple(grown.edges),
+        grown.share,
+        reached,
+        grown.error,
+    )
+
+
+def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
+    """The smallest graph with this share; where it would have more than `most` nodes, the largest that has not.
+
+    A lower threshold gives a larger graph, so the right one is found by halving what is left of them.
+    """
+    low, high = 0, len(THRESHOLDS)
+    enough, within = None, None
+    searched = 0
+    while low < high:
+        middle = (low + high) // 2
+        with progress.part(searched, SEARCHES, step="search"):
+            grown = _Grown(frozen, top, position, THRESHOLDS[middle], most)
+        searched += 1
+        if grown.is_whole and grown.share < share:
+            within, low = grown, middle + 1
+        else:
+            enough, high = grown if grown.is_whole else enough, middle
+    if (found := enough or within) is not None:
+        return found
+    with progress.part(SEARCHES, SEARCHES, 0, step="search"):
+        return _Grown(frozen, top, position, THRESHOLDS[0], None)
+
+
+def _check(model: Transformer, ids: Tensor, position: int, token: int | None, against: int | None, share: float) -> None:
+    if not 0 <= position < len(ids):
+        raise ValueError(f"there is no position {position}: the text has {len(ids)} tokens, counted from 0")
+    for name, value in (("token", token), ("against", against)):
+        if value is not None and not 0 <= value < model.config.vocab_size:
+            raise ValueError(f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
+
+
+@dataclass
+class _Found:
+    """A node of a graph that grows."""
+
+    weight: float = 0.0
+    given: float = 0.0
+    direction: Tensor | None = None  # [d_model], of what it writes
+    reads: list[tuple[float, float, list[Edge]]] = field(default_factory=list)  # importance, share of the rest, kept edges
+
+
+class _Grown:
+    """A graph of all edges that carry at least a threshold."""
+
+    def __init__(self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None) -> None:
+        self.frozen, self.threshold = frozen, threshold
+        logit = Node(None, position)
+        self.found: dict[Node, _Found] = {logit: _Found(weight=1.0)}
+        self.edges: list[Edge] = []
+        self.is_whole, self.share, self.error = True, 0.0, 0.0
+        self._expand(logit, [top])
+        of = MOST_NODES if most is None else most
+        # From the top down: what a node gives is complete before its own sources are looked for.
+        for unit in reversed(frozen.units):
+            for node in [node for node in self.found if node.unit == unit]:
+                direction = self.found[node].direction
+                assert direction is not None
+                self._expand(node, frozen.reads(unit, node.position, direction))
+                progress.report(min(len(self.found), of), of, "node")
+                if most is not None and len(self.found) > most:
+                    self.is_whole = False
+                    return
+        self.share = self._inside()
+
+    def _expand(self, node: Node, all_reads: list[Reads]) -> None:
+        found = self.found[node]
+        values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
+        for reads in all_reads:
+            # How much a head's choice matters, beside all that it gives.
+            matters = 1.0 if reads.kind not in ("key", "query") else min(1.0, abs(reads.total) / values) if values else 1.0
+            sizes = reads.adds.abs()
+            rest = 0.0 if node.unit is None else abs(reads.rest)
+            every = float(sizes.sum()) + rest
+            summed = float(reads.adds.sum()) + reads.rest
+            self.error = max(self.error, abs(summed - reads.total) / max(float(sizes.sum()), abs(reads.total), 1e-30))
+            kept = []
+            if every > 0:
+                carried = found.weight * matters * sizes / every
+                for row, place in (carried >= self.threshold).nonzero().tolist():
+                    source = Node(self.frozen.units[place], int(reads.at[row]))
+                    value = float(reads.adds[row, place])
+                    edge = Edge(source, node, reads.kind, value, float(sizes[row, place]) / every)
+                    kept.append(edge)
+                    below = self.found.setdefault(source, _Found())
+                    below.weight = max(below.weight, float(carried[row, place]))
+                    below.given += value
+                    direction = self.frozen.direction(reads, self.frozen.units[place], row)
+                    below.direction = direction if below.direction is None else below.direction + direction
+            kept.sort(key=lambda edge: -abs(edge.value))
+            self.edges += kept
+            found.reads.append((matters, rest / every if every > 0 else 1.0, kept))
+
+    def _inside(self) -> float:
+        """The probability that a walk from the logit stays in the graph."""
+        inside: dict[Node, float] = {}
+        order = {None: len(self.frozen.units)} | dict(self.frozen.place)
+        for node in sorted(self.found, key=lambda node: order[node.unit]):
+            reads = self.found[node].reads
+            parts = [(matters, rest + sum(edge.share * inside[edge.source] for edge in kept)) for matters, rest, kept in reads]
+            every = sum(matters for matters, _ in parts)
+            inside[node] = sum(matters * part for matters, part in parts) / every if every else 1.0
+        return inside[next(iter(self.found))]

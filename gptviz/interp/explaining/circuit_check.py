@@ -1,0 +1,89 @@
+"""Whether a circuit does what it claims: the model runs with everything outside of it replaced by its mean.
+
+Every unit at every position that is no node of the graph writes what it writes on average over the positions of a reference text
+(mean ablation; Wang et al. 2023, section 3). Nodes go on computing: they read what the others now write. So a graph that lacks
+something important loses the answer, though its edges were computed with patterns and norms frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gptviz.interp.explaining.circuit import Circuit
+from gptviz.interp.trace import run
+from gptviz.interp.units.unit import Unit, heads_and_mlps
+from gptviz.model import Transformer
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The part that is left of a logit, or of the difference of two.
+
+    Attributes:
+        whole: of the model as it is.
+        kept: with everything outside the graph at its mean.
+        without: with everything at its mean.
+        likeliest: the likeliest token with everything outside the graph at its mean.
+        probability: that of the circuit's token then, 0 to 1.
+    """
+
+    whole: float
+    kept: float
+    without: float
+    likeliest: int
+    probability: float
+
+    @property
+    def share(self) -> float:
+        """The part of `whole` - `without` that is kept: 1 is all, below 0 is the opposite; NaN where there is nothing to keep."""
+        everything = self.whole - self.without
+        return (self.kept - self.without) / everything if everything else float("nan")
+
+
+def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> Checked:
+    """Run the model with everything outside a circuit at its mean.
+
+    Args:
+        circuit: the graph.
+        model: the model that it was found in.
+        means: from `circuit_reads.means`, over the positions of a reference text.
+    """
+    ids = torch.tensor(circuit.ids, device=model.embed.weight.device)
+    nodes = {(node.unit, node.position) for node in circuit.nodes if node.unit is not None}
+
+    def logits(edits: Mapping[str, Callable[[Tensor], Tensor]]) -> Tensor:
+        at = slice(circuit.position, circuit.position + 1)
+        return run(model, ids[None], ("logits",), edits=edits, logits_at=at)["logits"][0, 0]
+
+    def answer(logits: Tensor) -> float:
+        return float(logits[circuit.token]) - (0.0 if circuit.against is None else float(logits[circuit.against]))
+
+    kept = logits(mean_outside(model, nodes, len(ids), means))
+    everything = answer(logits(mean_outside(model, (), len(ids), means)))
+    probability = float(kept.softmax(-1)[circuit.token])
+    return Checked(answer(logits({})), answer(kept), everything, int(kept.argmax()), probability)
+
+
+def mean_outside(
+    model: Transformer, nodes: Collection[tuple[Unit, int]], length: int, means: Mapping[str, Tensor]
+) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Edits, for `trace.run`, that put all but these `nodes` (units at positions) of a text of this length at their means."""
+    edits: dict[str, Callable[[Tensor], Tensor]] = {}
+    for name, mean in means.items():
+        if name in ("embed", "positions"):
+            units = [Unit("embed" if name == "embed" else "positions")]
+        else:
+            units = [unit for unit in heads_and_mlps(model.config) if name.startswith(f"{unit.layer}.")]
+        outside = torch.tensor([[(unit, place) not in nodes for place in range(length)] for unit in units], device=mean.device)
+
+        def replace(value: Tensor, mean: Tensor = mean, outside: Tensor = outside) -> Tensor:
+            if mean.dim() == 2:  # z of heads: value [1, H, T, d_head], mean [H, d_head]
+                return torch.where(outside[None, :, :, None], mean[None, :, None], value)
+            return torch.where(outside[0, :, None], mean, value)  # [1, T, d_model], or [T, d_model] of positions
+
+        edits[name] = replace
+    return edits

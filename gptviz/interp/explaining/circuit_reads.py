@@ -1,0 +1,372 @@
+"""The inputs of a model's parts in one run, as sums of what other parts wrote: the edges of a circuit.
+
+With the scale of every norm kept at what it was in this run, the way from what a part writes into the stream to what a later part
+reads is linear (see `decomposition`). A direction goes that way downwards: it says how much a number at the top (a logit, say)
+gains from each number that is written at a position. Its product with what a unit wrote there is what the unit adds, and all
+units, with the biases, sum to the number at the top.
+
+A sublayer is no linear function of what it reads. Each is replaced by an affine one (a matrix and a bias) that gives the same
+output in this run:
+
+- an MLP: the ratio r = f(x) / x of each neuron is kept, so that f(x) = r · x. In a gated MLP two numbers are multiplied, and each
+  of them gets half of the product, which is its Shapley value. Source: Achtibat et al. 2024 (AttnLRP), section 3;
+- a head: its pattern is kept, and so is the scale of the norms of its queries and keys. What the pattern itself owes to queries
+  and keys is in `choice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gptviz.interp.trace import run
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.model import Config, Transformer
+from gptviz.model.parts.attention import Attention
+from gptviz.model.parts.mlps import MLP, GatedMLP
+from gptviz.model.parts.norms import Norm
+from gptviz.model.parts.part import with_stand_ins
+
+from .attribution import difference, of_tokens, stream_at
+from .decomposition import HEAD, Stream
+
+# How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
+ReadKind = Literal["value", "key", "query", "mlp", "logit"]
+WRITTEN = ("embed", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
+TAPS = (*WRITTEN, "blocks.*.attention.[qkv]", "blocks.*.attention.out")
+# At most this many bytes of what is read at some positions are kept during the search for a circuit, but always two passes.
+MOST_KEPT = 2**26
+# Points between −1 and 1 in each panel of the integral in `choice`, and their weights (Gauss–Legendre).
+POINTS = np.polynomial.legendre.leggauss(12)
+
+
+class KeptNorm(nn.Module):
+    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input."""
+
+    def __init__(self, norm: Norm) -> None:
+        super().__init__()
+        self.keep = norm  # in the model it belongs to; nothing of it is changed
+        self.first: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., size] → [..., size]."""
+        if self.first is None:
+            self.first = x.detach()
+        normed = self.keep.frozen(x, self.first)
+        normed = normed if self.keep.weight is None else normed * self.keep.weight.detach()
+        return normed if self.keep.bias is None else normed + self.keep.bias.detach()
+
+
+def inner(values: Tensor, directions: Tensor) -> Tensor:
+    """The inner products of vectors [..., n] with directions [..., n]: [...]."""
+    return (values * directions).sum(-1)
+
+
+class Reads(NamedTuple):
+    """The input of a unit, read in one way, along one direction of its output.
+
+    Attributes:
+        kind: the way.
+        total: what all that it reads adds in this way, as the run computed it: it is `adds.sum() + rest`.
+        adds: [N, units], what each unit adds at each of N positions, beyond what is usual, by the order of `Frozen.units`.
+        rest: what the biases and the usual add.
+        at: [N], the positions.
+        directions: by the layer of a unit (see `Unit.layer`), [N, d_model], what the total gains from each number that is written
+            there; 0 where nothing of it arrives.
+    """
+
+    kind: ReadKind
+    total: float
+    adds: Tensor
+    rest: float
+    at: Tensor
+    directions: Mapping[str, Tensor]
+
+
+class Frozen:
+    """A decoder's run over one text, with its norms and patterns frozen.
+
+    Attributes:
+        model: the model.
+        ids: [T].
+        stream: what was written into the residual stream at all positions.
+        units: all that writes into the stream: embedding, positions (where the model adds them there), heads and MLPs, in the
+            order of the pass.
+        place: the number of each unit among them.
+    """
+
+    def __init__(self, model: Transformer, ids: Tensor, usual: Mapping[str, Tensor] | None = None) -> None:
+        """Run the model over `ids` [T].
+
+        Args:
+            model: a decoder.
+            ids: the text.
+            usual: what counts as nothing new, by tap name, as `means` gives it; by default nothing does: zeros.
+
+        Raises:
+            ValueError: the model is not a decoder, there are no tokens, or too many, or as in `Stream`.
+        """
+        if model.config.kind != "decoder":
+            raise ValueError(f"a circuit is that of a decoder's guess, and this model is a {model.config.kind}")
+        if ids.dim() != 1 or not len(ids):
+            raise ValueError("there are no tokens to read")
+        self.model, self.ids, self._usual = model, ids, usual or {}
+        self.stream = Stream(model, ids.tolist(), taps=TAPS, exactly=False)
+        self.units: list[Unit] = []
+        self._columns: dict[str, slice] = {}  # by layer, the places of its units
+        for layer in self.stream.written:
+            if not layer.endswith(".bias"):
+                names = [f"{layer}.head.{head}" for head in range(model.config.n_head)] if _has_heads(layer) else [layer]
+                self._columns[layer] = slice(len(self.units), len(self.units) + len(names))
+                self.units += [unit(name, model.config) for name in names]
+        self.place = {one: i for i, one in enumerate(self.units)}
+        # What is read at the same positions, such as by key and by value, shares one pass through the norms.
+        each = sum(read.nbytes for read in self.stream.inputs.values())
+        self._at = lru_cache(maxsize=max(2, MOST_KEPT // each))(self.stream.at)
+
+    def direction(self, reads: Reads, source: Unit, row: int) -> Tensor:
+        """The direction [d_model] of what a unit writes, at one of the positions of `Reads`."""
+        return reads.directions[source.layer][row]
+
+    @torch.no_grad()
+    def logit(self, token: int, against: int | None, position: int) -> Reads:
+        """The parts that add to the logit of a token at a position, before any cap; minus that of another token, if given."""
+        logits, directions, bias = of_tokens(stream_at(self.model, self.ids.tolist(), position), token, against)
+        total, beside = difference(logits, token, against), sum(bias.values())
+        return self._reads("logit", HEAD, slice(position, position + 1), directions, total, beside)
+
+    def likeliest(self, position: int) -> int:
+        """The likeliest token after a position."""
+        return int(run(self.model, self.ids[None], ("logits",), logits_at=slice(position, position + 1))["logits"].argmax())
+
+    @torch.no_grad()
+    def reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
+        """The inputs of a unit at a position, by the ways in which it reads; nothing if an edit replaced what it writes.
+
+        Args:
+            reader: a head or an MLP; anything else reads nothing.
+            position: where it writes.
+            direction: [d_model], what a number at the top gains from each number that it writes there.
+        """
+        if reader.part == "mlp":
+            return self._mlp_reads(reader.layer, position, direction)
+        return self._head_reads(reader, position, direction) if reader.is_head else []
+
+    def _mlp_reads(self, layer: str, position: int, direction: Tensor) -> list[Reads]:
+        here = slice(position, position + 1)
+        inputs, written = self._inputs(layer, here), self.stream.written[layer][here]
+        curve = _kept_mlp(cast(MLP, self.stream.part(layer)), inputs)
+        if not torch.allclose(curve(inputs), written, rtol=1e-3, atol=1e-4):
+            return []  # an edit put something else in its place
+        return [self._read("mlp", layer, here, curve, direction[None], float(written[0] @ direction))]
+
+    def _inputs(self, layer: str, at: slice) -> Tensor:
+        """The input of a sublayer at the positions `at`, [N, d_model]."""
+        return self._at(at.start, at.stop).inputs[layer][0].detach()
+
+    def _read(
+        self,
+        kind: ReadKind,
+        layer: str,
+        at: slice,
+        affine: Callable[[Tensor], Tensor],
+        along: Tensor,
+        total: float,
+        beside: float = 0.0,
+    ) -> Reads:
+        """A read through an affine function of a sublayer's input at the positions `at`, `along` a direction of its result;
+        `beside` is what is added without any input.
+        """
+        nothing = torch.zeros_like(self._inputs(layer, at), requires_grad=True)
+        with torch.enable_grad():
+            result = (affine(nothing) * along).sum()
+        (read,) = torch.autograd.grad(result, nothing)
+        return self._reads(kind, layer, at, read, total, float(result.detach()) + beside)
+
+    def _reads(self, kind: ReadKind, reader: str, at: slice, directions: Tensor, total: float, beside: float) -> Reads:
+        """How much all units add along directions [N, d_model] of the reader's input at the positions `at`."""
+        stream = self._at(at.start, at.stop)
+        pulled = stream.pull(reader, directions)
+        adds = torch.zeros(len(stream.rows), len(self.units), device=stream.device)
+        every = 0.0
+        for name, direction in pulled.items():
+            every += float(inner(stream.written[name], direction).sum())
+            if name in self._columns and not stream.is_replaced(name):
+                adds[:, self._columns[name]] = self._beyond_usual(stream, name, direction)
+        rest = every - float(adds.sum()) + beside
+        return Reads(kind, total, adds, rest, torch.tensor(stream.rows, device=stream.device), pulled)
+
+    def _beyond_usual(self, stream: Stream, layer: str, direction: Tensor) -> Tensor:
+        """How much the units of a layer add along a direction [N, d_model] of its output, beyond what is usual: [N, units]."""
+        if _has_heads(layer):
+            z = stream.numbers(stream.values[f"{layer}.z"])  # [N, H, d_head]
+            return inner(z - self._usual.get(f"{layer}.z", 0.0), stream.to_heads(layer, direction))
+        usual = self._usual.get(f"{layer}.out" if "." in layer else layer, 0.0)
+        return inner(stream.written[layer] - usual, direction)[:, None]
+
+    def _visible(self, block: int, position: int) -> Tensor:
+        """The positions that a query may read in a block: [N]."""
+        model, length = self.model, len(self.ids)
+        blocked = model.masks[model.mask_of[block]](self.ids[None], slice(0, length), model.config.padding)
+        everything = torch.arange(length, device=self.ids.device)
+        if blocked is None:
+            return everything
+        rows = blocked.reshape(-1, length)  # [T, T], or [1, T] where all queries see the same
+        return everything[~rows[position if len(rows) > 1 else 0]]
+
+    def _head_reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
+        layer, head = reader.layer, reader.index
+        assert reader.block is not None
+        assert head is not None
+        attention = cast(Attention, self.stream.part(layer))
+        q, k, v, z = (self.stream.values[f"{layer}.{name}"] for name in "qkvz")  # [T, H or n_kv_head, d_head] each
+        n_head, n_kv_head, size = q.shape[1], k.shape[1], q.shape[2]
+        served = head // (n_head // n_kv_head)  # the key head that serves it
+        seen = self._visible(reader.block, position)
+        at, here = slice(int(seen[0]), int(seen[-1]) + 1), slice(position, position + 1)
+        read = seen - at.start  # their places among the positions `at`
+        row = _score_row(attention, q[position], k[seen, served], head, position, seen, len(self.ids))
+        into = self.stream.numbers(attention.output.weight)[:, head * size :][:, :size]  # [d_model, d_head]
+        along = direction @ into  # [d_head]
+        pattern, each = row.scores.softmax(-1), v[seen, served] @ along  # [N] both
+        if not torch.allclose(pattern @ each, z[position, head] @ along, rtol=1e-3, atol=1e-4 * float(each.abs().max())):
+            return []  # an edit put something else in its place
+        weights = choice(row.scores, each)
+        chosen = float(pattern @ each - each.mean())
+
+        def value(x: Tensor) -> Tensor:
+            return attention.heads(attention.qkv(x[None]))[0, n_head + n_kv_head + served, read]  # [N, d_head]
+
+        def key(x: Tensor) -> Tensor:
+            return _queries_and_keys(attention, self._inputs(layer, at), x, at)[n_head + served, read]  # [N, d_head]
+
+        def query(x: Tensor) -> Tensor:
+            return _queries_and_keys(attention, self._inputs(layer, here), x, here)[head]  # [1, d_head]
+
+        of_keys, of_query = weights[:, None] * row.by_key, (weights @ row.by_query)[None]
+        scored = weights @ row.scores
+        beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())  # of scores, what comes from positions alone
+        beside_query = float(scored - of_query[0] @ q[position, head])
+        return [
+            self._read("value", layer, at, value, pattern[:, None] * along, float(pattern @ each)),
+            self._read("key", layer, at, key, of_keys, chosen, beside_keys),
+            self._read("query", layer, here, query, of_query, chosen, beside_query),
+        ]
+
+
+def _has_heads(layer: str) -> bool:
+    return layer.endswith(".attention")
+
+
+class ScoreRow(NamedTuple):
+    """The scores of one query of one head over the N positions that it sees.
+
+    Attributes:
+        scores: [N].
+        by_key: [N, d_head], what each score gains from each number of its key.
+        by_query: [N, d_head], what each score gains from each number of the query. A cap on scores is kept as a ratio.
+    """
+
+    scores: Tensor
+    by_key: Tensor
+    by_query: Tensor
+
+
+def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: int, at: Tensor, length: int) -> ScoreRow:
+    """Of a head, from the queries q [H, d_head] of all heads at a position, and its keys k [N, d_head] at the positions `at`."""
+    by_query = attention.scale * k  # [N, d_head]
+    raw = by_query @ q[head]
+    if attention.positions.acts_on == "scores":
+        asked = torch.cat(
+            (q[head][None], torch.zeros_like(q[:1]), torch.eye(q.shape[-1], device=q.device))
+        )  # [2 + d_head, d_head]
+        queries = torch.zeros(len(asked), len(q), 1, q.shape[-1], device=q.device)
+        queries[:, head, 0] = asked * attention.scale
+        none = torch.zeros(len(asked), len(q), 1, length, device=q.device)
+        here, nothing, *each = attention.positions.weigh(none, queries, slice(position, position + 1))[:, head, 0, at].detach()
+        raw, by_query = raw + here, by_query + (torch.stack(each) - nothing).T
+    scores = raw if attention.cap is None else attention.cap(raw)
+    ratio = torch.where(raw == 0, 1.0, scores / torch.where(raw == 0, 1.0, raw))[:, None]
+    return ScoreRow(scores, ratio * attention.scale * q[head], ratio * by_query)
+
+
+def choice(scores: Tensor, values: Tensor) -> Tensor:
+    """How much each score adds to what a head reads by choosing, per unit of the score: [N].
+
+    A head reads Σ softmax(scores) · values. Were all scores equal, it would read the mean of the values. The difference is what
+    it gains by its choice. On the straight way from equal scores to these, every score has its share in it: the integral of the
+    gradient, times the score (Sundararajan et al. 2017, integrated gradients; the Aumann–Shapley value). The shares add up to the
+    difference exactly, even where the softmax is so sure that its gradient is 0. The weights sum to 0: what is added to all
+    scores alike changes nothing.
+
+    Args:
+        scores: [N].
+        values: [N], what reading each key alone would give.
+    """
+    span = float(scores.max() - scores.min())
+    # The softmax changes fast while the scores still differ little: panels that double in width, from there to the whole way.
+    ends, end = [0.0], 1.0 / max(span, 1.0)
+    while end < 1.0:
+        ends.append(end)
+        end *= 2
+    ends.append(1.0)
+    points, shares = (torch.from_numpy(array).to(scores.device) for array in POINTS)
+    total = torch.zeros_like(scores, dtype=torch.float64)
+    exact, of_keys = scores.double() - scores.max().double(), values.double()
+    for low, high in pairwise(ends):
+        way = low + (high - low) * (points + 1) / 2  # [POINTS]
+        patterns = (way[:, None] * exact).softmax(-1)  # [POINTS, N]
+        read = patterns @ of_keys  # [POINTS]
+        total += (shares * (high - low) / 2) @ (patterns * (of_keys - read[:, None]))
+    return total.float()
+
+
+def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: slice) -> Tensor:
+    """Queries and keys [H + n_kv_head, N, d_head] of x [N, d_model] at the positions `at`, an affine function of x: norms of
+    queries and keys keep the scale that they have for `inputs` [N, d_model], what the attention read in the run.
+    """
+
+    def projected(rows: Tensor) -> Tensor:
+        return attention.heads(attention.qkv(rows[None]))[:, : -attention.key_heads]  # [1, H + n_kv_head, N, d_head]
+
+    kept: dict[nn.Module, nn.Module] = {part: KeptNorm(part) for part in attention.qk_norm.modules() if isinstance(part, Norm)}
+    norm = with_stand_ins(attention.qk_norm, kept, x.device)
+    with torch.no_grad():
+        norm(projected(inputs))
+    return attention.positions.turn(norm(projected(x)), at)[0]
+
+
+def _kept_mlp(mlp: MLP, inputs: Tensor) -> Callable[[Tensor], Tensor]:
+    """The affine function [N, d_model] → [N, d_model] that gives what an MLP gives of `inputs`: see the top of this file."""
+    gate = (mlp.gate if isinstance(mlp, GatedMLP) else mlp.up)(inputs).detach()  # [N, d_mlp]
+    active = mlp.activation(gate).detach()
+    ratio = active / torch.where(gate == 0, 1.0, gate)  # an activation of 0 is 0
+    if not isinstance(mlp, GatedMLP):
+        return lambda x: mlp.down(ratio * mlp.up(x))
+    up = mlp.up(inputs).detach()
+    return lambda x: mlp.down((active * mlp.up(x) + ratio * up * mlp.gate(x)) / 2)
+
+
+def numbers_of_a_token(config: Config) -> int:
+    """About how many numbers a run over a text and the search in it hold for each token: what `Frozen` keeps, and what a head
+    reads in its three ways, each a direction for every sublayer.
+    """
+    heads = (2 * config.n_head + 2 * config.key_heads) * config.head_size
+    kept = 4 * config.d_model + heads  # two places of the stream, and what attention and MLP wrote
+    return config.d_model + config.n_layer * (kept + 3 * 2 * config.d_model)
+
+
+def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:
+    """The mean output of every unit over all positions of `texts` [B, T], by tap name.
+
+    Token embeddings, positions and MLPs have [d_model] each, `z` of the heads of a block has [H, d_head].
+    """
+    trace = run(model, texts, WRITTEN, logits_at=slice(-1, None))
+    axes = {"positions": (0,), "z": (0, 2)}
+    return {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}

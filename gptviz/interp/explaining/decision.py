@@ -1,0 +1,131 @@
+"""Decisions: what each word of a text adds to the logit of a label, or is worth to it, and which single word decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.interp.reading.classification import Classified, Judged, logits_of
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.model import Transformer
+
+BIAS = "(bias)"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A logit, or the difference of two, as a sum over the tokens: `bias + shares.sum() = total`.
+
+    Attributes:
+        label: the label whose logit it is.
+        against: the label whose logit is subtracted, or None if nothing is.
+        bias: the part that no token adds.
+        shares: [T], what each token adds.
+        total: the logit or the difference as the model computed it, not as the sum of the shares.
+    """
+
+    label: int
+    against: int | None
+    bias: float
+    shares: Float64Array
+    total: float
+
+    @property
+    def sum(self) -> float:
+        """The bias and all shares, added up."""
+        return self.bias + float(self.shares.sum())
+
+    def labelled(self, words: Sequence[str]) -> LabelledArray:
+        """The bias, then what each of the `words` adds: [1 + T], in units of logits."""
+        return LabelledArray(np.concatenate([[self.bias], self.shares]), (Axis("word", (BIAS, *words)),), "logit")
+
+
+def decision(classified: Classified, label: int, against: int | None = None) -> Decision:
+    """The parts that add to the logit of `label`, or to its difference from the logit of another label.
+
+    Only differences decide: a softmax stays the same when all logits grow by one number.
+    """
+    bias, shares = _for(classified.bias, label, against), _for(classified.shares, label, against)
+    return Decision(label, against, float(bias), shares, float(_for(classified.logits, label, against)))
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The amount that a logit, or the difference of two, loses when the text is read without one of its tokens.
+
+    It can be measured for every head. What tokens are worth does not add up to the logit: two tokens that say the same are worth
+    little each, since the other one is still there.
+
+    Attributes:
+        label: the label whose logit it is.
+        against: the label whose logit is subtracted, or None if nothing is.
+        of_tokens: [tokens left out], what is lost without each of them; negative where the logit grows.
+        total: the logit or the difference for the whole text.
+    """
+
+    label: int
+    against: int | None
+    of_tokens: Float64Array
+    total: float
+
+    def labelled(self, words: Sequence[str]) -> LabelledArray:
+        """The worth of each of the `words`, in units of logits."""
+        return LabelledArray(self.of_tokens, (Axis("word", tuple(words)),), "logit")
+
+
+def worth(judged: Judged, without: Float64Array, label: int, against: int | None = None) -> Worth:
+    """The worth of each token to the logit of `label`, or to its difference from the logit of another label.
+
+    Args:
+        judged: the whole text.
+        without: [tokens left out, n_label], the logits without each of them: see `left_out`.
+        label: the label.
+        against: the other label.
+    """
+    total = float(_for(judged.logits, label, against))
+    return Worth(label, against, total - _for(without, label, against), total)
+
+
+def _for(logits: Float64Array, label: int, against: int | None) -> Float64Array:
+    """The column of a label in `logits` [..., n_label], less that of another one."""
+    of_label: Float64Array = logits[..., label]
+    return of_label if against is None else of_label - logits[..., against]
+
+
+def runner_up(judged: Judged, label: int) -> int:
+    """The likeliest of the other labels."""
+    return int(np.where(np.arange(len(judged.logits)) == label, -np.inf, judged.logits).argmax())
+
+
+def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Float64Array:
+    """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn: [places, n_label].
+
+    Args:
+        model: a classifier.
+        ids: the text.
+        places: which tokens are left out, one at a time; by default each of them.
+
+    Raises:
+        ValueError: the model is not a classifier, or the text has fewer than two tokens, so that nothing would be left.
+    """
+    if len(ids) < 2:
+        raise ValueError("a text of a single token has nothing left without it")
+    gone = torch.arange(len(ids)) if places is None else torch.tensor(places, dtype=torch.long)
+    others = torch.arange(len(ids) - 1).expand(len(gone), -1)
+    return logits_of(model, ids[(others + (others >= gone[:, None])).to(ids.device)])  # of ids [places, T - 1]
+
+
+def decisive_token(probabilities: Float64Array, without: Float64Array) -> tuple[int, int]:
+    """The token without which the likeliest label is least likely, and the likeliest label without that token.
+
+    Args:
+        probabilities: [n_label], for the whole text.
+        without: [T, n_label], for the text without each of its tokens: the softmax of what `left_out` gives.
+    """
+    label = int(probabilities.argmax())
+    token = int(without[:, label].argmin())
+    return token, int(without[token].argmax())

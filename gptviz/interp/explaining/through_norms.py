@@ -1,0 +1,63 @@
+"""The linear part of a norm: its gain and `Norm.linear`, such as taking the mean away.
+
+A norm also divides a vector by its size, which is another number for every vector, and may add a bias. Where weights are looked
+at without any text there is no vector: then a norm stands for what is linear in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from gptviz.model.parts.norms import Norm
+from gptviz.model.parts.residuals import RESIDUALS
+
+
+def norms_of(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
+    """The norm through which a sublayer reads the stream, and the one of what it computed, before that joins the stream.
+
+    A norm of the sum of both (post-norm) is neither of them.
+    """
+    steps = next(kind for kind in RESIDUALS.values() if type(residual) is kind).steps
+    at = steps.index("sublayer")
+    behind = steps[at + 1 :]
+    before = [step for step in steps[:at] if step != "add"]
+    after = behind[: behind.index("add") if "add" in behind else None]
+    return _norm(residual, before), _norm(residual, after)
+
+
+def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
+    """The norm of a residual that one of these names is of."""
+    found = [residual.get_submodule(name) for name in names]
+    assert all(isinstance(norm, Norm) for norm in found)
+    return cast(Norm, found[0]) if found else None
+
+
+def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
+    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, but for its size.
+
+    Raises:
+        ValueError: this kind of norm does not say what is linear in it.
+    """
+    if norm is None:
+        return rows
+    with torch.inference_mode(False), torch.enable_grad():
+        scaled = rows.clone() if norm.weight is None else rows * norm.weight.detach().float()
+        nothing = torch.zeros_like(scaled, requires_grad=True)
+        (read,) = torch.autograd.grad(norm.linear(nothing), nothing, scaled)
+    return read
+
+
+def written_through(norm: Norm | None, columns: Tensor) -> Tensor:
+    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, but for its size.
+
+    Raises:
+        ValueError: as in `read_through`.
+    """
+    if norm is None:
+        return columns
+    written = norm.linear(columns.T).T
+    return written if norm.weight is None else written * norm.weight.detach().float()[:, None]

@@ -1,0 +1,413 @@
+"""Attention: the patterns of every head from one forward pass, and the numbers they are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, Float32Array, LabelledArray
+from gptviz.machine.memory import FLOAT32
+from gptviz.model import EnoughError, Transformer, Watch
+from gptviz.model.parts.attention import Attention
+
+AttentionPart = Literal["attention", "cross_attention"]
+
+UNIT = "attention (share of the row, 0 … 1)"
+QUERY = "query (reads)"
+KEY = "key (is read)"
+
+# What `Midway` holds of a text takes at most so many bytes.
+MOST_MIDWAY = 128 * 2**20
+# A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
+NOTHING = 1e-6
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The attention of every head over one text.
+
+    Attributes:
+        blocks: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
+        blocked: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if nothing is
+            forbidden.
+        windows: for each block how many keys its window leaves a query, or None for no window; empty where no block has one.
+    """
+
+    blocks: tuple[npt.NDArray[np.float32], ...]
+    blocked: npt.NDArray[np.bool_] | None
+    windows: tuple[int | None, ...] = ()
+
+    def blocked_in(self, block: int) -> npt.NDArray[np.bool_] | None:
+        """Where the mask of this block forbids a query to look at a key [query, key], or None if nothing is forbidden."""
+        window = self.windows[block] if self.windows else None
+        if window is None:
+            return self.blocked
+        far = np.arange(self.n_tokens)[:, None] - np.arange(self.n_tokens) >= window
+        return far if self.blocked is None else self.blocked | far
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of keys: of tokens that can be looked at."""
+        return self.blocks[0].shape[-1]
+
+    @property
+    def n_head(self) -> int:
+        """How many heads each block has."""
+        return len(self.blocks[0])
+
+
+@torch.inference_mode()
+def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None) -> Patterns:
+    """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
+
+    For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
+    rows of padding mean nothing: both are masked.
+
+    Args:
+        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
+        source: the tokens that the encoder of an encoder–decoder reads.
+
+    Raises:
+        ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
+            encoder–decoder was given no source.
+    """
+    blocks: list[Float32Array] = []
+    watch(model, ids, source, ["blocks.*.attention.pattern"], lambda _block, _name, value: blocks.append(_numbers(value[0])))
+    return Patterns(tuple(blocks), blocked(model, ids), windows(model))
+
+
+@torch.inference_mode()
+def pattern(
+    model: Transformer,
+    ids: Sequence[int],
+    block: int,
+    head: int,
+    source: Sequence[int] | None = None,
+    part: AttentionPart = "attention",
+) -> Float32Array:
+    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block.
+
+    Args:
+        model: the stack.
+        ids: as in `patterns`.
+        block: the number of its block.
+        head: its number in the block.
+        source: as in `patterns`.
+        part: as in `read`.
+
+    Raises:
+        ValueError: as in `patterns`.
+    """
+    name = f"blocks.{block}.{part}.pattern"
+    found: list[Float32Array] = []
+    watch(model, ids, source, [name], lambda _block, _name, value: found.append(_numbers(value[0, head])), name)
+    hidden = blocked(model, ids) if part == "attention" else padded(model, source or ())
+    far = windows(model)[block : block + 1] if part == "attention" else ()
+    forbidden = Patterns((found[0][None],), hidden, far).blocked_in(0)
+    return found[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), found[0])
+
+
+def windows(model: Transformer) -> tuple[int | None, ...]:
+    """For each block how many keys its window leaves a query, or None for no window."""
+    return tuple(model.config.window if model.config.windowed(block) else None for block in range(model.config.n_layer))
+
+
+def watch(
+    model: Transformer,
+    ids: Sequence[int],
+    source: Sequence[int] | None,
+    names: Sequence[str],
+    see: Callable[[int, str, Tensor], object],
+    last: str = "",
+    resume: tuple[int, Tensor] | None = None,
+) -> None:
+    """One forward pass over `ids`, in which `see` is given the values called `names` as soon as each is computed.
+
+    Args:
+        model: a model with blocks.
+        ids: as in `patterns`.
+        source: as in `patterns`.
+        names: of values inside blocks, as in `Watch`.
+        see: gets the number of the block, the value's own name, such as "pattern", and the value. What it does not keep is gone
+            when the block has ended.
+        last: the full name of the last value that is needed: the pass ends there. Empty for a whole pass.
+        resume: as in `Transformer.forward`.
+
+    Raises:
+        ValueError: as in `patterns`.
+    """
+    if not model.config.n_layer:
+        raise ValueError("this model has no blocks and therefore no attention")
+    device = model.embed.weight.device
+    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
+
+    def seen(name: str, value: Tensor) -> None:
+        _, block, *_, own = name.split(".")
+        see(int(block), own, value)
+        if name == last:
+            raise EnoughError
+
+    with suppress(EnoughError):
+        # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
+        read = torch.tensor([ids], device=device)
+        model(read, beside, tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
+
+
+def _numbers(tensor: Tensor) -> Float32Array:
+    return tensor.float().cpu().numpy()
+
+
+def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+    """The mask [query, key] over `ids` [T]: true where the masks of all blocks forbid to look, or where either is padding. None
+    where nothing is forbidden.
+
+    Where only some blocks have a window, their patterns are 0 beyond it.
+    """
+    padding, device = model.config.padding, model.embed.weight.device
+    text = torch.tensor(ids)
+    is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding  # [T]
+    seen = torch.zeros(len(text), len(text), dtype=torch.bool)
+    for mask in model.masks:
+        hidden = mask(text[None].to(device), slice(0, len(text)), None)
+        hidden = None if hidden is None else hidden.cpu()
+        seen = torch.ones_like(seen) if hidden is None else seen | ~hidden
+    forbidden = is_padding[:, None] | is_padding | ~seen
+    return forbidden.numpy() if forbidden.any() else None
+
+
+def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
+    """The pattern of one head [query, key], with `labels` on both axes; NaN where the mask forbids to look."""
+    values = patterns.blocks[block][head].copy()
+    if (blocked := patterns.blocked_in(block)) is not None:
+        values[blocked] = np.nan
+    return LabelledArray(values, (Axis(QUERY, tuple(labels)), Axis(KEY, tuple(labels))), UNIT)
+
+
+@dataclass(frozen=True)
+class AttentionReading:
+    """The values from which the patterns of a stack's heads over one text are computed, and the length of what each key adds.
+
+    It holds all blocks, or some that follow each other; its methods take the number that a block has in the model.
+
+    Attributes:
+        patterns: what every head looks at, of the blocks held.
+        q: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them.
+        k: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones.
+        position: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere.
+        moved: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this
+            key alone, without the bias.
+        scale: what q · k is multiplied by: 1 / √d_head unless the model says otherwise.
+        cap: where a model caps its scores s, they are cap · tanh(s / cap).
+        first: the number in the model of the first block that is held: arrays begin with it.
+        rolled: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None.
+    """
+
+    patterns: Patterns
+    q: Float32Array
+    k: Float32Array
+    position: Float32Array | None
+    moved: Float32Array
+    scale: float
+    cap: float | None = None
+    first: int = 0
+    rolled: Float32Array | None = None
+
+    def _seen(self, values: Float32Array, block: int) -> Float32Array:
+        """The values [query, key] of a block, NaN where its mask forbids to look."""
+        blocked = self.patterns.blocked_in(block - self.first)
+        return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
+
+    def pattern(self, block: int, head: int | None) -> Float32Array:
+        """The pattern [query, key] of a head, or the mean over the heads of the block where `head` is None.
+
+        Here and in the methods below, values are NaN where the mask forbids to look.
+        """
+        of = self.patterns.blocks[block - self.first]
+        return self._seen(of.mean(0) if head is None else of[head], block)
+
+    def without_first(self, block: int, head: int | None) -> Float32Array:
+        """The shares [query, key] of what each row of `pattern` leaves without the first key, which is NaN, as is a row that
+        leaves nothing: many heads rest on the first token of a text where they find nothing to read.
+        """
+        of = self.pattern(block, head)
+        left = np.nansum(of[:, 1:], axis=1, keepdims=True)
+        rest = of / np.where(left > NOTHING, left, np.float32(np.nan))
+        rest[:, 0] = np.nan
+        return np.asarray(rest, np.float32)
+
+    def scores(self, block: int, head: int) -> Float32Array:
+        """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""
+        at = block - self.first
+        scores = self.q[at, head] @ self.k[at, head].T * np.float32(self.scale)
+        scores = scores if self.position is None else scores + self.position[at, head]
+        return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)), block)
+
+    def value_weighted(self, block: int, head: int | None) -> Float32Array:
+        """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
+
+        Where `head` is None, the mean of these lengths over the heads of the block.
+
+        Source: Kobayashi et al. 2020, "Attention is not only a weight".
+        """
+        some = slice(None) if head is None else slice(head, head + 1)
+        at = block - self.first
+        return self._seen((self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0), block)
+
+    def rollout(self, block: int) -> Float32Array:
+        """Attention rollout up to this block [query, key]: see the function `rollout`."""
+        rolled = rollout(self.patterns) if self.rolled is None else self.rolled
+        far = rolled[block - self.first]  # through several blocks more than the window of one
+        return far if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), far)
+
+
+class Midway:
+    """Where a pass over a long text can go on later, so that another block can be read without all blocks before it.
+
+    Before the first block of every few, it holds the stream that enters it and the rollout up to there: of all blocks, where
+    `MOST_MIDWAY` bytes are enough.
+
+    Attributes:
+        streams: by block, the stream [1, T, d_model] that enters it.
+        rolled: by block, the rollout [query, key] up to the block before it; empty for cross-attention.
+    """
+
+    def __init__(self, model: Transformer, n_tokens: int, part: AttentionPart = "attention") -> None:
+        each = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+        self._every = -(-model.config.n_layer * each // MOST_MIDWAY)
+        self._through: Tensor | None = None
+        self._rolls = part == "attention"
+        self.streams: dict[int, Tensor] = {}
+        self.rolled: dict[int, Tensor] = {}
+
+    def see(self, block: int, name: str, value: Tensor) -> None:
+        """Hold what is needed of the "pattern" and then of the "resid_post" of the next `block` of the pass."""
+        if name == "pattern" and self._rolls:
+            self._through = _rolled(value[0], self._through)
+        elif name == "resid_post" and (block + 1) % self._every == 0:
+            self.streams[block + 1] = value
+            if self._through is not None:
+                self.rolled[block + 1] = self._through
+
+    def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
+        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None for the
+        beginning.
+        """
+        first = max((held for held in self.streams if held <= block), default=None)
+        return (None, None) if first is None else ((first, self.streams[first]), self.rolled.get(first))
+
+
+@torch.inference_mode()
+def read(
+    model: Transformer,
+    ids: Sequence[int],
+    source: Sequence[int] | None = None,
+    part: AttentionPart = "attention",
+    blocks: range | None = None,
+    midway: Midway | None = None,
+) -> AttentionReading:
+    """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass.
+
+    Args:
+        ids: as in `patterns`.
+        source: as in `patterns`.
+        part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
+        blocks: which blocks are held, all by default. The pass ends with the last of them. All blocks of a large model over a
+            long text take more memory than most machines have.
+        midway: of an earlier pass of the same model over the same text, where only some blocks are held.
+
+    Raises:
+        ValueError: as in `patterns`, or the model has no cross-attention.
+    """
+    if part == "cross_attention" and model.encoder is None:
+        raise ValueError("this model has no cross-attention: it has no encoder to look into")
+    held = range(model.config.n_layer) if blocks is None else blocks
+    tapped: dict[str, list[Tensor]] = {tap: [] for tap in ("q", "k", "v", "pattern")}  # in the order of the pass
+    resume, through = (None, None) if midway is None or blocks is None else midway.before(held.start)
+    rolled: list[Tensor] = [] if through is None else [through]
+
+    def see(block: int, name: str, value: Tensor) -> None:
+        if name == "pattern" and part == "attention" and blocks is not None:
+            through = _rolled(value[0], rolled[-1] if rolled else None)
+            rolled[:] = [*rolled, through] if block > held.start else [through]
+        if block in held:
+            tapped[name].append(value[0])
+
+    last = f"blocks.{held[-1]}.{part}.pattern" if len(held) else ""
+    watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last, resume)
+    hidden = padded(model, source or ()) if part == "cross_attention" else blocked(model, ids)
+    group = model.config.n_head // model.config.key_heads  # heads that share keys and values
+    outputs = [getattr(model.blocks[block], part).output.weight for block in held]
+    values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
+    far = windows(model)[held.start : held.stop] if part == "attention" else ()
+    return AttentionReading(
+        Patterns(tuple(map(_numbers, tapped["pattern"])), hidden, far),
+        _numbers(torch.stack(tapped["q"])),
+        _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
+        _position_terms(model, tapped["q"], held) if part == "attention" else None,
+        np.stack([_moved(output, v) for output, v in zip(outputs, values, strict=True)]),
+        model.config.scale,
+        model.config.score_cap,
+        held.start,
+        _numbers(torch.stack(rolled)) if rolled else None,
+    )
+
+
+def padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+    """The mask [1, S] of a source: true where it is padding, or None if it has no padding."""
+    padded = np.array([source]) == model.config.padding
+    return padded if padded.any() else None
+
+
+def _position_terms(model: Transformer, q: Sequence[Tensor], held: range) -> Float32Array | None:
+    """The numbers that positions add to the scores, [n_block, n_head, T, T], or None if they add nothing.
+
+    Args:
+        q: for each block that is held its queries [n_head, T, d_head].
+    """
+    parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
+    if any(part.acts_on != "scores" for part in parts):
+        return None
+    n_tokens, scale = q[0].shape[-2], model.config.scale
+    none = q[0].new_zeros(1, len(q[0]), n_tokens, n_tokens)
+    terms = [part.weigh(none, one[None] * scale, slice(0, n_tokens)) for part, one in zip(parts, q, strict=True)]
+    return _numbers(torch.cat(terms))
+
+
+def _moved(output: Tensor, v: Tensor) -> Float32Array:
+    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head].
+
+    Args:
+        output: W_O, [d_model, n_head · d_head]. Each head has its own columns in it.
+    """
+    n_head, _, d_head = v.shape
+    slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
+    return _numbers((v @ slices).norm(dim=-1))
+
+
+def rollout(patterns: Patterns) -> Float32Array:
+    """Attention rollout [block, query, key]: how much of each key's token a query's position holds after each block, if nothing
+    but attention moved information. Rows sum to 1. Only for self-attention.
+
+    For each block, the mean of its heads and the identity (the residual connection) count one half each; these matrices are
+    multiplied from the first block up.
+
+    Source: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers".
+    """
+    rollouts: list[Tensor] = []
+    for block in patterns.blocks:
+        rollouts.append(_rolled(torch.from_numpy(block), rollouts[-1] if rollouts else None))
+    return torch.stack(rollouts).numpy()
+
+
+def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
+    """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up to the block before it."""
+    step = block.float().mean(0).div_(2)
+    step.diagonal().add_(0.5)
+    return step if before is None else step @ before

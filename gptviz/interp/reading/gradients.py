@@ -1,0 +1,141 @@
+"""The size of the gradient that reaches each block, of the stream at that block, and of the gradient of its weights.
+
+The stream x_i enters block i, and x_n leaves the last of n blocks. By the chain rule ∂L/∂x_i = J_iᵀ … J_{n-1}ᵀ ∂L/∂x_n with
+J_i = ∂x_{i+1}/∂x_i: without a residual connection J_i is the sublayers' Jacobian alone, with one the identity is added to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config, Record, Transformer, build
+from gptviz.model.parts.residuals import RESIDUALS, Residual
+
+GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
+QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
+OUT = "out"  # the place after the last block
+INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
+
+
+def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
+    """The typical size (root mean square) of a number at each depth: [quantity, place].
+
+    The quantities are
+
+    - the gradient of the loss with respect to the stream that enters a block, ∂L/∂x_i (at "out": that leaves the last block)
+    - that stream itself, x_i
+    - the gradient of the loss with respect to the block's matrices; NaN at "out"
+
+    The loss is the mean cross-entropy in nats. The model does not change, nor does the `.grad` of its parameters.
+
+    Args:
+        ids: [B, T].
+        targets: [B, T], the ids that should follow; -100 does not count. For a classifier, the labels [B].
+
+    Raises:
+        ValueError: the model has no blocks, or the ids do not fit in its context.
+    """
+    if not len(model.blocks):
+        raise ValueError("this model has no blocks, so there is no depth for a gradient to pass")
+    record = Record(["blocks.*.resid_pre", f"blocks.{len(model.blocks) - 1}.resid_post"])
+    logits = model(ids, tap=record)  # [B, T, vocab_size] or [B, n_label]
+    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+    streams = list(record.values.values())
+    matrices = [[weight for weight in block.parameters() if weight.dim() > 1] for block in model.blocks]
+    inputs = [*streams, *(weight for block in matrices for weight in block)]
+    gradients = iter(torch.autograd.grad(loss, inputs))
+    of_streams = [_rms(next(gradients)) for _ in streams]
+    of_matrices = [_rms(*(next(gradients) for _ in block)) for block in matrices]
+    values = np.array([of_streams, [_rms(stream.detach()) for stream in streams], [*of_matrices, math.nan]])
+    places = Axis("block", (*(str(index) for index in range(len(matrices))), OUT))
+    return LabelledArray(values, (Axis("quantity", QUANTITIES), places), "root mean square")
+
+
+def _rms(*tensors: Tensor) -> float:
+    """The root mean square of all numbers of the tensors. They are scaled first: the square of a small number may underflow."""
+    numbers = torch.cat([tensor.flatten() for tensor in tensors])
+    largest = numbers.abs().max()
+    if not largest > 0 or largest.isinf():
+        return float(largest)
+    return float(largest * (numbers / largest).square().mean().sqrt())
+
+
+@torch.no_grad()
+def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool = True) -> Transformer:
+    """A new model as `build` makes it, but with rescaled matrices in its blocks, and in float64: small numbers do not underflow.
+
+    Args:
+        std: the standard deviation of the blocks' matrices.
+        shrink: whether projections into the stream start smaller by √(2 · n_layer), as `build` makes them; else they start like
+            the other matrices.
+    """
+    model = build(config, seed=seed).double()
+    for name, weight in model.blocks.named_parameters():
+        if weight.dim() > 1:
+            weight.mul_(std / INITIAL_STD)
+            if not shrink and name.endswith(("attention.output.weight", "mlp.down.weight")):
+                weight.mul_(math.sqrt(2 * config.n_layer))
+    return model
+
+
+def compared() -> dict[str, type[Residual]]:
+    """The residuals that are compared: those in which attention and MLP act one after the other.
+
+    Where both read the same stream, the sizes are nearly those of the residual with one after the other: a second line on top
+    of the first.
+    """
+    return {name: kind for name, kind in RESIDUALS.items() if not kind.parallel}
+
+
+def compare(
+    config: Config, ids: Tensor, targets: Tensor, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
+) -> LabelledArray:
+    """The `sizes` [quantity, residual, place] for new models that differ only in their residual connections.
+
+    All have the same matrices. If the config has a final norm, only models have one whose blocks have norms, but none on the
+    stream itself: pre-norm, branch-norm and double-norm, as they were published.
+
+    Args:
+        ids: as in `sizes`.
+        targets: as in `sizes`.
+        std: as in `fresh`.
+        shrink: as in `fresh`.
+
+    Raises:
+        ValueError: as in `sizes`.
+    """
+    tables = []
+    kinds = compared()
+    for residual, kind in kinds.items():
+        own = replace(config, residual=residual, final_norm=config.final_norm and has_final_norm(kind))
+        tables.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
+    quantities, places = tables[0].axes
+    values = np.stack([table.values for table in tables], 1)
+    return LabelledArray(values, (quantities, Axis("residual", tuple(kinds)), places), tables[0].unit)
+
+
+def has_final_norm(kind: type[Residual]) -> bool:
+    """Whether models with this residual have a norm after the last block: where norms stand in blocks but not on the stream."""
+    return kind.steps[-1] == "add" and len(kind.steps) > 2
+
+
+def of(table: LabelledArray, quantity: str) -> LabelledArray:
+    """One quantity of `compare` [residual, place]; the gradient of the weights has no place "out"."""
+    quantities, residuals, places = table.axes
+    count = len(places.labels) - (quantity == WEIGHTS)
+    values = table.values[quantities.labels.index(quantity), :, :count]
+    return LabelledArray(values, (residuals, Axis(places.name, places.labels[:count])), table.unit)
+
+
+def reaching(table: LabelledArray) -> dict[str, float]:
+    """By residual, the size of the gradient that enters block 0 as a share of the gradient at "out"."""
+    gradient = of(table, GRADIENT)
+    sizes = gradient.values.astype(np.float64)
+    return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

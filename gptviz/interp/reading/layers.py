@@ -1,0 +1,105 @@
+"""Layers: the places at which the residual stream can be looked at, from the embedding to the end of the last block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config, Transformer
+from gptviz.model.parts.residuals import RESIDUALS
+
+from ..trace import Trace, run
+
+EMBEDDING = "embed"
+# What the stream is made of before the first block; the last one that a model has is the stream.
+_BEFORE_BLOCKS = ("embed", "positions", "embed_norm")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A place in the residual stream.
+
+    Attributes:
+        name: "embed", or the part after which it is, as `interp.units` names it: "blocks.1.mlp". After a block whose attention
+            and MLP read the same stream it is the block's own name, "blocks.1": there is no stream between the two.
+        title: its name in a sentence.
+        short: its name on an axis.
+        tap: the name of the tap with the stream there, as in `model.tap.GLOSSARY`; "" for the stream of a model without blocks.
+        block: the number of its block, or None for the embedding.
+    """
+
+    name: str
+    title: str
+    short: str
+    tap: str
+    block: int | None = None
+
+
+def layers(config: Config) -> tuple[Layer, ...]:
+    """The places in the stream of a decoder, in the order in which it is computed."""
+    found = [Layer(EMBEDDING, "the embedding", "embedding", "blocks.0.resid_pre" if config.n_layer else "")]
+    for block in range(config.n_layer):
+        found += _of_block(config, block)
+    return tuple(found)
+
+
+def _of_block(config: Config, block: int) -> list[Layer]:
+    if is_parallel(config):
+        return [Layer(f"blocks.{block}", f"block {block}", f"block {block}", f"blocks.{block}.resid_post", block)]
+    parts = [("attention", "attention"), ("cross_attention", "cross-attention"), ("mlp", "MLP")]
+    there = {"attention": True, "cross_attention": config.n_encoder_layer > 0, "mlp": config.mlp_size > 0}
+    parts = [(part, title) for part, title in parts if there[part]]
+    # The stream after one part is the stream before the next.
+    taps = [{"cross_attention": "resid_self", "mlp": "resid_mid"}[part] for part, _ in parts[1:]] + ["resid_post"]
+    return [
+        Layer(f"blocks.{block}.{part}", f"the {title} of block {block}", f"{title} {block}", f"blocks.{block}.{tap}", block)
+        for (part, title), tap in zip(parts, taps, strict=True)
+    ]
+
+
+def ends_of_blocks(every: Sequence[Layer]) -> list[int]:
+    """Which of all `layers` are the embedding or the end of a block, as indices."""
+    return [index for index, layer in enumerate(every) if index + 1 == len(every) or every[index + 1].block != layer.block]
+
+
+def is_parallel(config: Config) -> bool:
+    """Whether the attention and the MLP of a block read the same stream, so that there is none between the two."""
+    return RESIDUALS[config.residual].parallel and config.n_layer > 0 and config.mlp_size > 0
+
+
+def trace_stream(
+    model: Transformer,
+    ids: Tensor,
+    source: Tensor | None = None,
+    *,
+    also: Iterable[str] = (),
+    logits_at: slice = slice(-1, None),
+    last: int | None = None,
+) -> Trace:
+    """One forward pass of a decoder over `ids` [1, T] that keeps the stream at all its layers, for `stream_of`.
+
+    Args:
+        also: names of other values to keep.
+        source: what the encoder reads, [1, S]; for models that have one.
+        logits_at: the positions to compute logits for.
+        last: as in `trace.run`.
+
+    Raises:
+        ValueError: the model is a classifier, or there are more ids than its context holds.
+    """
+    if model.config.kind == "classifier":
+        raise ValueError("this model is a classifier, which guesses no token: its stream is not read here")
+    taps = [layer.tap for layer in layers(model.config) if layer.tap]
+    return run(model, ids, [*(taps or _BEFORE_BLOCKS), *also], source=source, logits_at=logits_at, last=last)
+
+
+def stream_of(trace: Trace, config: Config) -> Tensor:
+    """The residual stream at all layers [layer, T, d_model], from what `trace_stream` kept."""
+    if config.n_layer:
+        return torch.stack([trace[layer.tap][0] for layer in layers(config)])
+    if "embed_norm" in trace:
+        return trace["embed_norm"]
+    return trace["embed"] + trace["positions"] if "positions" in trace else trace["embed"]

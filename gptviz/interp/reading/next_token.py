@@ -1,0 +1,174 @@
+"""The next token: its probabilities before and after sampling settings, and how probable the tokens of a text were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gptviz.generate.sampling import Sampling, ledger
+from gptviz.labelled_array import Float64Array
+from gptviz.machine import progress
+from gptviz.model import IDENTITY, Transformer, Watch
+
+Logits = npt.NDArray[np.float32]
+
+# At most this many logits of the places of a text are in memory at a time.
+MOST_LOGITS = 2_000_000
+
+
+def probabilities(logits: Tensor | npt.NDArray[np.floating]) -> Float64Array:
+    """The softmax of logits [..., choices] over the last axis: the same shape, in float64."""
+    found: Float64Array = torch.as_tensor(logits).cpu().double().softmax(-1).numpy()
+    return found
+
+
+def perplexity(probabilities: Float64Array) -> float:
+    """Among how many equally likely choices the next token would be as uncertain as with these `probabilities` [vocab_size]."""
+    return float(np.exp(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum()))
+
+
+@torch.inference_mode()
+def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
+
+    Args:
+        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
+        at: the positions.
+        source: the tokens that the encoder of an encoder–decoder reads.
+
+    Raises:
+        ValueError: the model is a classifier, which guesses no token, or there are more ids than the context holds.
+    """
+    if model.config.kind == "classifier":
+        raise ValueError("this model gives a whole text a label: it has no next token")
+    device = model.embed.weight.device
+    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
+    logits: Tensor = model(torch.tensor([ids], device=device), beside, logits_at=at)[0]
+    return logits.float().cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The tokens that may come next, over the whole vocabulary.
+
+    Attributes:
+        before: [vocab_size], the softmax of the logits: the model's own probabilities.
+        after: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised.
+        cut: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "unused" for a token that is
+            never drawn, "" for one that can be drawn.
+    """
+
+    before: Float64Array
+    after: Float64Array
+    cut: npt.NDArray[np.str_]
+
+    def order(self) -> npt.NDArray[np.int64]:
+        """The token ids, the likeliest first; of equally likely ones the smaller first."""
+        return np.argsort(-self.before, kind="stable")
+
+
+def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never: Sequence[int] = ()) -> Prediction:
+    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`; `never` as in `ledger`."""
+    stages = ledger(torch.as_tensor(logits), sampling, never)
+    after = stages.after.cpu().numpy()
+    cut = np.full(after.shape, "", dtype="<U13")
+    if sampling.temperature == 0:
+        cut[after == 0] = "temperature 0"
+    cut[~stages.in_top_p.cpu().numpy()] = "top-p"
+    cut[~stages.in_top_k.cpu().numpy()] = "top-k"
+    cut[list(never)] = "unused"
+    return Prediction(stages.before.cpu().numpy(), after, cut)
+
+
+@dataclass(frozen=True)
+class TokenProbabilities:
+    """How probable each token of a text was to a model, and which tokens were likeliest there.
+
+    Attributes:
+        probability: [T], of the token that stands there, given those before it; NaN for the first.
+        likely: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first token, before which
+            there is nothing to guess from.
+        likely_probability: [T, n], the probabilities of these tokens; NaN for the first.
+    """
+
+    probability: Float64Array
+    likely: npt.NDArray[np.int64]
+    likely_probability: Float64Array
+
+
+def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> TokenProbabilities:
+    """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size] after each of them."""
+    before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
+    actual = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
+    top = before.topk(min(n, before.shape[1]))
+    return TokenProbabilities(
+        np.concatenate(([np.nan], actual.numpy())),
+        np.pad(top.indices.numpy(), ((1, 0), (0, 0))),
+        np.pad(top.values.numpy(), ((1, 0), (0, 0)), constant_values=np.nan),
+    )
+
+
+@dataclass(frozen=True)
+class Places:
+    """The guesses of a model at every place of a text, without the logits of all places: of a large vocabulary these take
+    gigabytes.
+
+    Attributes:
+        states: [T, d_model], the stream that the head reads, or None for a model without blocks.
+        tokens: how probable the tokens of the text were, and which were likeliest.
+        surest: [T], the probability of the likeliest next token after each place.
+    """
+
+    states: Tensor | None
+    tokens: TokenProbabilities
+    surest: Float64Array
+
+
+@torch.inference_mode()
+def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
+    """The guesses of a decoder after every token of `ids`, from one pass through its blocks.
+
+    Args:
+        n: how many of the likeliest tokens are kept of each place.
+
+    Raises:
+        ValueError: as in `logits_after`.
+    """
+    if model.config.kind != "decoder":
+        raise ValueError("only a decoder guesses a token after every token it reads")
+    states = None
+    if model.config.n_layer:
+        streams: list[Tensor] = []
+        watch = Watch([f"blocks.{model.config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream[0]))
+        with progress.part(0, 2):
+            model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
+        (states,) = streams
+    count, most = len(ids), min(n, model.config.vocab_size)
+    probability, surest = np.full(count, np.nan), np.full(count, np.nan)
+    likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
+    each = max(1, MOST_LOGITS // model.config.vocab_size)
+    for start in range(0, count, each):
+        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + each))).double().softmax(-1)
+        top = guess.topk(most)
+        surest[start : start + each] = top.values[:, 0]
+        behind = slice(start + 1, min(start + each, count - 1) + 1)  # the tokens that were guessed here
+        known = behind.stop - behind.start
+        probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0]
+        likely[behind], likely_probability[behind] = top.indices[:known], top.values[:known]
+        with progress.part(1, 2):
+            progress.report(min(start + each, count), count, "token")
+    return Places(states, TokenProbabilities(probability, likely, likely_probability), surest)
+
+
+@torch.inference_mode()
+def logits_at(model: Transformer, ids: Sequence[int], states: Tensor | None, at: slice) -> Logits:
+    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of `Places`."""
+    if states is None:
+        return logits_after(model, ids, at)
+    logits: Tensor = model.head(states[None], None, at, IDENTITY)[0]
+    return logits.float().cpu().numpy()

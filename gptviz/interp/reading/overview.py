@@ -1,0 +1,258 @@
+"""All heads at a glance: a small picture of each, and where it looks on average.
+
+They are computed block by block while the model runs, so that the patterns of all blocks need never be in memory together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled_array import Axis, Float32Array, LabelledArray
+from gptviz.model import Transformer
+
+from ..units import head_scores
+from .attention import KEY, NOTHING, QUERY, UNIT, AttentionPart, Midway, Patterns, blocked, padded, watch, windows
+
+# The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
+# a page: more cells would cost time, and the screen could not show them.
+CELLS_ACROSS = 264
+# A page of many blocks scrolls rather than show less than this of each head.
+SMALLEST_SIDE = 16
+# About this many numbers of a pattern are computed with at a time.
+AT_ONCE = 2**18
+
+
+def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
+    """How many tokens one cell of a thumbnail stands for along each axis, where so many heads over a text of so many tokens are
+    shown; 1 where every token has a cell.
+    """
+    side = max(SMALLEST_SIDE, CELLS_ACROSS // max(n_block, n_head))
+    return -(-n_tokens // side)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head].
+
+    Attributes:
+        previous: the share of the row on the token just before the query.
+        first: the share on the first token of the text.
+        itself: the share on the query's own token.
+        spread: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token.
+        followed: the share on tokens that followed the query's token where it stood earlier in the text, over the queries whose
+            token did, or None if no token of the text comes back. In "the cat sat; the", the last "the" has "cat".
+    """
+
+    previous: Float32Array
+    first: Float32Array
+    itself: Float32Array
+    spread: Float32Array
+    followed: Float32Array | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All heads of a stack over one text.
+
+    Attributes:
+        thumbnails: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` × `pooling` values it
+            stands for, so that no bright spot is lost. It is NaN where the mask forbids all of them. The labels of a pooled axis
+            are ranges of positions.
+        without_first: the same of the shares of what a row has left without the first token, which is NaN; None for
+            cross-attention, and for texts too short.
+        pooling: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a cell.
+        spread: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head].
+        facts: None for cross-attention, and for a text of one token, which can look only at itself.
+        evenly: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None.
+        alike: the share that a query would then give to each key that it may read, averaged as `Facts` are; NaN where `facts` is
+            None.
+        last: [block, head, key], what the last token looks at.
+        n_queries: how many tokens look.
+        midway: where the pass can go on to read one of its blocks, or None if all patterns are in memory.
+    """
+
+    thumbnails: LabelledArray
+    without_first: Float32Array | None
+    pooling: int
+    spread: Float32Array
+    facts: Facts | None
+    evenly: float
+    alike: float
+    last: Float32Array
+    n_queries: int
+    midway: Midway | None = None
+
+
+@torch.inference_mode()
+def overview(
+    model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: AttentionPart = "attention"
+) -> Overview:
+    """All heads of `model` over a text, from one forward pass; the patterns of one block at a time are in memory.
+
+    Args:
+        ids: as in `attention.patterns`.
+        source: as in `attention.patterns`.
+        part: as in `attention.read`.
+
+    Raises:
+        ValueError: as in `attention.patterns`.
+    """
+    alone = part == "attention"
+    hidden = blocked(model, ids) if alone else padded(model, source or ())
+    far = windows(model) if alone else ()
+    n_keys = len(ids) if alone else len(source or ())
+    looks = _Looks(pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)), ids if alone else None)
+
+    midway = Midway(model, len(ids), part)
+
+    def see(block: int, name: str, value: Tensor) -> None:
+        if name == "pattern":
+            looks.add(Patterns((value[0].float().cpu().numpy(),), hidden, far[block : block + 1]))
+        midway.see(block, name, value)
+
+    names = [f"blocks.*.{part}.pattern", "blocks.*.resid_post"]
+    watch(model, ids, source, names, see, f"blocks.{model.config.n_layer - 1}.{part}.pattern")
+    return replace(looks.overview(), midway=midway)
+
+
+def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
+    """The same, from patterns that are in memory.
+
+    Args:
+        patterns: of the blocks that are shown.
+        ids: the tokens [T] that were read, or None for cross-attention.
+    """
+    looks = _Looks(pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids)
+    for block, values in enumerate(patterns.blocks):
+        looks.add(Patterns((values,), patterns.blocked, patterns.windows[block : block + 1]))
+    return looks.overview()
+
+
+class _Looks:
+    """An overview that grows block by block.
+
+    Args:
+        pool: how many tokens a cell stands for.
+        ids: as in `overview_of`.
+    """
+
+    def __init__(self, pool: int, ids: Sequence[int] | None) -> None:
+        self.pool = pool
+        self.has_facts = ids is not None and len(ids) > 1
+        self.followers = _followers(ids) if ids is not None else None
+        self.sizes = 0, 0  # queries, keys
+        self.visible: Tensor | None = None  # [query, key], in the first block
+        self.columns: dict[str, list[Tensor]] = {}
+
+    def add(self, block: Patterns) -> None:
+        """Look at the patterns of the next block. Head by head: a long text has large ones."""
+        hidden = block.blocked_in(0)
+        self.sizes = block.blocks[0].shape[1], block.blocks[0].shape[2]
+        seen = None if hidden is None else torch.from_numpy(~np.broadcast_to(hidden, self.sizes))
+        if self.visible is None:
+            self.visible = torch.ones(self.sizes, dtype=torch.bool) if seen is None else seen
+        heads = [self._head(values, seen) for values in torch.from_numpy(block.blocks[0])]
+        for name in heads[0]:
+            self.columns.setdefault(name, []).append(torch.stack([head[name] for head in heads]))
+
+    def _head(self, values: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
+        """The facts about one head, from its pattern [query, key] and where its mask lets it look [query, key]."""
+        rows = self.pool * max(1, AT_ONCE // (self.pool * values.shape[1]))
+        parts = [self._rows(values, seen, slice(start, start + rows)) for start in range(0, len(values), rows)]
+        of = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        found = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
+        if not self.has_facts:
+            return found
+        looks = {"previous": head_scores.previous_token, "first": head_scores.first_token, "itself": head_scores.own_token}
+        found |= {name: of_queries(values).mean() for name, of_queries in looks.items()}
+        found |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
+        if self.followers is not None:
+            found["followed"] = of["followed"][self.followers.any(-1)].mean()
+        return found
+
+    def _rows(self, values: Tensor, seen: Tensor | None, at: slice) -> dict[str, Tensor]:
+        """The same of some rows. Only they are computed with at a time: large arrays that come and go leave holes in the memory
+        of a server's threads, which the machine does not get back.
+        """
+        rows, visible = values[at], None if seen is None else seen[at]
+        found = {"entropy": torch.special.entr(rows).sum(-1), "small": pooled(rows, visible, self.pool)}
+        if not self.has_facts:
+            return found
+        if self.followers is not None:
+            found["followed"] = (rows * self.followers[at]).sum(-1)
+        left = torch.ones_like(rows, dtype=torch.bool) if visible is None else visible.clone()
+        left[:, 0] = False
+        others = rows[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
+        left &= others > NOTHING
+        rest = (rows / others.clamp(min=NOTHING)).masked_fill(~left, 0)
+        return found | {"rest": pooled(rest, left, self.pool)}
+
+    def overview(self) -> Overview:
+        """The overview of all blocks that were seen."""
+        of = {name: torch.stack(values).numpy() for name, values in self.columns.items()}
+        pool, (queries, keys) = self.pool, self.sizes
+        numbers = [tuple(map(str, range(count))) for count in of["small"].shape[:2]]
+        places = [Axis(name, _ranges(size, pool)) for name, size in ((QUERY, queries), (KEY, keys))]
+        axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), *places)
+        facts = None
+        if self.has_facts:
+            facts = Facts(of["previous"], of["first"], of["itself"], of["alone"], of.get("followed"))
+        unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
+        assert self.visible is not None, "no block was added"
+        even = math.nan if self.followers is None else _evenly(self.followers, self.visible)
+        alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean()) if self.has_facts else math.nan
+        small = LabelledArray(of["small"], axes, unit)
+        return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, alike, of["last"], queries)
+
+
+def _followers(ids: Sequence[int]) -> Tensor | None:
+    """As `head_scores.followers`, or None if no query has such a key."""
+    same = head_scores.followers(torch.tensor(ids))
+    return same if same.any() else None
+
+
+def _evenly(followers: Tensor, visible: Tensor) -> float:
+    """The mean share on `followers` [query, key] of queries that share their attention evenly among all keys that they may read.
+
+    Args:
+        visible: where the mask lets them look [query, key].
+    """
+    share = (followers & visible).sum(-1) / visible.sum(-1).clamp(min=1)
+    return float(share[followers.any(-1)].mean())
+
+
+def _ranges(size: int, pool: int) -> tuple[str, ...]:
+    """The positions that each cell of a thumbnail stands for."""
+    starts = range(0, size, pool)
+    return tuple(str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}" for start in starts)
+
+
+def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
+    """The largest value of each square of `pool` × `pool` of `values` [query, key], NaN where nothing of it may be `seen`."""
+    small = _largest(values, pool).clone()
+    if seen is not None:
+        small[~_largest(seen, pool)] = math.nan
+    return small
+
+
+def _largest(values: Tensor, pool: int) -> Tensor:
+    """The largest of each square. It takes half the time of `max_pool2d`, and numbers that are true or false too."""
+    if pool == 1:
+        return values
+    least = False if values.dtype == torch.bool else -math.inf
+    rows, columns = values.shape
+    down = F.pad(values, (0, 0, 0, -rows % pool), value=least).unflatten(0, (-1, pool)).amax(1)
+    return F.pad(down, (0, -columns % pool), value=least).unflatten(1, (-1, pool)).amax(-1)
+
+
+def strongest(values: Float32Array) -> tuple[int, int]:
+    """The block and the head with the largest of `values` [block, head]."""
+    block, head = np.unravel_index(values.argmax(), values.shape)
+    return int(block), int(head)

@@ -1,0 +1,183 @@
+"""The residual stream on its way through the blocks: how long its vectors are, how they turn, what each sublayer writes, and how
+the positions of a text lie in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config, Transformer
+from gptviz.model.parts.residuals import RESIDUALS
+
+from .embeddings import Projection, Vectors, aligned, project
+from .layers import Layer, is_parallel, layers, stream_of, trace_stream
+
+SIZE, ALONG = "size", "along"
+# A vector shorter than this has no direction.
+NOTHING = 1e-12
+
+
+@dataclass(frozen=True)
+class StreamSummary:
+    """The residual stream of one text, and what the sublayers wrote into it.
+
+    Attributes:
+        layers: where it was looked at.
+        states: [layer, T, d_model].
+        writers: the name of each sublayer, as `interp.units` names it.
+        written: [sublayer, T, d_model], by how much each of them changed the stream.
+        read: [sublayer, T, d_model], the stream that each of them found.
+        positions: [T], where in the text these are.
+        ids: [T], the tokens that were read there.
+    """
+
+    layers: tuple[Layer, ...]
+    states: Tensor
+    writers: tuple[str, ...]
+    written: Tensor
+    read: Tensor
+    positions: range
+    ids: tuple[int, ...]
+
+
+@torch.inference_mode()
+def stream(
+    model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, *, last: int | None = None
+) -> StreamSummary:
+    """The residual stream of a decoder over `ids`, from one forward pass.
+
+    Args:
+        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
+        source: the tokens that the encoder of an encoder–decoder reads.
+        last: how many positions at the end of the text are kept; all unless given.
+
+    Raises:
+        ValueError: the model is a classifier, there are no ids, or more than its context holds.
+    """
+    if not ids:
+        raise ValueError("there is no token to read")
+    config, device = model.config, model.embed.weight.device
+    count = min(len(ids), last or len(ids))
+    parallel = is_parallel(config)
+    beside = None if source is None else torch.tensor([source], device=device)
+    also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
+    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=also, last=count)
+    states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
+    found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
+    if not parallel:
+        writers = tuple(one.name for one in found[1:])
+        return StreamSummary(found, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
+    writers = tuple(f"blocks.{block}.{part}" for block in range(config.n_layer) for part in ("attention", "mlp"))
+    written = torch.stack([trace[f"{name}.out"][0].float().cpu() for name in writers])
+    return StreamSummary(found, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions, shown)
+
+
+def lengths(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
+    """How long the vector of each position is after each layer, [layer, position]; `tokens` are their labels."""
+    # Here and below layer by layer: in double precision all layers of a large model over a long text are several hundred MB.
+    values = torch.stack([one.double().norm(dim=-1) for one in seen.states])
+    return LabelledArray(values.numpy(), _axes(seen, tokens), "length")
+
+
+def cosines(seen: StreamSummary, index: int | None = None) -> LabelledArray:
+    """The cosine of the vectors of one position after any two layers, [layer, layer].
+
+    Args:
+        seen: the stream.
+        index: the place among `seen.positions`, or None for the mean over all of them.
+    """
+    places = range(len(seen.positions)) if index is None else (index,)
+    total = torch.zeros(len(seen.states), len(seen.states), dtype=torch.float64)
+    for place in places:
+        directions = _directions(seen.states[:, place])  # [layer, d_model]
+        total += directions @ directions.T
+    found = (total / len(places)).clamp(-1, 1).numpy()
+    names = tuple(layer.name for layer in seen.layers)
+    return LabelledArray(found, (Axis("layer", names), Axis("other layer", names)), "cosine")
+
+
+def shares(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
+    """How much each sublayer wrote, against the stream that it found: [quantity, sublayer, position].
+
+    "size" is the length of what it wrote, divided by the length of the stream. "along" is its projection on the stream, in the
+    same measure: 0.2 adds a fifth of the stream to it, −0.2 takes a fifth away; all else that was written turns the stream.
+    """
+    values = torch.empty(2, len(seen.writers), len(tokens), dtype=torch.float64)
+    for row, (found, wrote) in enumerate(zip(seen.read, seen.written, strict=True)):
+        length = found.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
+        values[0, row] = wrote.double().norm(dim=-1) / length
+        values[1, row] = (wrote.double() * found.double()).sum(-1) / length.square()
+    places = Axis("position", tuple(tokens))
+    return LabelledArray(
+        values.numpy(), (Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), places), "share of the stream"
+    )
+
+
+def _axes(seen: StreamSummary, tokens: Sequence[str]) -> tuple[Axis, Axis]:
+    return Axis("layer", tuple(layer.name for layer in seen.layers)), Axis("position", tuple(tokens))
+
+
+def _directions(vectors: Tensor) -> Tensor:
+    exact = vectors.double()
+    return exact / exact.norm(dim=-1, keepdim=True).clamp(min=NOTHING)
+
+
+def rows(seen: StreamSummary, *, unit: bool) -> list[Vectors]:
+    """The vectors of all positions after each layer, [T, d_model]; where `unit` asks for it, all of length 1."""
+    return [np.asarray((_directions(one) if unit else one.double()).numpy(), np.float32) for one in seen.states]
+
+
+def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]:
+    """A picture by PCA of the positions after each layer: `by_layer` as `rows` gives them.
+
+    Each layer is seen along the two directions in which its own vectors differ most. A picture is turned, mirrored and brought to
+    the spread of the one before, so that they can be compared.
+    """
+    pictures: list[Projection] = []
+    for one in by_layer:
+        picture = project(one, tokens, "PCA")
+        pictures.append(fitted(picture, pictures[-1]) if pictures else picture)
+    return pictures
+
+
+def map_after(vectors: Vectors, tokens: Sequence[str], method: str, seed: int, like: Projection) -> Projection:
+    """The picture of the positions after one layer by t-SNE or UMAP, brought to the place and spread of the picture `like`.
+
+    Raises:
+        ValueError: there are fewer than 4 positions.
+    """
+    return fitted(project(vectors, tokens, method, seed=seed), like)
+
+
+def fitted(picture: Projection, like: Projection) -> Projection:
+    """The `picture` turned, mirrored and resized to lie as near as possible to `like`: neither changes what it says."""
+    points = aligned(np.asarray(picture.points.values, np.float32), np.asarray(like.points.values, np.float32), resized=True)
+    return replace(picture, points=replace(picture.points, values=points))
+
+
+def about(config: Config) -> str:
+    """The meaning of "written" in a model of this `config`, in words."""
+    if is_parallel(config):
+        return "Attention and MLP of a block find the same stream, and what both write is added at once."
+    steps = RESIDUALS[config.residual].steps
+    if "add" not in steps:
+        return "There are no residual connections: every sublayer replaces the stream. What is shown is by how much it changes."
+    if steps[-1] == "norm":
+        return "A norm follows every addition here: what is shown is by how much sublayer and norm together change the stream."
+    return "What a sublayer writes is added to the stream, and nothing else changes it."
+
+
+def about_length(config: Config) -> str:
+    """The meaning of the length of a vector in a model of this `config`, in words."""
+    steps = RESIDUALS[config.residual].steps
+    if steps[0] == "norm":
+        return "Every part reads the stream through a norm, which takes the length out: a long vector is harder to turn, no more."
+    if steps[-1] == "norm" and "add" in steps:
+        return "A norm after every addition keeps the lengths alike."
+    return "The parts read the stream as it is, so a longer vector has more effect on what they compute."

@@ -1,0 +1,443 @@
+"""Head scores: numbers that say what a head does, from its patterns over a text or over repeated random tokens.
+
+Every score is a mean over all queries but the first, which has no token before it. Blocks are looked at one after the other while
+the model runs: only the scores are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import progress
+from gptviz.model import Config, Transformer, Watch
+from gptviz.model.kinds import MODEL_KINDS
+
+from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
+from ..changing.edits import Inputs, UnitEdit
+from ..reading.attention import AttentionPart
+from .head_weights import copying
+from .unit import Unit, unit
+
+# Repeated random tokens: so many different ones, then the same again, in so many sequences.
+MOST_REPEATED, N_SEQUENCES = 25, 8
+# Of a longer text only so many tokens are scored: every score is a mean over many queries already.
+MOST_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Score:
+    """The definition of a score.
+
+    Attributes:
+        title: its name in tables and forms.
+        about: its definition, in a sentence.
+        low: the smallest value it can have, or None if there is none.
+        high: the largest value it can have, or None if there is none.
+        repeats: whether it is only about tokens that stood earlier in the text.
+    """
+
+    title: str
+    about: str
+    low: float | None = 0.0
+    high: float | None = 1.0
+    repeats: bool = False
+
+
+SCORES: dict[str, Score] = {
+    "previous_token": Score("Previous token", "The share of a query's attention on the token just before it."),
+    "induction": Score(
+        "Induction",
+        "The share on tokens that followed earlier copies of the query's token, over the queries whose token stood earlier: in "
+        "“A B … A”, the share of the second A on B.",
+        repeats=True,
+    ),
+    "duplicate_token": Score(
+        "Duplicate token",
+        "The share on earlier copies of the query's token, over the queries whose token stood earlier: in “A B … A”, the share "
+        "of the second A on the first.",
+        repeats=True,
+    ),
+    "first_token": Score(
+        "First token", "The share on the first token of the text. Many heads rest there when they find nothing to read: a sink."
+    ),
+    "self": Score("Self", "The share on the query's own token."),
+    "entropy": Score(
+        "Entropy",
+        "How evenly a query shares its attention: the entropy of its row, divided by the largest possible one, the logarithm of "
+        "the number of tokens that the query may read. 0 is one token alone, 1 is all tokens alike.",
+    ),
+    "distance": Score(
+        "Distance", "How many tokens away the query reads on average, each distance weighed by its share.", high=None
+    ),
+    "copying": Score(
+        "Copying",
+        "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the sum of the eigenvalues of what it "
+        "does to logits, divided by the sum of their sizes. From the weights alone.",
+        low=-1.0,
+    ),
+    "delta_loss": Score(
+        "Loss without it",
+        "How much the loss rises, in nats per token, if what the head adds is replaced by zero; below 0, the model does better "
+        "without it. Over repeated random tokens only the second half counts, since nothing tells what comes in the first. It "
+        "takes a pass through the model for every head.",
+        low=None,
+        high=None,
+    ),
+}
+# About this many cells of patterns are computed with at a time.
+AT_ONCE = 2**23
+# The loss without each head is over so many tokens: of several texts over the first.
+LOSS_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """The scores of all heads of a stack; NaN where a score has no meaning.
+
+    Attributes:
+        values: for each score of `SCORES`, [block, head].
+        on_random: the scores that were computed over repeated random tokens.
+    """
+
+    values: Mapping[str, Float64Array]
+    on_random: frozenset[str] = frozenset()
+
+    def including(self, **values: Float64Array) -> HeadScores:
+        """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""
+        return HeadScores({**self.values, **values}, self.on_random)
+
+    def rows(self, part: AttentionPart = "attention", *, in_encoder: bool = False) -> list[dict[str, Any]]:
+        """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning.
+
+        Args:
+            part: which attention of the model the heads are of.
+            in_encoder: whether they belong to the encoder of an encoder–decoder.
+        """
+        shape = next(iter(self.values.values())).shape
+        return [
+            {"name": Unit(part, block, head, in_encoder).name, "block": block, "head": head}
+            | {name: _or_none(values[block, head].item()) for name, values in self.values.items()}
+            for block, head in np.ndindex(shape)
+        ]
+
+    def table(self) -> LabelledArray:
+        """All scores as one array [block, head, score]."""
+        stacked = np.stack(list(self.values.values()), axis=-1)
+        block, head = (Axis(name, tuple(map(str, range(n)))) for name, n in zip(("block", "head"), stacked.shape, strict=False))
+        return LabelledArray(stacked, (block, head, Axis("score", tuple(self.values))), "value")
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def repeated_tokens(
+    vocab_size: int,
+    room: int,
+    *,
+    without: Collection[int] = (),
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+    seed: int = 0,
+) -> Tensor:
+    """Random tokens that are repeated once: [N_SEQUENCES, tokens], at most `room` tokens; the tokens of a half all differ.
+
+    What random tokens are followed by cannot be learned from any text: only the first half tells what comes in the second.
+
+    Args:
+        vocab_size: the number of tokens of the model.
+        room: how many tokens the model reads.
+        without: tokens that are not drawn, such as those that mark the end of a text.
+        before: tokens that stand before every text of this model.
+        after: those that stand after it.
+        seed: decides which tokens are drawn.
+
+    Raises:
+        ValueError: there is no room for a token and its copy, or there are fewer than two tokens to draw from.
+    """
+    ordinary = torch.tensor([token for token in range(vocab_size) if token not in {*without, *before, *after}])
+    each = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
+    if each < 2:
+        raise ValueError(
+            f"random tokens cannot be repeated: the model reads {room} tokens and knows {len(ordinary)} ordinary ones"
+        )
+    generator = torch.Generator().manual_seed(seed)
+    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:each]].repeat(2) for _ in range(N_SEQUENCES)]
+    ends = torch.tensor(before, dtype=torch.long), torch.tensor(after, dtype=torch.long)
+    return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
+
+
+def scored(ids: Tensor, config: Config) -> Tensor:
+    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or, of a model that reads a text from its beginning, the
+    first.
+    """
+    return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].reads_end else ids[:MOST_TOKENS]
+
+
+@torch.inference_mode()
+def head_scores(
+    model: Transformer,
+    ids: Tensor,
+    source: Tensor | None = None,
+    *,
+    crosses: bool = False,
+    repeats: Tensor | None = None,
+) -> HeadScores:
+    """The scores of every head of a stack over the texts `ids`, but for the scores that come from weights.
+
+    Args:
+        model: the stack; for an encoder, `model.encoder`.
+        ids: [B, T], the tokens that it reads, without padding.
+        source: [B, S], the tokens that an encoder reads beside it.
+        crosses: whether the heads of cross-attention are scored. A source has no previous token and no copies: only the shares
+            on its first token, and the entropy, have a meaning.
+        repeats: [B, T], repeated tokens over which the scores of repeats are computed where no token of `ids` comes back.
+
+    Raises:
+        ValueError: the model has no blocks, or there are more ids than its context holds.
+    """
+    if not model.config.n_layer:
+        raise ValueError("this model has no blocks and therefore no attention")
+    found = _scored(model, ids, source, crosses=crosses)
+    missing = {name for name, values in found.items() if SCORES[name].repeats and np.isnan(values).all()}
+    if crosses or repeats is None or not missing:
+        return HeadScores(found)
+    again = _scored(model, repeats, source, crosses=False)
+    return HeadScores({name: again[name] if name in missing else values for name, values in found.items()}, frozenset(missing))
+
+
+@torch.inference_mode()
+def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
+    """The scores of every head of a stack over texts of any lengths, but for the scores that come from weights: the mean over the
+    queries of all texts.
+
+    Args:
+        model: the stack; for an encoder, `model.encoder`.
+        texts: [T] each, the tokens that it reads, without padding.
+        repeats: as in `head_scores`.
+
+    Raises:
+        ValueError: as in `head_scores`; or there is no text.
+    """
+    if not texts:
+        raise ValueError("there is no text to read")
+    by_length: dict[int, list[Tensor]] = {}
+    for one in texts:
+        by_length.setdefault(len(one), []).append(one)
+    groups = [torch.stack(each) for each in by_length.values()]  # [texts, T]
+    found = []
+    for before, ids in enumerate(groups):
+        with progress.part(before, len(groups)):
+            found.append((head_scores(model, ids).values, _queries(model, ids)))
+    values = {name: _mean([(each[name], count[name]) for each, count in found]) for name in SCORES}
+    missing = {name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()}
+    if repeats is None or not missing:
+        return HeadScores(values)
+    again = head_scores(model, repeats).values
+    return HeadScores({**values, **{name: again[name] for name in missing}}, frozenset(missing))
+
+
+def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
+    """How many queries of the texts [B, T] have a say in each score of the heads of a block, [block, 1]."""
+    texts = [EarlierTokens(one) for one in ids.cpu()]
+    blocks = model.config.n_layer
+    chooses = [int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)]
+    each = dict.fromkeys(SCORES, [len(ids) * (ids.shape[1] - 1)] * blocks) | {
+        "induction": [sum(int(one.followers.any(-1).sum()) for one in texts)] * blocks,
+        "duplicate_token": [sum(int(one.copies.any(-1).sum()) for one in texts)] * blocks,
+        "entropy": [len(ids) * count for count in chooses],
+    }
+    return {name: np.array(counts, np.float64)[:, None] for name, counts in each.items()}
+
+
+def _mean(found: Sequence[tuple[Float64Array, Float64Array]]) -> Float64Array:
+    """The mean of values [block, head], each as often as its count [block, 1] says; NaN where nothing counts."""
+    total = sum(np.where(counts > 0, values, 0.0) * counts for values, counts in found)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(total / sum(counts for _, counts in found), np.float64)
+
+
+def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Float64Array]:
+    found: dict[str, list[Tensor]] = {name: [] for name in SCORES}
+    weighed = None if crosses else _Weighed([EarlierTokens(one) for one in ids.cpu()])
+    visible = iter(_visible(model, ids, source, crosses=crosses))
+
+    def see(_name: str, value: Tensor) -> None:
+        of_block, patterns = next(visible), value.float().cpu()
+        # Only so many heads at a time that the arrays computed from their patterns stay small.
+        some = patterns.split(max(1, AT_ONCE // patterns[:, 0].numel()), dim=1)
+        each = [_of_block(heads, weighed, of_block) for heads in some]
+        nothing = torch.full((patterns.shape[1],), math.nan)
+        for name, blocks in found.items():
+            blocks.append(torch.cat([of[name] for of in each]) if name in each[0] else nothing)
+
+    part = "cross_attention" if crosses else "attention"
+    model(ids, source, tap=Watch([f"blocks.*.{part}.pattern"], see), logits_at=slice(-1, None))
+    return {name: torch.stack(blocks).double().numpy() for name, blocks in found.items()}
+
+
+def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> list[Tensor]:
+    """For each block, how many keys each query may read [T]."""
+    length = ids.shape[1]
+    if crosses:
+        assert source is not None
+        return [torch.full((length,), source.shape[1])] * model.config.n_layer
+    counts = []
+    for mask in model.masks:
+        hidden = mask(ids[:1], slice(0, length), None)
+        counts.append(torch.full((length,), length) if hidden is None else (~hidden).sum(-1).flatten().cpu())
+    return [counts[index] for index in model.mask_of]
+
+
+class EarlierTokens:
+    """Which keys each query of a text finds again: where its token stood earlier, and what followed it there.
+
+    Attributes:
+        copies: [query, key], true at earlier copies of the query's token.
+        followers: [query, key], true just behind them, the query itself left out.
+        distance: [query, key], how many tokens apart they are.
+    """
+
+    def __init__(self, ids: Tensor) -> None:
+        places = torch.arange(len(ids))
+        self.copies = (ids[:, None] == ids).tril(-1)
+        self.followers = followers(ids)
+        self.distance = (places[:, None] - places).abs().float()
+
+
+def followers(ids: Tensor) -> Tensor:
+    """For each query the keys [query, key] that stand just behind an earlier copy of its token, itself left out."""
+    same = torch.zeros(len(ids), len(ids), dtype=torch.bool)
+    same[:, 1:] = ids[:, None] == ids[:-1]  # the token before the key is the query's
+    return same.tril(-1)
+
+
+def previous_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on the token just before it: [..., T, T] → [..., T − 1]."""
+    return pattern.diagonal(-1, -2, -1)
+
+
+def first_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on the first token: [..., T, keys] → [..., T − 1]."""
+    return pattern[..., 1:, 0]
+
+
+def own_token(pattern: Tensor) -> Tensor:
+    """The share of each query but the first on its own token: [..., T, T] → [..., T − 1]."""
+    return pattern.diagonal(0, -2, -1)[..., 1:]
+
+
+class _Weighed:
+    """The scores that are sums over all cells of a pattern, each with a weight: one product gives them for all heads of a block.
+
+    Attributes:
+        names: of the scores.
+        weights: [B, T · T, score]; the sum over the cells of all texts is the score.
+    """
+
+    names = ("induction", "duplicate_token", "distance")
+
+    def __init__(self, texts: Sequence[EarlierTokens]) -> None:
+        followed, copied = (torch.stack(keys) for keys in zip(*((one.followers, one.copies) for one in texts), strict=True))
+        far = torch.stack([one.distance for one in texts])
+        far[:, 0] = 0
+        # A score in which no query has a say is 0 / 0: NaN.
+        counts = [keys.any(-1).sum() for keys in (followed, copied)] + [torch.tensor(len(texts) * (far.shape[1] - 1))]
+        each = [keys.float() / count for keys, count in zip((followed, copied, far), counts, strict=True)]
+        self.weights = torch.stack(each, -1).flatten(1, 2)
+
+
+def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> dict[str, Tensor]:
+    """The scores [H] of the heads of a block from their patterns [B, H, T, keys]; NaN where no query has a say in one."""
+    chooses = visible > 1
+    chooses[0] = False
+    share = torch.where(chooses, 1 / (visible.log() * chooses.sum() * len(patterns)), 0.0)  # of each query in the mean entropy
+    entropies = torch.special.entr(patterns).sum(-1)  # [B, H, T]
+    found = {"first_token": first_token(patterns).mean((0, 2))}
+    found["entropy"] = (entropies @ share).sum(0) if chooses.any() else torch.full_like(found["first_token"], math.nan)
+    if weighed is None:
+        return found
+    found |= {"previous_token": previous_token(patterns).mean((0, 2)), "self": own_token(patterns).mean((0, 2))}
+    sums = (patterns.flatten(2) @ weighed.weights).sum(0)  # [H, score]
+    return found | dict(zip(weighed.names, sums.T, strict=True))
+
+
+def losses_without(
+    model: Transformer, ids: Tensor, heads: Sequence[Unit], source: Tensor | None = None, *, counted_from: int = 1
+) -> Iterator[tuple[Unit, float]]:
+    """For each of `heads` how much the loss rises, in nats per token, if what it adds is replaced by zero.
+
+    Args:
+        model: one that guesses tokens: a decoder or an encoder–decoder.
+        ids: [B, T], the texts that it reads; the loss is over the first of them, of `LOSS_TOKENS` tokens together.
+        heads: of any stack of the model.
+        source: [B, S], what its encoder reads.
+        counted_from: the position of the first token whose prediction counts.
+
+    Raises:
+        ValueError: the model guesses no tokens, or there is none to guess.
+    """
+    if model.config.kind == "classifier":
+        raise ValueError("this model gives a whole text a label: without the right label it has no loss")
+    some = ids[: max(1, LOSS_TOKENS // ids.shape[1])]
+    targets = torch.full_like(some, NOT_COUNTED)
+    targets[:, counted_from - 1 : -1] = some[:, counted_from:]
+    if not (targets != NOT_COUNTED).any():
+        raise ValueError("a loss needs at least 2 tokens")
+    texts = [Rows(Inputs(some, None if source is None else source[: len(some)]), targets)]
+    with progress.part(0, 1 + len(heads)):
+        usual = loss(model, texts)
+    for edit, without in loss_with_each(model, texts, [UnitEdit(head) for head in heads]):
+        yield edit.unit, without - usual
+
+
+def scores_of_model(
+    model: Transformer, ids: Tensor, source: Tensor | None = None, repeats: Tensor | None = None
+) -> list[dict[str, Any]]:
+    """The scores of every head of a model, a row each: for an encoder–decoder, those of the encoder, of the decoder, and of
+    cross-attention. None if a score has no meaning.
+
+    Args:
+        model: the model.
+        ids: [T] or [B, T], the tokens that it reads.
+        source: [S], the tokens that its encoder reads.
+        repeats: as in `head_scores`; for a single stack.
+
+    Raises:
+        ValueError: as in `head_scores`.
+    """
+    texts = torch.atleast_2d(ids)
+    if model.encoder is None or source is None:
+        alone = head_scores(model, texts, repeats=repeats)
+        return (alone.including(copying=copying(model)) if model.config.kind == "decoder" else alone).rows()
+    sources = source[None]
+    rows = head_scores(model.encoder, sources).rows(in_encoder=True)
+    rows += head_scores(model, texts, sources).including(copying=copying(model)).rows()
+    return rows + head_scores(model, texts, sources, crosses=True).rows("cross_attention")
+
+
+def with_losses(
+    model: Transformer,
+    rows: list[dict[str, Any]],
+    ids: Tensor,
+    source: Tensor | None = None,
+    *,
+    counted_from: int = 1,
+) -> list[dict[str, Any]]:
+    """The `rows` of `scores_of_model` with `delta_loss`; the other arguments are as there and in `losses_without`.
+
+    Raises:
+        ValueError: as in `losses_without`.
+    """
+    heads = [unit(row["name"], model.config) for row in rows]
+    sources = None if source is None else source[None]
+    found = dict(losses_without(model, torch.atleast_2d(ids), heads, sources, counted_from=counted_from))
+    return [{**row, "delta_loss": found[head]} for row, head in zip(rows, heads, strict=True)]

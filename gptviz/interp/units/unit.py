@@ -1,0 +1,133 @@
+"""Units: the pieces of a model that can be given credit for a logit or be switched off, and their names.
+
+A name is a path, as in `blocks.1.attention.head.3`; it is the same on the command line, in addresses and in the library. Blocks,
+heads and neurons are counted from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gptviz.model import Config
+
+UnitKind = Literal["embed", "positions", "attention", "cross_attention", "mlp"]
+
+_NAME = re.compile(
+    r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
+    r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8}))?))"
+)
+FORMS = "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, embed or positions"
+
+
+@dataclass(frozen=True, order=True)
+class Unit:
+    """A piece of a model.
+
+    Attributes:
+        part: what it is, or what it is a piece of.
+        block: the number of its block, or None for embedding and positions.
+        index: the number of a head or a neuron, or None for a whole attention or a whole MLP, and outside blocks.
+        in_encoder: whether it belongs to the encoder of an encoder–decoder.
+    """
+
+    part: UnitKind
+    block: int | None = None
+    index: int | None = None
+    in_encoder: bool = False
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it is one head."""
+        return self.part in ("attention", "cross_attention") and self.index is not None
+
+    @property
+    def is_neuron(self) -> bool:
+        """Whether it is one neuron."""
+        return self.part == "mlp" and self.index is not None
+
+    @property
+    def layer(self) -> str:
+        """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
+        positions, the name itself.
+        """
+        place = self.part if self.block is None else f"blocks.{self.block}.{self.part}"
+        return f"encoder.{place}" if self.in_encoder else place
+
+    @property
+    def name(self) -> str:
+        """Its name, which `unit` reads."""
+        piece = "" if self.index is None else f".head.{self.index}" if self.is_head else f".neuron.{self.index}"
+        return self.layer + piece
+
+    @property
+    def title(self) -> str:
+        """Its name in a sentence, as in "head 3 of block 1"."""
+        kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
+        if self.block is None:
+            title = {"embed": "token embedding", "positions": "positions"}[self.part]
+        elif self.index is None:
+            title = f"{kinds[self.part]} of block {self.block}"
+        else:
+            piece = "neuron" if self.is_neuron else "cross-attention head" if self.part == "cross_attention" else "head"
+            title = f"{piece} {self.index} of block {self.block}"
+        return f"{title} of the encoder" if self.in_encoder else title
+
+
+def unit(name: str, config: Config) -> Unit:
+    """The unit of this `name`.
+
+    Raises:
+        ValueError: it is no name of a unit, or the model has no such unit; the message names what is possible.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r:.80} names no part of a model; names are {FORMS}")
+    in_encoder = found["encoder"] is not None
+    if in_encoder and not config.n_encoder_layer:
+        raise ValueError(f"{name}: this model has no encoder")
+    if found["whole"]:
+        return Unit("embed" if found["whole"] == "embed" else "positions", in_encoder=in_encoder)
+    n_block = config.n_encoder_layer if in_encoder else config.n_layer
+    block = int(found["block"])
+    if block >= n_block:
+        raise ValueError(f"{name}: there is no block {block}; {_counted('block', n_block)}")
+    if found["mlp"]:
+        if not config.mlp_size:
+            raise ValueError(f"{name}: the blocks of this model have no MLP")
+        return Unit("mlp", block, _number(name, "neuron", found["neuron"], config.mlp_size), in_encoder)
+    crosses = found["attention"] == "cross_attention"
+    if crosses and (in_encoder or not config.n_encoder_layer):
+        raise ValueError(f"{name}: there is no cross-attention")
+    part: UnitKind = "cross_attention" if crosses else "attention"
+    return Unit(part, block, _number(name, "head", found["head"], config.n_head), in_encoder)
+
+
+def _number(name: str, kind: str, text: str | None, count: int) -> int | None:
+    number = None if text is None else int(text)
+    if number is not None and number >= count:
+        raise ValueError(f"{name}: there is no {kind} {number}; {_counted(kind, count)}")
+    return number
+
+
+def _counted(kind: str, count: int) -> str:
+    if not count:
+        return f"this model has no {kind}s"
+    return f"{kind}s are counted from 0 to {count - 1}"
+
+
+def heads_and_mlps(config: Config) -> tuple[Unit, ...]:
+    """Every head and every whole MLP, in the order in which the model computes them: those of the encoder first."""
+    return tuple(_pieces(config))
+
+
+def _pieces(config: Config) -> Iterator[Unit]:
+    for in_encoder, n_block in ((True, config.n_encoder_layer), (False, config.n_layer)):
+        for block in range(n_block):
+            yield from (Unit("attention", block, head, in_encoder) for head in range(config.n_head))
+            if config.n_encoder_layer and not in_encoder:
+                yield from (Unit("cross_attention", block, head) for head in range(config.n_head))
+            if config.mlp_size:
+                yield Unit("mlp", block, in_encoder=in_encoder)

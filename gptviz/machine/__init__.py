@@ -1,0 +1,1 @@
+"""The machine that gptviz runs on: its files, its memory, its terminal, and what a server on it allows."""

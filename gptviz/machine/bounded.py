@@ -1,0 +1,64 @@
+"""Files from elsewhere, which may be anything: read within bounds, and never waited for."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+
+def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
+    """The content of a regular file of at most `at_most` bytes; with `cut`, the beginning of a longer one.
+
+    A file that came from elsewhere may be anything: reading from a pipe could wait for ever, and a device never ends.
+
+    Raises:
+        OSError: the file cannot be read, is no regular file, or is longer.
+    """
+    require_regular(path)
+    # Since that check the file may have been replaced: a pipe opened without O_NONBLOCK waits for its other end.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        _require_regular(os.fstat(file.fileno()).st_mode)
+        content = file.read(at_most + (not cut))
+    if len(content) > at_most:
+        raise OSError(f"it is longer than {at_most:,} bytes, the most that is read of such a file")
+    return content
+
+
+def require_regular(path: Path) -> None:
+    """Refuse a path that leads to anything but a regular file, without opening it.
+
+    Raises:
+        OSError: it is a folder, a pipe, a device or a socket, or there is nothing.
+    """
+    _require_regular(path.stat().st_mode)
+
+
+def _require_regular(mode: int) -> None:
+    for is_kind, name in ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket")):
+        if is_kind(mode):
+            raise OSError(f"it is {name}, not a regular file")
+    if not stat.S_ISREG(mode):
+        raise OSError("it is a device, not a regular file")
+
+
+def n_values(content: bytes | str) -> int:
+    """An upper limit for the number of values in JSON, without parsing it; a comma or a bracket within a text counts too."""
+    if isinstance(content, str):
+        content = content.encode("utf-8", "surrogatepass")
+    return 1 + sum(map(content.count, (b",", b"[", b"{")))
+
+
+def parse_json(content: bytes | str, most_values: int) -> Any:
+    """The content of JSON. A value takes up to a hundred times as much memory as in the file, so that their number is limited.
+
+    Raises:
+        ValueError: it is no JSON, is nested too deeply, or has more values than that.
+    """
+    if (count := n_values(content)) > most_values:
+        raise ValueError(f"it holds {count:,} values, and {most_values:,} is the most that is read of such a file")
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

@@ -1,0 +1,108 @@
+"""Where the user's own files are kept, and how a file or a folder is replaced so that a crash leaves the old one."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+
+from filelock import FileLock
+
+PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
+_LOCK_FILE = re.compile(r"(?P<stem>\.(?P<name>.+)-[0-9a-f]{8})\.lock")
+
+
+def home() -> Path:
+    """The folder of the user's own checkpoints and corpora: `GPTVIZ_HOME`, else `.cache/gptviz` in the user's home."""
+    return Path(os.environ.get("GPTVIZ_HOME") or "~/.cache/gptviz").expanduser()
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A path next to `path` for the file or folder that will replace it. If it still exists at the end, it is removed.
+
+    The three names it uses have the same beginning: `.new` is the path, `.old` the place to which `swap` moves the old folder,
+    and `.lock` a file that is locked meanwhile. The system releases a lock however its process ends. So `sweep` knows which of
+    these files are in use, and which were left by a process that was killed.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written to.
+    """
+    sweep(path.parent)
+    # Two sessions of one process may write at the same time, so each has its own names.
+    stem = f".{path.name}-{token_hex(4)}"
+    if not path.parent.is_dir():  # a lock would create it
+        raise FileNotFoundError(f"there is no folder {path.parent}")
+    try:
+        with FileLock(path.with_name(f"{stem}.lock"), timeout=PATIENCE):
+            try:
+                yield path.with_name(f"{stem}.new")
+            finally:
+                _clear(path, stem)
+    finally:
+        with suppress(OSError):
+            path.with_name(f"{stem}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """A path next to `path` to write to, renamed to `path` at the end: after a crash or on a full disk the last good file stays.
+
+    Raises:
+        OSError: the file cannot be written, or its folder does not exist.
+    """
+    with beside(path) as fresh:
+        yield fresh
+        fresh.replace(path)
+
+
+def swap(fresh: Path, path: Path) -> None:
+    """Put the folder `fresh`, a path from `beside`, in the place of the folder `path`.
+
+    After a crash between the two renames, `sweep` puts the old folder back.
+
+    Raises:
+        OSError: a folder cannot be renamed.
+    """
+    if path.exists():
+        path.rename(fresh.with_suffix(".old"))
+    fresh.rename(path)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files that killed processes have left in `folder`; those of living processes stay."""
+    for name in _names(folder):
+        if found := _LOCK_FILE.fullmatch(name):
+            with suppress(OSError):  # a lock that is held is a `Timeout`, which is an OSError
+                with FileLock(folder / name, timeout=0):
+                    _clear(folder / found["name"], found["stem"])
+                (folder / name).unlink(missing_ok=True)
+
+
+def length_of(path: Path) -> int:
+    """The bytes of a file, or of a link itself; 0 if it cannot be read."""
+    with suppress(OSError):
+        return path.lstat().st_size
+    return 0
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(folder)
+    return []
+
+
+def _clear(path: Path, stem: str) -> None:
+    """Remove the files left next to `path`; an old folder that was moved aside returns if its place is empty."""
+    fresh, old = path.with_name(f"{stem}.new"), path.with_name(f"{stem}.old")
+    with suppress(OSError):
+        if old.exists() and not path.exists():
+            old.rename(path)
+    for left in (fresh, old):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                left.unlink(missing_ok=True)

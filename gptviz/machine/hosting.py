@@ -1,0 +1,129 @@
+"""Hosting: the limits of a server that strangers visit, set by the environment. Without any of these settings all is allowed.
+
+The variable of a field called `minutes` is `GPTVIZ_MINUTES`. An impossible value is an error that names it: a misspelt limit must
+not mean that there is no limit.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any
+
+from gptviz.settings.fields import check_choices, check_numbers, field_info, setting
+
+NO_UPLOADS = "this server takes no files"
+
+
+class NotAllowedError(ValueError):
+    """Something that the settings of this server do not allow; the message says so."""
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """The limits of a server; `gptviz app --help` lists the variables.
+
+    Raises:
+        ValueError: a value is out of its limits.
+    """
+
+    read_only: bool = field(
+        default=False,
+        metadata=setting(
+            "Read-only",
+            "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
+            "and at no name of the hub.",
+        ),
+    )
+    models: str | None = field(
+        default=None, metadata=setting("Models", "The names of the models that are shown, separated by commas; default: all.")
+    )
+    longest_text: int = field(
+        default=100_000, metadata=setting("Longest text", "The most characters of a prompt.", low=1, high=1_000_000)
+    )
+    uploads: int = field(
+        default=1_000, metadata=setting("Uploads", "The largest file that can be uploaded, in MB; 0 for none.", low=0, high=1_000)
+    )
+    training: int = field(
+        default=1, metadata=setting("Training slots", "How many runs train at a time; the others wait.", low=0, high=64)
+    )
+    waiting: int = field(default=30, metadata=setting("Waiting runs", "How many runs may wait.", low=0, high=1_000))
+    minutes: float | None = field(
+        default=None,
+        metadata=setting(
+            "Training minutes", "A run is stopped after so many minutes; what it has learned is kept.", low=0, low_excluded=True
+        ),
+    )
+    memory: float | None = field(
+        default=None,
+        metadata=setting("Memory", "The most memory that this process takes for models and texts, in MB.", low=100, high=1e7),
+    )
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        check_numbers(self)
+
+    @property
+    def allowed_models(self) -> frozenset[str] | None:
+        """The names of the models that are shown; None for all."""
+        return None if self.models is None else frozenset(name.strip() for name in self.models.split(",") if name.strip())
+
+
+def variable(name: str) -> str:
+    """The variable of the environment that sets a field."""
+    return f"GPTVIZ_{name.upper()}"
+
+
+def hosting() -> Hosting:
+    """The limits of this server.
+
+    Raises:
+        ValueError: a variable has a value that makes no sense; the message names both.
+    """
+    given = tuple((one.name, os.environ[variable(one.name)]) for one in fields(Hosting) if os.environ.get(variable(one.name)))
+    return _hosting(given)
+
+
+@lru_cache(maxsize=8)
+def _hosting(given: tuple[tuple[str, str], ...]) -> Hosting:
+    values = {name: _value(name, text) for name, text in given}
+    try:
+        return Hosting(**values)
+    except ValueError as error:
+        name, _, rest = str(error).partition(" ")
+        raise ValueError(f"{variable(name)} {rest}") from None
+
+
+def _value(name: str, text: str) -> Any:
+    kind = field_info(Hosting, name).kind
+    if kind == "text":
+        return text
+    if kind == "switch":
+        known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+        return known.get(text.strip().lower(), text)
+    try:
+        return int(text) if kind == "whole" else float(text)
+    except ValueError:
+        return text
+
+
+def require_writable(what: str) -> None:
+    """Refuse `what` on a server that only shows models.
+
+    Raises:
+        NotAllowedError: this server is read-only.
+    """
+    if hosting().read_only:
+        raise NotAllowedError(f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)")
+
+
+def largest_upload() -> int:
+    """The largest file that this server takes, in MB; 0 if it takes none."""
+    allowed = hosting()
+    return 0 if allowed.read_only else allowed.uploads
+
+
+def upload_limit(most: int) -> int | None:
+    """The largest file, in MB, that a page which takes files of up to `most` lets people upload, or None if it takes none."""
+    return min(most, largest_upload()) or None

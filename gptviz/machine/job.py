@@ -1,0 +1,310 @@
+"""Long computations, each in a thread of its own: it goes on while whoever began it does something else, and is found again.
+
+A computation says how far it is by `gptviz.machine.progress`; that is also where it ends when somebody has asked it to stop.
+Somebody looks at it from time to time as long as its results are wanted. One that nobody has looked at for a while is forgotten:
+it is stopped as soon as another one waits for its place, and at once if it needs no place.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Event, RLock, Thread
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
+
+from . import progress
+from .memory import release_memory
+from .progress import Progress
+
+R = TypeVar("R")
+State = Literal["waiting", "going on", "done", "stopped", "failed"]
+# What is ready of a computation, by name.
+Results = dict[str, Any]
+
+# How many computations that have ended are kept with their results.
+MOST_KEPT = 16
+# Seconds between two looks of whoever waits for the end.
+LOOK = 0.1
+# A computation is forgotten that nobody has looked at for so many seconds.
+FORGOTTEN = 20.0
+# The errors whose message says what a user can do. Any other one is an error of gptviz, and is written to the terminal.
+EXPECTED = (ValueError, OSError, RuntimeError, MemoryError)
+
+
+class StoppedError(Exception):
+    """Somebody asked the computation to stop, or nobody wants its result any more."""
+
+
+class Stage(NamedTuple):
+    """The stage of a computation that a page shows: if it shows an earlier one, it is out of date.
+
+    Attributes:
+        is_active: whether it waits or goes on.
+        ready: how many results it has.
+    """
+
+    is_active: bool
+    ready: int
+
+
+class Places:
+    """The places for computations that go on side by side. Others wait, and go on in the order in which they were begun.
+
+    Args:
+        number: how many go on at once: one that takes long then holds up no other, and memory is bounded.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._line: list[Job[Any]] = []  # the first ones go on
+
+    def enter(self, job: Job[Any]) -> None:
+        """Let a computation go on when its turn comes."""
+        with _lock:
+            self._line.append(job)
+            self.move_up()
+
+    def leave(self, job: Job[Any]) -> None:
+        """Give the place of a computation to the next one."""
+        with _lock:
+            self._line.remove(job)
+            self.move_up()
+
+    def move_up(self) -> None:
+        """Let those go on whose turn has come. Where some wait, those of them that are forgotten are given up, and one that is
+        forgotten and goes on is stopped.
+        """
+        with _lock:
+            for job in [job for job in self._line[self.number :] if job.is_forgotten]:
+                job.stop()
+            going = self._line[: self.number]
+            if len(self._line) > self.number and not any(job.is_stopping for job in going):
+                forgotten = next((job for job in going if job.is_forgotten), None)
+                if forgotten is not None:
+                    forgotten.stop()
+            for job in going:
+                job.start()
+
+
+class Job(Generic[R]):
+    """A computation that was begun; it ends by itself or by `stop`, and other threads may look at it at any time.
+
+    Attributes:
+        title: what is computed, in words.
+        state: whether it waits for a place, goes on, or how it ended.
+        progress: how far it is.
+        results: what is ready so far, by name; it stays there when the computation is stopped.
+        value: what it gave, once it is done.
+        error: why it failed.
+        seconds: since it was begun.
+
+    Args:
+        title: as above.
+        compute: computes the value, and puts into `results` what is ready on the way.
+        places: where it needs one; None for a computation that goes on at once.
+        patience: the seconds without a look after which it is forgotten; None for one that is never forgotten.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        compute: Callable[[Results], R],
+        *,
+        places: Places | None = None,
+        patience: float | None = None,
+    ) -> None:
+        self.title = title
+        self.state: State = "waiting"
+        self.progress = Progress()
+        self.results: Results = {}
+        self.value: R | None = None
+        self.error: BaseException | None = None
+        self._compute: Callable[[Results], R] | None = compute
+        self._places, self._patience = places, patience
+        self._stop, self._ended = Event(), Event()
+        self._begun = self._looked_at = _now()
+        if places is None:
+            self.start()
+        else:
+            places.enter(self)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it waits or goes on."""
+        return self.state in ("waiting", "going on")
+
+    @property
+    def stage(self) -> Stage:
+        """Where it is now."""
+        return Stage(self.is_active, len(self.results))
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked it to stop, and it has not done so yet."""
+        return self.is_active and self._stop.is_set()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether nobody has looked at it for a while."""
+        return self._patience is not None and _now() - self._looked_at >= self._patience
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it has a value that may still be wanted, or will have one."""
+        return not self._is_left and not self.is_stopping and (self.is_active or self.state == "done")
+
+    @property
+    def problem(self) -> str:
+        """Why it failed, in words; empty for one that has not failed."""
+        if self.error is None:
+            return ""
+        if isinstance(self.error, EXPECTED):
+            return str(self.error) or "There is not enough memory for it."
+        return "It ended by an error of gptviz: see what the server wrote to its terminal."
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since it was begun."""
+        return _now() - self._begun
+
+    def look(self) -> None:
+        """Note that its results are wanted now."""
+        self._looked_at = _now()
+        if self._places is not None and self.is_active:
+            self._places.move_up()
+
+    def start(self) -> None:
+        """Let it go on, unless it does already."""
+        with _lock:
+            if self.state == "waiting":
+                self.state = "going on"
+                Thread(target=self._run, name=self.title, daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask it to stop: it does so at its next report."""
+        with _lock:
+            self._stop.set()
+            if self.state == "waiting":
+                self._end("stopped")
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, at most so many seconds. Returns whether it has ended."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self.look()
+            left = LOOK if until is None else min(LOOK, until - time.monotonic())
+            if self._ended.wait(max(0.0, left)):
+                return True
+            if until is not None and time.monotonic() >= until:
+                return False
+
+    def result(self) -> R:
+        """The value, once it is there.
+
+        Raises:
+            StoppedError: it was stopped.
+            BaseException: the error by which it failed.
+        """
+        self.wait()
+        if self.error is not None:
+            raise self.error
+        if self.state == "stopped":
+            raise StoppedError
+        return cast(R, self.value)
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether it is to end since nobody wants its result any more."""
+        return self._places is None and self.is_forgotten
+
+    def _hear(self, now: Progress) -> None:
+        if self._stop.is_set() or self._is_left:
+            raise StoppedError
+        self.progress = now
+
+    def _run(self) -> None:
+        state: State = "failed"
+        try:
+            assert self._compute is not None
+            with progress.listening(self._hear):
+                progress.report(0, 0)  # it may have been stopped before it began
+                self.value = self._compute(self.results)
+            state = "done"
+        except StoppedError:
+            state = "stopped"
+        except BaseException as error:
+            self.error = error
+            traceback.clear_frames(error.__traceback__)  # they would keep what was computed in memory
+            if not isinstance(error, EXPECTED):
+                raise
+        finally:
+            self._compute = None
+            release_memory()
+            self._end(state)
+
+    def _end(self, state: State) -> None:
+        with _lock:
+            self.state = state
+            if self._places is not None:
+                self._places.leave(self)
+            self._ended.set()
+
+
+def _now() -> float:
+    """Seconds on a clock that is never set back."""
+    return time.monotonic()
+
+
+_lock = RLock()
+_begun: OrderedDict[Hashable, Job[Any]] = OrderedDict()
+# The places of computations that are found again by a key.
+PLACES = Places(2)
+
+
+def begin(
+    key: Hashable,
+    title: str,
+    compute: Callable[[Results], R],
+    *,
+    places: Places | None = PLACES,
+    patience: float = FORGOTTEN,
+) -> Job[R]:
+    """Begin a computation, or find the one of this key that goes on or is done.
+
+    Args:
+        key: all that the results depend on.
+        title: as in `Job`, as all that follows.
+        compute: as there.
+        places: as there.
+        patience: as there.
+    """
+    with _lock:
+        job = _begun.get(key)
+        if job is not None and job.is_of_use:
+            job.look()
+            return job
+        _begun.pop(key, None)
+        ended = [other for other, one in _begun.items() if not one.is_active]
+        unused = [other for other, one in _begun.items() if one._is_left]
+        for other in {*ended[: max(0, len(ended) - MOST_KEPT)], *unused}:
+            del _begun[other]
+        _begun[key] = Job(title, compute, places=places, patience=patience)
+        return _begun[key]
+
+
+def found(key: Hashable) -> Job[Any] | None:
+    """The computation of this key that was begun last, or None if there is none, or its results were given up."""
+    with _lock:
+        job = _begun.get(key)
+    if job is not None:
+        job.look()
+    return job
+
+
+def forget(key: Hashable) -> None:
+    """Give up a computation that has ended, with its results: the next one of this key begins anew."""
+    with _lock:
+        if key in _begun and not _begun[key].is_active:
+            del _begun[key]

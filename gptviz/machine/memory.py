@@ -1,0 +1,82 @@
+"""How much memory is free, and sizes in words."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from pathlib import Path
+
+import psutil
+import torch
+
+from .hosting import hosting
+
+FLOAT32 = 4  # bytes
+# Nothing is begun that needs more than this share of the free memory: the rest of the machine needs some too.
+MOST_OF_MEMORY = 0.9
+
+
+def available(device: torch.device | str = "cpu") -> int:
+    """Bytes of memory that are free on `device`, without swapping and within the server's limit."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    limits = (psutil.virtual_memory().available, _of_container(), _of_setting())
+    return min(limit for limit in limits if limit is not None)
+
+
+def _of_container() -> int | None:
+    """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit, taken = (int((group / file).read_text()) for file in ("memory.max", "memory.current"))
+        # Cached files count as taken, but the system frees them when memory is needed.
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return limit - taken + int(stat.get("inactive_file", 0))
+    return None
+
+
+def _of_setting() -> int | None:
+    """The bytes that this process may still take under the server's limit; None without one."""
+    most = hosting().memory
+    return None if most is None else max(0, int(most * 1e6) - _taken())
+
+
+def _taken() -> int:
+    """The bytes of memory that this process takes now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+# If the process has grown by less than this since memory was released last, nothing is done. Within a pass it is more: the next
+# block needs some of that memory again.
+LEAST_RELEASED, LEAST_WITHIN_A_PASS = 64 * 2**20, 128 * 2**20
+_held_before = 0
+
+
+def release_memory(least: int = LEAST_RELEASED) -> None:
+    """Release to the system the memory that was freed and that the allocator still holds, if the process has grown by `least`
+    bytes since the last time.
+
+    Every thread of a server has a heap of its own, and glibc releases only what was freed at the end of a heap: after a model
+    was opened, and after pages over long texts, several hundred MB stayed.
+    """
+    global _held_before
+    if sys.platform != "linux":
+        return
+    held = _taken()
+    _held_before = min(_held_before, held)  # memory that was freed since then may already be released
+    if held < _held_before + least:
+        return
+    with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
+        # psutil has `heap_trim`, but all other threads of Python would wait for it.
+        ctypes.CDLL(None).malloc_trim(0)
+    _held_before = _taken()
+
+
+def size(count: float) -> str:
+    """A number of bytes with a unit, as in "1.5 kB"."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
+    return f"{count:.0f} bytes"

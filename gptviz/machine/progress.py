@@ -1,0 +1,102 @@
+"""How far a long computation is: it says so between its steps, and whoever waits for it may listen.
+
+A listener hears what its own thread computes, and nothing else. It may raise an exception: the computation then ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Progress(NamedTuple):
+    """How far a computation is.
+
+    Attributes:
+        share: how much of it is done, from 0 to 1.
+        done: how many of its steps are done; they may be steps of a part of it.
+        of: how many steps there are; 0 as long as that is not known.
+        step: what one of the steps is called, such as "block".
+        doing: what is done now, in words, where that says more than the name of a step.
+    """
+
+    share: float = 0.0
+    done: int = 0
+    of: int = 0
+    step: str = ""
+    doing: str = ""
+
+    @property
+    def words(self) -> str:
+        """The same in words, such as "block 3 of 12" or "3 of 144 (head 3 of block 0)"."""
+        far = f"{self.step} {self.done:,} of {self.of:,}".lstrip() if self.of else "beginning"
+        return f"{far} ({self.doing})" if self.doing else far
+
+
+Listener = Callable[[Progress], object]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let `listener` hear what is reported within."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def is_heard() -> bool:
+    """Whether anybody listens: a loop of quick steps asks once instead of reporting each of them to nobody."""
+    return _listener.get() is not None
+
+
+def report(done: int, of: int, step: str = "", *, doing: str = "") -> None:
+    """Say that the first `done` of the `of` steps are done; see `Progress`."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(Progress(min(done / of, 1.0) if of else 0.0, done, of, step, doing))
+
+
+@contextmanager
+def part(before: int, of: int, size: int = 1, *, step: str = "", doing: str = "") -> Iterator[None]:
+    """What is computed within is `size` of the `of` steps of the whole, those `before` being done.
+
+    Steps take about equally long. With a `step` or what it is `doing` the steps of the whole are told, and not those of what is
+    computed within, which only move the share.
+    """
+    outer = _listener.get()
+    if outer is None:
+        yield
+        return
+
+    def hear(inner: Progress) -> None:
+        share = min((before + inner.share * size) / of, 1.0)
+        if step or doing:
+            outer(Progress(share, before + int(inner.share * size + 1e-6), of, step, doing))
+        else:
+            outer(inner._replace(share=share))
+
+    if doing:
+        hear(Progress(0.0))
+    with listening(hear):
+        yield
+    if step or doing:
+        hear(Progress(1.0))
+
+
+def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
+    """The `steps` of an iterator, at most `of` of them, each of which is a `part` while it is computed."""
+    iterator, end = iter(steps), object()
+    for before in range(of):
+        with part(before, of, step=step):
+            one = next(iterator, end)
+        if one is end:
+            return
+        yield one  # type: ignore[misc]  # it is no end

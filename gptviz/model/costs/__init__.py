@@ -1,0 +1,1 @@
+"""The costs of a model, as formulas: parameters, operations, and memory."""

@@ -1,0 +1,99 @@
+"""The memory of this machine that an open model needs, and the message if that is more than is free."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gptviz.machine.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, size
+
+from ..build import describe
+from ..config import Config
+from ..parts.attention import queries_at_once
+from .operations import cache_numbers
+
+# A longer text may be read where there is memory for it; a model is not refused for the longest text that it could read.
+USUAL_TOKENS = 1_024
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The memory that an open model takes, in bytes.
+
+    Attributes:
+        weights: its parameters.
+        beside: the most that is needed beside them at once, to read them from their files or to read a text.
+        tokens: the length of that text.
+        number: of one weight.
+    """
+
+    weights: int
+    beside: int
+    tokens: int
+    number: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.beside
+
+
+def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> Needed:
+    """The memory that a model of `config` takes when it is open and reads a text; nothing is allocated to find out.
+
+    Args:
+        config: its architecture.
+        number: bytes of a weight, 4 for float32 and 2 for bfloat16 and float16.
+        tokens: the length of the text; by default what fits into the context, at most `USUAL_TOKENS`.
+    """
+    tokens = min(config.context_length, USUAL_TOKENS) if tokens is None else tokens
+    layers = describe(config)
+    largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
+    weights = number * sum(layer.parameters for layer in layers)
+    return Needed(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
+
+
+def _forward(config: Config, tokens: int) -> int:
+    """The most numbers that live at once in a pass over so many tokens that gives the logits of the last one."""
+    stream = tokens * config.d_model
+    heads = tokens * (config.n_head + 2 * config.key_heads) * config.head_size
+    # Scores, what is visible of them and the pattern, of which a long text has a part at a time.
+    attention = 3 * stream + 3 * heads + 3 * _scores(config, tokens) + _pairs(config) * tokens**2 // FLOAT32
+    mlp = 3 * stream + 3 * tokens * config.mlp_size
+    return cache_numbers(config, 1, tokens, source=0) + max(attention, mlp, config.vocab_size)
+
+
+def _in_parts(config: Config) -> bool:
+    """Whether the scores of a long text are computed in parts: where no query may look ahead."""
+    return config.mask == "causal" and not config.n_encoder_layer
+
+
+def _scores(config: Config, tokens: int) -> int:
+    """How many scores of a block are in memory at once."""
+    of_query = config.n_head * tokens
+    return of_query * (min(tokens, queries_at_once(of_query)) if _in_parts(config) else tokens)
+
+
+def _pairs(config: Config) -> int:
+    """The bytes for each pair of tokens that all heads share: two masks, or the distances, which are numbers of 8 bytes."""
+    return 2 if _in_parts(config) else 8
+
+
+def to_read(config: Config, tokens: int) -> int:
+    """About how many bytes a page takes beside an open decoder to read a long text: its keys and values, what a block computes of
+    every token, two masks of a byte for each pair of tokens, and what was freed but is not given back before the end of a pass.
+    """
+    of_blocks = tokens * (8 * config.d_model + 4 * config.mlp_size)
+    kept = cache_numbers(config, 1, tokens, source=0)
+    return FLOAT32 * (kept + of_blocks + config.vocab_size) + 2 * tokens**2 + LEAST_WITHIN_A_PASS
+
+
+def refusal(needs: Needed, free: int) -> str | None:
+    """Why a model is not opened with `free` bytes of memory: both numbers and a way out, or None if it may be opened."""
+    if needs.total <= MOST_OF_MEMORY * free:
+        return None
+    smaller = ", open it in bfloat16 (precision)" if needs.number == FLOAT32 else ""
+    return (
+        f"it needs about {size(needs.total)} of memory, {size(needs.weights)} of it for its weights and the rest to read a text "
+        f"of {needs.tokens:,} tokens, and {size(free)} is free: close other programs{smaller}, or choose a smaller model"
+    )

@@ -1,0 +1,58 @@
+"""MLPs: what a block computes of every position by itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..tap import Tap
+from .activations import ACTIVATIONS
+from .part import Linear, ModelPart, Settings
+
+
+class MLP(ModelPart):
+    """W_down · activation(W_up · x + b) + b, of every position by itself."""
+
+    title, equation = "Plain", "down(activation(up(x)))"
+    about = (
+        "Every token's vector is made wider, passed number by number through the activation, and brought back to the width of "
+        "the stream."
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.up = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.down = Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, T, d_model]."""
+        neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
+        return tap("out", self.down(neurons))  # [B, T, d_model]
+
+
+class GatedMLP(MLP):
+    """W_down · (activation(W_gate · x) ⊙ W_up · x), of every position by itself (Shazeer 2020)."""
+
+    title, equation = "Gated", "down(activation(gate(x)) · up(x))"
+    about = (
+        "Every token's vector is made wider twice: one result, passed through the activation, decides how much of the other one "
+        "passes."
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        super(MLP, self).__init__()  # in the order in which a forward pass reads them
+        self.gate = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.up = Linear(settings.d_model, settings.mlp_size, bias=settings.mlp_bias)
+        self.down = Linear(settings.mlp_size, settings.d_model, bias=settings.mlp_bias)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        """[B, T, d_model] → [B, T, d_model]."""
+        passed, up = self.activation(self.gate(x)), self.up(x)  # [B, T, d_mlp] each
+        # Memory that was written a moment ago is faster than fresh memory, but derivatives need what was in it.
+        neurons = tap("neurons", passed * up if torch.is_grad_enabled() else passed.mul_(up))  # [B, T, d_mlp]
+        return tap("out", self.down(neurons))  # [B, T, d_model]
+
+
+MLPS: dict[str, type[MLP]] = {"plain": MLP, "gated": GatedMLP}

@@ -1,0 +1,66 @@
+"""Imports that go on while the page that began them is closed or reloaded: one at a time, in a thread of the server."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from gptviz.machine.job import Job
+from gptviz.pretrained.places import hub
+
+from .checkpoints import CheckpointError, check_writable
+from .imports import Imported, import_model
+
+
+class ImportJob(Job[Imported]):
+    """An import that has begun. If it is stopped, files that have arrived from the hub stay for the next import of the model.
+
+    Attributes:
+        given: the model, as `import_model` takes it.
+    """
+
+    def __init__(self, given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
+        self.given = given
+        title = suggested or (given if hub.is_name(given) else Path(given).name)  # a path by its end
+        command = None if additions else f"gptviz import {shlex.quote(given)}"
+        super().__init__(title, lambda _: import_model(given, additions=additions, suggested=suggested, command=command))
+
+
+_lock = RLock()
+_current: ImportJob | None = None
+
+
+def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> ImportJob:
+    """Begin to import a model, with these arguments of `import_model`.
+
+    Raises:
+        CheckpointError: another import goes on, or this server is read-only.
+    """
+    global _current
+    check_writable(f"{given[:80]} is not opened")
+    with _lock:
+        if _current is not None and _current.is_active:
+            raise CheckpointError(f"{_current.title} is being opened: wait until it is there, or stop it first")
+        _current = ImportJob(given, suggested, additions)
+        return _current
+
+
+def current() -> ImportJob | None:
+    """The import that was begun last; None before the first, and once it was dismissed."""
+    return _current
+
+
+def goes_on() -> bool:
+    """Whether an import goes on."""
+    return _current is not None and _current.is_active
+
+
+def dismiss() -> None:
+    """Forget the import that was begun last, if it has ended."""
+    global _current
+    with _lock:
+        if _current is not None and not _current.is_active:
+            _current = None

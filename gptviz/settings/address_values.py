@@ -1,0 +1,119 @@
+"""The values that a page takes from its address, for each key.
+
+A page notes them while it runs (`gptviz.ui.widgets.addresses.takes`). Code that opens a page by its state, without a reader who
+sees the page's warnings, asks here which values the page rejects: the command `export`, `gptviz.show`, the check of lessons.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .known_names import instead
+
+# The key of the session's state where a page notes the values that it takes.
+NOTED = "what the address may say"
+SHOWN = 80  # characters of a value that a message quotes
+MOST_LISTED = 40
+# A number as a person, a link or a script writes it.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_PAIR = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a key.
+
+    Attributes:
+        words: the values, in words.
+        has: whether a text is one of them.
+        names: the values, if they are names: the nearest one is offered for a misspelt one.
+        why: the reason why a requested value is none of them, if it is known.
+        rule: the same values, as a script reads them (components/kit/values.js); empty if they are the `names`.
+    """
+
+    words: str
+    has: Callable[[str], bool] = lambda _: True
+    names: Collection[str] = ()
+    why: str = ""
+    rule: Mapping[str, Any] = field(default_factory=dict)
+
+    def instead(self, asked: str) -> str:
+        """The end of a sentence that says that `asked` is none of them."""
+        if self.why:
+            return f": {self.why}"
+        return instead(asked, self.names) if 0 < len(self.names) <= MOST_LISTED else f"; it takes {self.words}"
+
+
+def one_of(names: Collection[str]) -> Values:
+    """One of these names."""
+    return Values(f"{len(names):,} names", names.__contains__, names)
+
+
+def whole(low: int, high: int) -> Values:
+    """A whole number from `low` to `high`."""
+    return Values(
+        f"a whole number from {low} to {high:,}",
+        lambda text: text.isascii() and text.isdecimal() and len(text) < 10 and low <= int(text) <= high,
+        rule={"whole": [low, high]},
+    )
+
+
+def real(low: float, high: float) -> Values:
+    """A number from `low` to `high`."""
+    return Values(f"a number from {low:g} to {high:g}", lambda text: low <= number(text) <= high, rule={"real": [low, high]})
+
+
+def number(text: str) -> float:
+    """The number that a text is, NaN if it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+def pairs(first: int, second: int, words: str, *, most: int, names: Collection[str] = ()) -> Values:
+    """One of these names, or at most `most` pairs of whole numbers with spaces between, as "1.2 0.3".
+
+    Args:
+        first: the first number of a pair is below it.
+        second: the second number of a pair is below it.
+        words: the values, in words.
+    """
+
+    def are_pairs(text: str) -> bool:
+        found = [_PAIR.fullmatch(one) for one in text.split(" ")]
+        return len(found) <= most and all(one is not None and int(one[1]) < first and int(one[2]) < second for one in found)
+
+    rule = {"names": list(names), "pairs": [first, second, most]}
+    return Values(words, lambda text: text in names or are_pairs(text), rule=rule)
+
+
+def refused(why: str) -> Values:
+    """No value at all, for the reason `why`."""
+    return Values("another value", lambda _: False, why=why)
+
+
+ANY = Values("any text")
+ON_OR_OFF = Values("true or false", lambda text: text.lower() in ("true", "false"), ("true", "false"), rule={"switch": True})
+
+
+def declared(values: Mapping[str, Values]) -> dict[str, Any]:
+    """The values of each key as a view's script reads them."""
+    return {key: dict(each.rule) or {"names": list(each.names)} for key, each in values.items()}
+
+
+def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> list[str]:
+    """A sentence for each part of a query that the page called `page` does not take: keys it does not know, values it refuses.
+
+    Args:
+        query: the keys and values of its address.
+        taken: the values that it noted when it ran with this query.
+    """
+    refused = []
+    for key, value in query.items():
+        if key not in taken:
+            refused.append(f"the page {page} takes no {key[:SHOWN]!r} here{instead(key, sorted(taken))}")
+        elif not taken[key].has(value):
+            refused.append(f"the page {page} has no {key} = {value[:SHOWN]!r}{taken[key].instead(value)}")
+    return refused

@@ -1,0 +1,201 @@
+"""The settings of a dataclass describe themselves: the label of each, its effect and its values.
+
+A field is declared with `field(default=…, metadata=setting(…))`; forms, the command line and tables read it with `field_info`.
+Nothing heavy is imported here, so that the command line can print its help at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
+
+
+class Described(Protocol):
+    """A choice that describes itself, as every class of a part of a model does."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def equation(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class FieldInfo:
+    """The description of one field.
+
+    Attributes:
+        label: its name in a form.
+        help: its effect, in a sentence that a newcomer understands.
+        kind: the kind of its value: true or false, a whole number, any number, one of some words, or other text.
+        optional: whether None is a value too.
+        low: the least value, or None if there is no limit.
+        high: the largest value, or None if there is no limit.
+        low_excluded: whether values must stay above `low`.
+        high_excluded: whether values must stay below `high`.
+        choices: the words it may be; empty for numbers and for true or false.
+        about_choices: by word, the description of a choice, if it has one.
+        group: the heading under which a form has it, or empty.
+        needs: the field that decides whether this one has an effect, and the values of that field with which it has; no values
+            mean any value but None.
+    """
+
+    name: str
+    label: str
+    help: str
+    kind: Literal["switch", "whole", "number", "choice", "text"]
+    optional: bool = False
+    low: float | None = None
+    high: float | None = None
+    low_excluded: bool = False
+    high_excluded: bool = False
+    choices: tuple[str, ...] = ()
+    about_choices: Mapping[str, Described] = field(default_factory=dict)
+    group: str = ""
+    needs: tuple[str, tuple[object, ...]] | None = None
+
+    def has_effect(self, values: Mapping[str, Any]) -> bool:
+        """Whether this field changes anything if the fields have these `values`."""
+        if self.needs is None or self.needs[0] not in values:
+            return True
+        value, wanted = values[self.needs[0]], self.needs[1]
+        return value in wanted if wanted else value is not None
+
+    @property
+    def full_help(self) -> str:
+        """The help, then a line of Markdown for each choice that has a description."""
+        lines = [
+            f"- **{name}**: {one.about}" + (f" `{one.equation}`" if one.equation else "")
+            for name, one in self.about_choices.items()
+        ]
+        return "\n".join([self.help, *([""] if lines else []), *lines])
+
+
+def setting(
+    label: str,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    low_excluded: bool = False,
+    high_excluded: bool = False,
+    choices: Mapping[str, Described] | None = None,
+    group: str = "",
+    needs: tuple[str, tuple[object, ...]] | None = None,
+) -> dict[str, Any]:
+    """The metadata of a field: its description (see `FieldInfo`).
+
+    Args:
+        choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
+            needs none.
+    """
+    limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
+    description = {"label": label, "help": help, **limits, "group": group, "needs": needs}
+    return {"description": description, "choices": choices}
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A field as it was declared: its fixed description, and its table of choices, which may grow."""
+
+    info: FieldInfo
+    table: Mapping[str, Described] | None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.info.choices if self.table is None else tuple(self.table)
+
+
+@cache
+def _declared(settings: Any) -> dict[str, _Declared]:
+    """Every field of a dataclass, by name."""
+    hints, found = get_type_hints(settings), {}
+    for one in fields(settings):
+        alternatives = get_args(hints[one.name])
+        words = tuple(word for word in alternatives if isinstance(word, str))
+        table = one.metadata["choices"]
+        kind: Literal["switch", "whole", "number", "choice", "text"]
+        if words or table is not None:
+            kind = "choice"
+        elif hints[one.name] is bool:
+            kind = "switch"
+        elif hints[one.name] is str or str in alternatives:
+            kind = "text"
+        else:
+            kind = "whole" if hints[one.name] is int or int in alternatives else "number"
+        info = FieldInfo(one.name, kind=kind, optional=NoneType in alternatives, choices=words, **one.metadata["description"])
+        found[one.name] = _Declared(info, table)
+    return found
+
+
+def field_info(settings: type, name: str) -> FieldInfo:
+    """The description of the field `name` of a dataclass, with the choices that there are now.
+
+    Raises:
+        ValueError: it has no such field.
+    """
+    declared = _declared(settings)
+    if name not in declared:
+        raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}")
+    info, table = declared[name].info, declared[name].table
+    return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
+
+
+def field_infos(settings: type) -> dict[str, FieldInfo]:
+    """`field_info` of every field of a dataclass, by name and in order."""
+    return {name: field_info(settings, name) for name in _declared(settings)}
+
+
+def check_choices(settings: Any) -> None:
+    """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
+
+    Raises:
+        ValueError: the message names the field, its value and the choices.
+    """
+    for name, declared in _declared(cast(Any, type(settings))).items():
+        value = getattr(settings, name)
+        if declared.info.kind == "switch" and not isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
+        if declared.info.kind == "choice" and value not in declared.choices:
+            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(declared.choices)}")
+
+
+def check_numbers(settings: object) -> None:
+    """Refuse a dataclass with a field that is to be a number and is none, or one beyond its limits.
+
+    Raises:
+        ValueError: the message names the field, its value and the limits.
+    """
+    for name, info in field_infos(type(settings)).items():
+        value = getattr(settings, name)
+        if info.kind in ("whole", "number") and not (value is None and info.optional) and not _is_within(info, value):
+            raise ValueError(f"{name} is {value!r:.80}; it must be {_limits(info)}")
+
+
+def _is_within(info: FieldInfo, value: object) -> bool:
+    is_number = isinstance(value, int if info.kind == "whole" else int | float) and not isinstance(value, bool)
+    # Compared with the largest number instead of asking whether it is finite: a whole number may be too large for a float.
+    if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:  # type: ignore[operator]
+        return False
+    too_low = info.low is not None and (value <= info.low if info.low_excluded else value < info.low)  # type: ignore[operator]
+    too_high = info.high is not None and (value >= info.high if info.high_excluded else value > info.high)  # type: ignore[operator]
+    return not too_low and not too_high
+
+
+def _limits(info: FieldInfo) -> str:
+    """The values that are allowed, in words."""
+    what = "a whole number" if info.kind == "whole" else "a number"
+    if info.low is None:
+        return what
+    if info.high is None:
+        return f"{what}, more than {info.low:g}" if info.low_excluded else f"{what}, {info.low:g} or more"
+    return (
+        f"{what} from {info.low:,} up to, not including, {info.high:,}"
+        if info.high_excluded
+        else (f"{what} from {info.low:,} to {info.high:,}")
+    )

@@ -1,0 +1,193 @@
+"""All that gptviz uses of Streamlit beyond its documented interface. No other module imports the inner modules of Streamlit.
+
+Any of it may change with a new version of Streamlit. `tests/test_streamlit_internals.py` tests each, and says what breaks in
+gptviz when it changes. The replaced `history.pushState` of the browser is in `components/history_steps`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from streamlit import config
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import in_cached_function
+
+from .machine.location import APP
+from .settings import address_values
+
+# The version in which all of this was tested last.
+SEEN_IN = "1.67.0"
+
+# The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one finds nothing. Only `st-key-…`,
+# the class of an element with a key, is documented.
+SELECTORS = {
+    "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps in the browser's history",
+    "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the address get lost in the history",
+    "[data-testid=stMain]": "a lesson's view is not brought into sight; the focus in the main part has no ring",
+    "[data-testid=stAppViewContainer]": "a lesson covers the page on a phone",
+    "[data-testid=stMainBlockContainer]": "in front of a class the page begins too far down",
+    "[data-testid=stHeader]": "in front of a class the header takes room",
+    "[data-testid=stSidebar]": "a lesson is as narrow as the menu, and covers the page on a phone",
+    "[data-collapsed]": "a lesson is as narrow as the menu",
+    "[data-testid=stSidebarContent]": "a long step of a lesson covers the page on a phone",
+    "[data-testid=stSidebarHeader]": "a lesson has an empty line above it on a phone",
+    "[data-testid=stExpandSidebarButton]": "beside a lesson on a phone stands a button that does nothing",
+    ".stVerticalBlock": "the menu stands above a lesson on a phone, and a folded lesson is not one line",
+    "[data-testid=stHeading]": "there is too much room around headings",
+    "[data-testid=stHorizontalBlock]": "charts side by side are too narrow for their labels",
+    "[data-testid=stColumn]": "charts side by side are too narrow for their labels",
+    "[data-testid=stLayoutWrapper]": "cards, suggestions, captions beside figures and the table of Runs have the wrong width",
+    "[data-testid=stPlotlyChart]": "charts side by side are too narrow; a lesson's chart is not brought into sight",
+    "[data-testid=stDataFrame]": "a lesson's table is not brought into sight",
+    ".stBidiComponent": "a lesson's view is not brought into sight",
+    "[data-testid=stPageLink-NavLink]": "the names of pages are cut on Home; a link of the menu with the focus has no ring",
+    "[data-testid=stIconMaterial]": "the icons on narrow cards of Home are broken into lines",
+    "[data-testid=stButtonGroup]": "choices side by side are cut on a phone",
+    "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in the dark theme",
+    "[data-testid=stBaseButton-elementToolbar]": "the focus on a button above a table has no ring",
+    "[data-testid=stElementToolbar]": "the buttons above a table cannot be seen by who comes to them with the Tab key",
+    "[data-testid=stPopoverButton]": "a popover is not reached by the Tab key",
+    "[data-testid=stPopoverBody]": "a popover is not reached by the Tab key",
+    "[data-testid=stSlider]": "sliders cannot be seen where colours are forced",
+    "[data-rac]": "sliders cannot be seen where colours are forced",
+    "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",
+    "[data-selected]": "it cannot be seen which switches are on where colours are forced",
+}
+
+
+def session() -> str | None:
+    """The session whose page this thread runs, or None if it runs none."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context else None
+
+
+def address() -> tuple[str, str]:
+    """The page that this thread runs, and the query of its address as the browser sent it; both empty if it runs none."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return (context.page_script_hash, context.query_string) if context else ("", "")
+
+
+def is_step_in_history() -> bool:
+    """Whether the page runs because the visitor went back or forward in the browser's history."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and context.is_history_navigation
+
+
+def read_controls_from_address() -> None:
+    """Let each control that is drawn from now on take its value from the whole query of the address.
+
+    On the way from page to page Streamlit drops from the query what a control of the page left was bound to.
+    """
+    context = get_script_run_ctx()
+    if context is not None:
+        with context.session_state.query_params() as arrived:
+            arrived.set_initial_query_params(context.query_string)
+
+
+@contextmanager
+def outside_cache() -> Iterator[None]:
+    """Within a cached function: elements drawn inside are not drawn again with the cached value; controls are allowed too."""
+    before = in_cached_function.set(False)
+    try:
+        yield
+    finally:
+        in_cached_function.reset(before)
+
+
+_clear = ForwardMsgQueue.clear
+
+
+def send_everything() -> None:
+    """From now on, let a part of a page that runs again remove nothing from the messages that wait to be sent.
+
+    Streamlit removes from them what the part drew before. But it does not remove the short messages that stand for a large one
+    which the browser already has, and it cannot remove what was sent a moment ago. So the browser could get an element without
+    those before it, and then shows an error in place of the page.
+    """
+    ForwardMsgQueue.clear = _clear_for_pages  # type: ignore[method-assign]
+
+
+def _clear_for_pages(
+    self: ForwardMsgQueue, retain_lifecycle_msgs: bool = False, fragment_ids_this_run: list[str] | None = None
+) -> None:
+    if fragment_ids_this_run is None:
+        _clear(self, retain_lifecycle_msgs)
+    else:
+        self._delta_index_map = {}  # what is drawn from now on comes after all that waits, and in the place of none of it
+
+
+# The logger that warns, many times over, that a page is computed without a server, which is intended here.
+_WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"
+# As .streamlit/config.toml says, which Streamlit finds only from the folder that it lies in.
+_WIDGETS = "global.disableWidgetStateDuplicationWarning"
+
+
+class Element:
+    """An element of a page, as Streamlit's tools for tests name it.
+
+    Attributes:
+        kind: the kind of a container, such as "expander"; else the name of the element's message, such as "Markdown".
+        message: its fields in Streamlit's protocol.
+        inside: the elements of a container, or None for another element.
+    """
+
+    def __init__(self, node: Any) -> None:
+        children = getattr(node, "children", None)
+        self._node, self.message = node, node.proto
+        self.inside = None if children is None else [Element(child) for child in children.values()]
+        self.kind: str = type(node.proto).__name__ if children is None else node.type
+
+    @property
+    def value(self) -> Any:
+        """The value of a control, or the numbers of a table, or None if it has neither."""
+        return getattr(self._node, "value", None)
+
+
+@dataclass(frozen=True)
+class PageRun:
+    """A page that ran once.
+
+    Attributes:
+        shown: the elements of its main part.
+        failed: the messages of the exceptions that ended it.
+        errors: the errors that it shows.
+        rejected: a sentence for each value of its address that it does not take; empty if the page failed.
+    """
+
+    shown: Sequence[Element]
+    failed: Sequence[str]
+    errors: Sequence[str]
+    rejected: Sequence[str]
+
+
+def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
+    """Run the page called `name` once, at the address `query`, without a server and without a browser.
+
+    This is the only place where gptviz stands on `streamlit.testing`.
+
+    Args:
+        name: one of `location.page_names()`.
+        query: the query of the address.
+        patience: how many seconds the page may take.
+
+    Raises:
+        RuntimeError: the page takes longer.
+    """
+    from streamlit.testing.v1 import AppTest  # pages of a server do not need it
+
+    logging.getLogger(_WARNS).disabled = True
+    config.set_option(_WIDGETS, True)
+    at = AppTest.from_file(str(APP), default_timeout=patience)
+    if name != "home":
+        at.switch_page(f"pages/{name}.py")
+    for key, value in query.items():
+        at.query_params[key] = value
+    at.run()
+    failed = [one.message for one in at.exception]
+    rejected = [] if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])
+    return PageRun(Element(at.main).inside or [], failed, [one.value for one in at.error], rejected)

@@ -1,0 +1,70 @@
+"""How a model learned: the curves that figures draw, from the log and the card in its folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from gptviz.figures.training.curves import Accuracy, Curve
+from gptviz.runs import checkpoints
+from gptviz.runs.log import curve_points, read_log
+
+
+def read_curve(folder: Path) -> Curve:
+    """The losses of the model in `folder`: from its log, or from its card where there is no log.
+
+    Raises:
+        CheckpointError: its config or its card cannot be read.
+    """
+    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    training = curve_points(log, "step", "loss") or [
+        (entry.step, entry.training) for entry in card.losses if entry.training is not None
+    ]
+    validation = curve_points(log, "evaluation", "loss") or [
+        (entry.step, entry.validation) for entry in card.losses if entry.validation is not None
+    ]
+    partial = dict(curve_points(log, "evaluation", "share")) or {
+        entry.step: entry.others["share"] for entry in card.losses if "share" in entry.others
+    }
+    config = checkpoints.read_config(folder)
+    return Curve(
+        checkpoints.name_of(folder),
+        np.array([step for step, _ in training], float),
+        np.array([loss for _, loss in training]) if training else None,
+        np.array([step for step, _ in validation], float),
+        np.array([loss for _, loss in validation]),
+        floor=card.floor,
+        uniform=math.log(config.n_label or config.vocab_size),
+        shares=np.array([partial.get(step, 1.0) for step, _ in validation]) if partial else None,
+    )
+
+
+def read_accuracy(folder: Path) -> Accuracy | None:
+    """The share that the model in `folder` got right over its training, of whole answers if it gives answers.
+
+    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured.
+
+    Raises:
+        CheckpointError: its card cannot be read.
+    """
+    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    if card.accuracy is None:
+        return None
+    answers, training = curve_points(log, "evaluation", "exact_match"), curve_points(log, "evaluation", "training_accuracy")
+    known = answers or curve_points(log, "evaluation", "accuracy")
+    known = known or [(entry.step, entry.accuracy) for entry in card.losses if entry.accuracy is not None]
+    if not known:
+        return None
+    what = "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
+    rows, size = (card.texts or {}).get("training"), (card.recipe or {}).get("batch_size")
+    return Accuracy(
+        checkpoints.name_of(folder),
+        what,
+        np.array([step for step, _ in known], float),
+        np.array([share for _, share in known]),
+        np.array([step for step, _ in training], float),
+        np.array([share for _, share in training]),
+        epoch=rows / size if rows and isinstance(size, int) and size > 0 else None,
+    )

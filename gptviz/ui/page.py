@@ -1,0 +1,101 @@
+"""A page of the app as one record: all that the menu, Home, the words, the tour, the next step and the tests know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from gptviz.model.kinds import MODEL_KINDS, Kind
+
+if TYPE_CHECKING:
+    from gptviz.model import Config
+
+Group = Literal["From outside", "What it is made of", "Take it apart", "Your models"]
+# The groups of the menu, in their order.
+GROUP_NAMES: tuple[Group, ...] = get_args(Group)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of a view.
+
+    Attributes:
+        view: the folder of the view's scripts in `gptviz/components`.
+        keys: as the browser names them.
+        does: what they do, once the view has the keyboard.
+    """
+
+    view: str
+    keys: tuple[str, ...]
+    does: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Page:
+    """A page of the app.
+
+    Attributes:
+        name: its script is `pages/NAME.py`, its own code lies in `gptviz/ui/pages/NAME`; the first page is "home".
+        icon: as Streamlit names it.
+        group: where the menu and Home show it.
+        place: its place within the group, in the order in which a newcomer reads: tens, so that another page fits between.
+        question: the question that it answers, which stands above it; it may depend on the kind of the model.
+        caption: one sentence on what is seen, below the question; it may depend on the kind of the model.
+        sentence: what it shows, as the menu and Home say it.
+        step: why to read it after the pages before it, as the last line of the page before says.
+        words: the words of the field that it uses, in the order in which a reader meets them; the glossary explains them.
+        tour: its parts from top to bottom, then its keys. What is bold is written on the page in just these words.
+        kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
+        has_what_it_shows: whether a model with this configuration has the parts that the page is about.
+        has_model: whether it is about one model that a reader chooses.
+        reads_prompt: whether it shows at once what a model makes of the reader's prompt.
+        states: for tests and benchmarks, what the address says for what the page does not open with.
+        pictured: what the address says where its picture is taken, if that shows more than what it opens with.
+    """
+
+    name: str
+    title: str
+    icon: str
+    group: Group
+    place: int
+    question: str | Mapping[Kind, str]
+    caption: str | Mapping[Kind, str]
+    sentence: str
+    words: tuple[str, ...]
+    tour: tuple[str | Keys, ...]
+    step: str = ""
+    kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
+    has_what_it_shows: Callable[[Config], bool] = lambda _: True
+    has_model: bool = True
+    reads_prompt: bool = True
+    states: tuple[Mapping[str, str], ...] = ()
+    pictured: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Its script, as Streamlit names it."""
+        return "app.py" if self.name == "home" else f"pages/{self.name}.py"
+
+
+def has_blocks(config: Config) -> bool:
+    """Whether a model has any block."""
+    return config.n_layer > 0
+
+
+def has_neurons(config: Config) -> bool:
+    """Whether a model has MLPs with neurons."""
+    return config.n_layer > 0 and config.mlp_size > 0
+
+
+# What the tours of several pages say.
+MODEL_ON_TOP = (
+    "At the top: the **Model**, its **Training step** where it has snapshots, and the **Prompt**, the text that it reads."
+)
+DETAILS_BELOW = "At the bottom: the numbers and the code of what is on screen, how it is computed, and what it cannot show."
+ARROWS = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown")
+TOKEN_KEYS = Keys("token_strip", ("ArrowLeft", "ArrowRight", "Home", "End"), "lead from token to token; **Enter** chooses one")
+ATTENTION_KEYS = (
+    Keys("attention_explorer", ARROWS, "lead from token to token, from cell to cell, or from head to head"),
+    Keys("attention_explorer", ("Enter", "Escape"), "holds what is under the pointer, and lets it go"),
+)

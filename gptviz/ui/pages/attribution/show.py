@@ -1,0 +1,269 @@
+"""The figures of the Attribution page, and the sentences that say what they show of this model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.explaining import parts as figures
+from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
+from gptviz.figures.kit.format import brief, counted, power, signed
+from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.model.parts.heads import HEADS
+from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.pages.classify import PAGE as CLASSIFY
+from gptviz.ui.pages.neurons import PAGE as NEURONS
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.views.edits import switch
+from gptviz.ui.views.encoder_decoder import DECODER
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+from .setting import Setting, quoted
+
+STRONGEST = "the strongest head"
+GRID = "attribution grid"
+SHOWN_NEURONS = 14
+# Beside the tall grid of so many blocks there is room for more bars.
+MANY_BLOCKS = 15
+
+
+def check_head(subject: Subject) -> None:
+    """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
+    head = HEADS[subject.lm.model.config.head]
+    if subject.kind == "classifier" and not head.has_shares:
+        st.info(
+            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label "
+            "is then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
+            icon=":material/info:",
+        )
+        frame.link(CLASSIFY, "Open it on the page Classify")
+        next_step()
+        st.stop()
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Where a part of the model lets no sum through, a message says which, and the page stops."""
+    try:
+        yield
+    except ValueError as error:
+        st.info(escaped(f"This model cannot be taken apart: {error}."), icon=":material/info:")
+        next_step()
+        st.stop()
+
+
+def verdict(setting: Setting, found: Attribution) -> None:
+    """The logit in a sentence, and whether the parts add up to it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(_sentence(setting, found), width="content")
+        error = power(found.error)
+        if found.adds_up:
+            st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
+        else:
+            st.badge(f"does not add up: error {error}", icon=":material/error:", color="red")
+    if not found.adds_up:
+        st.warning(_why_not(setting, found), icon=":material/error:")
+
+
+def _sentence(setting: Setting, found: Attribution) -> str:
+    token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
+    if setting.position is not None:
+        place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
+    if found.capped != found.logit and math.isfinite(found.logit):
+        cap = f" The model caps its logits: {brief(found.logit, 4)} becomes {brief(found.capped, 4)}."
+    if setting.against is None:
+        return f"The logit of {token}{place} is **{brief(found.logit, 4)}**.{cap}"
+    other = f"**{escaped(setting.name(setting.against))}**"
+    minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
+    known = setting.known
+    means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
+    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}.{means}"
+
+
+def _times(difference: float) -> str:
+    """How much likelier one is than the other, whose logit is lower by `difference`."""
+    if not math.isfinite(difference):
+        return "not known to be likelier than"
+    if abs(difference) > 14:
+        return "more than a million times as likely as" if difference > 0 else "less than a millionth as likely as"
+    ratio = math.exp(difference)
+    return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
+
+
+def _why_not(setting: Setting, found: Attribution) -> str:
+    says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
+    if not math.isfinite(found.logit):
+        return f"{says} The weights of this model are damaged: choose another model or step above."
+    if setting.subject.lm.model.embed.weight.dtype.itemsize < 4:
+        return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
+    return f"{says} A part is missing or counted twice: do not trust the figures below."
+
+
+def frozen(config: Config) -> str:
+    """The parts that are frozen in a model of this config, in a sentence or two."""
+    kind = RESIDUALS[config.residual]
+    after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
+    reads = "norms are linear but for the number that they divide by; here that number is held (“frozen”) as it was in this run"
+    lost = " In this model every sublayer takes the place of the stream, so only the last one adds something directly."
+    replaced = lost if "add" not in kind.steps and config.n_layer else ""
+    if after and config.n_layer:
+        final = " and through the final norm" if config.final_norm else ""
+        return f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one of them.{replaced}"
+    if config.final_norm:
+        return f"What a part wrote passes through the final norm before it is read: {reads}.{replaced}"
+    return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
+
+
+def parts(setting: Setting, found: Attribution) -> None:
+    """The waterfall of all parts, the largest first."""
+    above, below = setting.sides
+    strongest = max(found.parts, key=lambda part: abs(part.value))
+    shown = figures.SHOWN if setting.subject.lm.model.config.n_layer < MANY_BLOCKS else figures.SHOWN + 8
+    show_figure(
+        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
+        key="parts",
+        config={"displaylogo": False},
+        alt=(
+            f"What each of {counted(len(found.parts), 'part')} adds to the {found.unit}, {signed(found.sum)} in all, the largest "
+            f"first: {strongest.title}, {signed(strongest.value)}."
+        ),
+    )
+
+
+def part_control(setting: Setting, found: Attribution, notices: Any) -> str | None:
+    """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
+    heads = list(found.sources)
+    mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
+    if not heads and not mlps:
+        return None
+    about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
+    first = (STRONGEST, *heads) if heads else ()
+    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about, notices=notices)
+    return strongest_head(found) if chosen == STRONGEST else chosen
+
+
+def strongest_head(found: Attribution) -> str:
+    """The name of the head that adds or takes away most."""
+    return max(found.sources, key=lambda head: abs(found.value_of(head)))
+
+
+def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
+    """All heads and MLPs by block; a click chooses one."""
+    cells = found.grid(setting.subject.lm.model.config)
+    labels = cells.axes[1].labels
+    names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
+    at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
+
+    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+    def pick() -> None:
+        if points := st.session_state[GRID].selection.points:
+            row, column = map(int, points[0]["customdata"])
+            if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
+                st.session_state["part"] = one
+
+    above, below = setting.sides
+    framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
+    show_figure(
+        figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
+        key=GRID,
+        on_select=pick,
+        selection_mode="points",
+        config={"displaylogo": False},
+        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
+    )
+
+
+def _name_of(block: int, label: str) -> str:
+    """The name of the unit in a column of the grid."""
+    kind = "cross_attention" if label.startswith("cross ") else "attention"
+    piece = label.removeprefix("cross ")
+    if piece == MLP:
+        return Unit("mlp", block).name
+    return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
+
+
+def split(setting: Setting, found: Attribution, chosen: str) -> None:
+    """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
+    if chosen in found.sources:
+        by_token(setting, found, chosen)
+    else:
+        by_neuron(setting, found, chosen)
+
+
+def into(setting: Setting, chosen: str) -> None:
+    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page."""
+    part = unit(chosen, setting.subject.lm.model.config)
+    page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
+    if part.part == "mlp":
+        strongest = int(np.abs(setting.found(chosen).neurons[chosen]).argmax())
+        page, query = NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
+    elif setting.subject.kind == "encoder-decoder":
+        query["stack"] = DECODER
+    with st.container(horizontal=True, vertical_alignment="center"):
+        switch(part, key="switch off")
+        if part.part != "cross_attention" and setting.subject.kind in page.kinds:
+            frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
+
+
+def by_token(setting: Setting, found: Attribution, head: str) -> None:
+    """The share of a head by the tokens that it reads."""
+    shares = found.read_by(head, setting.read(head))
+    above, below = setting.sides
+    most = int(np.abs(shares.values.astype(float)).argmax())
+    seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
+    part = next(part for part in found.parts if part.name == head)
+    token, share = escaped(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
+    show_figure(
+        contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
+        key="sources",
+        config={"displaylogo": False},
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
+    )
+    st.caption(
+        f"**{part.title[0].upper()}{part.title[1:]}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
+        f"times what the token’s value adds. The largest is that of “{token}”, position {most}{setting.place_of(head)}: {share}."
+    )
+
+
+def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
+    """The tokens that a causal head may read: the others have no bar."""
+    if setting.subject.lm.model.config.mask != "causal" or setting.position is None:
+        return shares
+    end = setting.position + 1
+    return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
+
+
+def by_neuron(setting: Setting, found: Attribution, mlp: str) -> None:
+    """The share of an MLP by its neurons."""
+    values = setting.found(mlp).neurons[mlp]
+    every = np.argsort(-np.abs(values), kind="stable")
+    order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
+    shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+    above, below = setting.sides
+    part = next(part for part in found.parts if part.name == mlp)
+    show_figure(
+        contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
+        key="sources",
+        config={"displaylogo": False},
+        alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
+    )
+    rest = float(values[every[len(order) :]].sum())
+    st.caption(
+        f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each "
+        f"its activation times its row of the output matrix. All the others together add {signed(rest)}."
+    )

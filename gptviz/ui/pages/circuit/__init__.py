@@ -1,0 +1,31 @@
+"""The page Circuit."""
+
+from gptviz.ui.page import ARROWS, DETAILS_BELOW, MODEL_ON_TOP, Keys, Page
+
+PAGE = Page(
+    name="circuit",
+    title="Circuit",
+    icon=":material/account_tree:",
+    group="Take it apart",
+    place=80,
+    question="Which parts make this guess?",
+    caption=(
+        "From the tokens at the bottom to the logit (the score of the next token) at the top: each box is a part of the "
+        "model at a token, each line what it adds to what the upper box reads."
+    ),
+    sentence="The parts that one guess owes most to, as a graph from its tokens to the logit.",
+    step="Parts work together: see which of them make one guess, and what each reads of the others.",
+    kinds=("decoder",),
+    words=(
+        *("circuit", "logit", "head", "MLP", "value", "key"),
+        *("query", "pattern", "norm", "bias", "residual stream", "mean ablation"),
+    ),
+    tour=(
+        MODEL_ON_TOP,
+        "The graph: from the tokens at one end to the logit at the other, only with the parts that matter most.",
+        "A node shows what it gives and what it reads. **Share of the logit** says how much the graph must explain.",
+        DETAILS_BELOW,
+        Keys("circuit_graph", (*ARROWS, "Escape"), "lead from node to node, and let it go"),
+    ),
+    pictured={"model": "sentences", "share": "0.5"},
+)

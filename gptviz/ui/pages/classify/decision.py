@@ -1,0 +1,200 @@
+"""The view of one text: its label, and what each word adds to the decision or is worth to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.figures.explaining.contributions import contributions
+from gptviz.figures.kit.format import counted, percent, signed
+from gptviz.figures.reading.labels import labels
+from gptviz.interp.explaining.decision import Decision, Worth, decision, left_out, runner_up, worth
+from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+from .evaluation import ABOUT_BASELINE, on_card
+
+LIKELIEST = "the likeliest"
+NEXT, ALONE = "the next likeliest", "none: its logit alone"
+MOST_LABELS = 5  # in sight
+# A text is read again without each of its tokens in turn: with more tokens than this, it takes too long.
+MOST_LEFT_OUT = 128
+
+
+# Read-only, shared by all sessions.
+@jobs.resource("Reading the text", max_entries=64)
+def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
+    """The labels of the text `ids` with their probabilities; if the head of the model says what each token adds, that too."""
+    lm = language_model(key)
+    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
+
+
+def check_words(subject: Subject) -> None:
+    """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
+    tokenizer = subject.lm.tokenizer
+    if not subject.seen:
+        st.info(f"The text has {tokenizer.without}. Type some text above.")
+        st.stop()
+    words = [subject.seen[place] for place in places(subject)]
+    unknown = tokenizer.unknown_id
+    if unknown is not None and set(words) == {unknown}:
+        st.warning(
+            f"The model knows no word of this text: it reads {escaped(tokenizer.label(unknown))} for each, and the "
+            "label says nothing about the text.",
+            icon=":material/help:",
+        )
+
+
+def verdict(subject: Subject) -> None:
+    """The label of the text, in a line."""
+    reading = judged(subject.key, subject.seen)
+    label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
+    st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
+
+
+def decision_by_word(subject: Subject) -> Decision:
+    """The labels with their probabilities, and what each word adds to the decision, which is returned."""
+    reading, names = judged(subject.key, subject.seen), subject.lm.labels
+    assert isinstance(reading, Classified)
+    left, right = st.columns([5, 9], gap="medium")
+    with left:
+        _labels(reading, names)
+        chosen = decision(reading, *_chosen(reading, names))
+        _adds_up(chosen, names)
+        _accuracy(subject)
+    shares = chosen.labelled(subject.labels)
+    above, below = sides(chosen, names)
+    most = int(np.abs(chosen.shares).argmax())
+    with right:
+        show_figure(
+            contributions(shares, theme(), above=above, below=below),
+            key="contributions",
+            config={"displayModeBar": False},
+            alt=(
+                f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest share "
+                f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most], 3)}. All shares and the bias together: "
+                f"{signed(chosen.sum, 3)}."
+            ),
+        )
+    return chosen
+
+
+def words_left_out(subject: Subject) -> Worth | None:
+    """The labels with their probabilities, and what the decision loses without each word, which is returned.
+
+    For a head under which no word has a share of its own. None if the text is too long, or too short, to do without a word.
+    """
+    reading, names = judged(subject.key, subject.seen), subject.lm.labels
+    left, right = st.columns([5, 9], gap="medium")
+    with left:
+        _labels(reading, names)
+        label, against = _chosen(reading, names)
+        _accuracy(subject)
+    with right:
+        if (without := logits_without(subject)) is None:
+            n = len(places(subject))
+            st.info(
+                f"To see what a token is worth, the model reads the text once more without it. This text has {n:,} tokens; that "
+                f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
+            )
+            return None
+        found = worth(reading, without, label, against)
+        tokens = [subject.labels[place] for place in places(subject)]
+        above, below = sides(found, names)
+        most = int(np.abs(found.of_tokens).argmax())
+        show_figure(
+            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
+            key="contributions",
+            config={"displayModeBar": False},
+            alt=(
+                f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
+                f"without “{tokens[most]}”, {signed(found.of_tokens[most], 3)}."
+            ),
+        )
+    with left:
+        of = f"logit of {escaped(names[label])}" if against is None else f"{escaped(names[label])} − {escaped(names[against])}"
+        st.caption(
+            f"With all tokens, {of} is **{signed(found.total, 3)}**. A bar says how much of it is lost when the model reads the "
+            "text without that token. The bars do not add up to it: the tokens work together.",
+            help="A logit is the score of a label. This head reads the first token alone, which has gathered from the others "
+            "what matters; so no token has a share of its own, and leaving it out is what can be measured.",
+        )
+    return found
+
+
+def places(subject: Subject) -> range:
+    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
+    text = subject.lm.tokenizer.inside(subject.seen)
+    return range(text.start, text.stop)
+
+
+def logits_without(subject: Subject) -> Float64Array | None:
+    """The logits [tokens, n_label] for the text without each of its tokens in turn, or None if it has too few or too many."""
+    some = places(subject)
+    if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
+        return None
+    return _without(subject.key, subject.seen, some)
+
+
+@jobs.resource("Reading the text without each token", max_entries=64)
+def _without(key: ModelKey, ids: tuple[int, ...], gone: range) -> Float64Array:
+    lm = language_model(key)
+    return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
+
+
+def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
+    """The names of the two sides: the one that a bar upwards speaks for, and the one for a bar downwards."""
+    label = names[chosen.label]
+    return label, f"not {label}" if chosen.against is None else names[chosen.against]
+
+
+def _accuracy(subject: Subject) -> None:
+    """How often the model is right, where its card knows."""
+    if (accuracy := on_card(subject.lm.card)) is not None:
+        st.caption(accuracy, help=ABOUT_BASELINE)
+
+
+def _labels(reading: Judged, names: tuple[str, ...]) -> None:
+    """The likeliest labels as bars."""
+    order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
+    likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
+    spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
+    show_figure(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
+
+
+def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+    """The label explained and the one against it: the second and the first of two, or those that the controls choose."""
+    if len(names) == 2:
+        return 1, 0
+    about = "The label whose logit (its score) the bars are about."
+    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
+    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
+    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
+    label = names.index(chosen) if chosen in names else reading.label
+    return label, runner_up(reading, label) if against == NEXT else None
+
+
+def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
+    """The sum of bias and words beside the logits the model gave."""
+    label = escaped(names[chosen.label])
+    model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
+    n = len(chosen.shares)
+    rows = [
+        ("bias", signed(chosen.bias, 3)),
+        (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()), 3)),
+        ("**= sum**", f"**{signed(chosen.sum, 3)}**"),
+        (f"the model’s {'own' if chosen.against is None else 'logits'}: {model}", signed(chosen.total, 3)),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    apart = abs(chosen.sum - chosen.total)
+    st.markdown(
+        f"| It adds up | logit |\n|:--|--:|\n{table}",
+        help=f"The sum of the bars, and what the model computed: they differ by {apart:.1g}, which is rounding.",
+    )

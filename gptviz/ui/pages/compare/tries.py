@@ -1,0 +1,88 @@
+"""The suggestions of the page Compare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.interp import compare
+from gptviz.ui.pages.compare.show import distributions
+from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey
+from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.widgets.tries import Try
+
+
+def tries(sides: Sides) -> list[Try]:
+    """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
+    offers = [_training(sides.a), _other_token(sides.a), _without_head(sides.a)]
+    found = [offer for offer in offers if offer is not None]
+    if np.isfinite(distributions(sides.key).a.values).any():
+        return found
+    return []
+
+
+def _state(**chosen: Any) -> dict[str, Any]:
+    return {MODEL: SAME, PROMPT: "", EDITS: "", **chosen}
+
+
+def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
+    """How much probability moves, and the likeliest token of A with its probability in A and in B."""
+    found = distributions((a, a_ids, b, b_ids))
+    top = int(np.nanargmax(found.a.values))
+    before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
+    return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+
+
+def _training(a: Subject) -> Try | None:
+    """The model earlier in its training: the snapshot in the middle of those that were kept. Most are of early steps."""
+    steps = scrubber.steps(a.key.name)
+    if len(steps) < 2 or a.key.step is not None:
+        return None
+    middle = steps[len(steps) // 2]
+    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
+    notice = (
+        f"After {counted(middle, 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
+        f"{percent(moved)} of the probability of the next token moved."
+    )
+    return Try("Earlier in its training", notice, _state(**{STEP: str(middle)}))
+
+
+def _other_token(a: Subject) -> Try | None:
+    changed = other_prompt(a.key, a.seen, a.prompt)
+    ids = tuple(a.lm.tokenizer.encode(changed).ids)
+    if len(ids) != len(a.seen) or ids == a.seen:
+        return None
+    moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
+    at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
+    label = a.lm.tokenizer.label
+    notice = (
+        f"With {in_quotes(label(ids[at]))} in the place of {in_quotes(label(a.seen[at]))} at position {at}, {token} goes from "
+        f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("One other token", notice, _state(**{PROMPT: changed, **step}))
+
+
+def _without_head(a: Subject) -> Try | None:
+    """B without the head that adds most to the model's guess."""
+    strongest = own_text(a.key, a.seen).strongest
+    if strongest is None:
+        return None
+    name, title, value = strongest.name, strongest.title, strongest.value
+    listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
+    try:
+        _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)
+    except ValueError:  # there are as many edits as a model may have
+        return None
+    notice = (
+        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {brief(value)}. Switched off in B, that "
+        f"token goes from {percent(before)} to {percent(after)}."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))

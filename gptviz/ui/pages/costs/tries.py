@@ -1,0 +1,44 @@
+"""The suggestions of the page Size and cost."""
+
+from __future__ import annotations
+
+from gptviz.figures.kit.format import percent
+from gptviz.interp.reading import costs as gathered
+from gptviz.machine.memory import size
+from gptviz.model import Config
+from gptviz.ui.widgets.tries import Try
+
+from .counts import BATCHES, CostSetting, counted, held
+
+
+def tries(config: Config, chosen: CostSetting) -> list[Try]:
+    """The suggestions for this model: each sentence is computed for it."""
+    offers = []
+    longest = config.context_length
+    if longest > 1 and config.n_layer:
+        share = gathered.share_between_tokens(config, longest)
+        shorter = max(2, longest // 16)
+        short = gathered.share_between_tokens(config, shorter)
+        offers.append(
+            Try(
+                "The longest text",
+                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
+                f"{shorter:,} tokens it is {percent(short)}: these alone grow with the square of the length.",
+                {"tokens": longest, "pass": "forward"},
+            )
+        )
+    one, many = (counted(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
+    sums = [sum(held(costs, chosen).values()) for costs in (one, many)]
+    offers.append(
+        Try(
+            "A large batch",
+            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {size(sums[0])} to {size(sums[1])}: weights and "
+            "optimiser stay, activations grow.",
+            {"batch": BATCHES[-1]},
+        )
+    )
+    saved = one.optimiser["adamw"] - one.optimiser["muon"]
+    if saved:
+        notice = f"It keeps {size(one.optimiser['muon'])} from step to step where AdamW keeps {size(one.optimiser['adamw'])}."
+        offers.append(Try("Muon", notice, {"optimiser": "muon"}))
+    return offers

@@ -1,0 +1,27 @@
+"""The page Gradients."""
+
+from gptviz.ui.page import DETAILS_BELOW, Page
+
+PAGE = Page(
+    name="gradients",
+    title="Gradients",
+    icon=":material/trending_down:",
+    group="What it is made of",
+    place=40,
+    question="Does the gradient reach the first block?",
+    caption=(
+        "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to "
+        "the first: here in fresh models that differ only in how a block joins the stream."
+    ),
+    sentence="How much of the gradient reaches the first block, with and without residual connections.",
+    step="A model is a stack of many blocks: see why it can be trained at all.",
+    has_model=False,
+    reads_prompt=False,
+    words=("loss", "gradient", "block", "residual stream", "residual connection", "pre-norm, post-norm", "norm", "float32"),
+    tour=(
+        "At the top: **Depth (blocks)** of the fresh models, and how large their **Initial weights** are.",
+        "On the left: how much of the gradient reaches each block, from right to left; a line for each kind of connection.",
+        "On the right: the stream or the gradient of the weights, for comparison (**Beside it**).",
+        DETAILS_BELOW,
+    ),
+)

@@ -1,0 +1,54 @@
+"""The computations of the page Gradients, done once for all sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.interp.reading import gradients
+from gptviz.labelled_array import LabelledArray
+from gptviz.model import Config
+from gptviz.text import CharTokenizer
+from gptviz.ui.shell.subject import prompts
+
+TEXT = prompts.LINES_WITHOUT_CHOICE
+HEADS = 4
+DEFAULTS: dict[str, Any] = {
+    "depth": 12,
+    "std": gradients.INITIAL_STD,
+    "width": 64,
+    "activation": "relu",
+    "shrink": True,
+    "seed": 0,
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The properties that all models share: blocks, width of the stream, and how their matrices are drawn (see `fresh`)."""
+
+    depth: int
+    std: float
+    width: int
+    activation: str
+    shrink: bool
+    seed: int
+
+
+@st.cache_data(max_entries=64, show_spinner="Building the models")
+def table(chosen: Setup) -> LabelledArray:
+    """See `gptviz.interp.reading.gradients.compare`."""
+    tokenizer = CharTokenizer(TEXT)
+    ids = torch.tensor([tokenizer.encode(TEXT).ids])
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=chosen.width,
+        n_layer=chosen.depth,
+        n_head=HEADS,
+        activation=chosen.activation,
+    )
+    return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)

@@ -1,0 +1,80 @@
+"""The computations of the page Next token, cached by model, text and position; the browser does all that follows the logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from gptviz.components.kit.command import ViewCommand
+from gptviz.components.sampling_ledger import SEEDS, Payload, payload
+from gptviz.generate.sampling import uniform
+from gptviz.interp.reading.next_token import perplexity, probabilities
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.widgets.markdown import escaped
+
+from .words import code
+
+# How many tokens before a guess a sentence quotes.
+WORDS_BEFORE = 12
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """The guess after one place of a text.
+
+    Attributes:
+        position: the place.
+        before: the text up to it, its end alone, as Markdown.
+        likeliest: the likeliest token, as Markdown.
+        probability: of that token.
+        perplexity: the model is as unsure as in a choice among this many equally likely tokens.
+    """
+
+    position: int
+    before: str
+    likeliest: str
+    probability: float
+    perplexity: float
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
+    label = language_model(key).tokenizer.label
+    shares = probabilities(logits_after(key, ids, position))
+    best = int(shares.argmax())
+    text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
+    before = escaped(("…" if position > WORDS_BEFORE else "") + text)
+    return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity(shares))
+
+
+# Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _labels(key: ModelKey) -> tuple[str, ...]:
+    return tuple(language_model(key).tokenizer.labels())
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: ViewCommand) -> Payload:
+    """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
+    config, labels = language_model(key).model.config, _labels(key)
+    is_last = position == len(ids) - 1
+    tokens_before = gone + position + 1
+    # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
+    same = is_last or (gone == 0 and config.mask == "causal")
+    return payload(
+        logits_after(key, ids, position),
+        labels,
+        about=(key, prompt, position),
+        title=f"{key.title}, the token after position {position}",
+        prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
+        code=code(key, prompt, position, tokens_before),
+        numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
+        true=None if is_last else ids[position + 1],
+        takes=True,
+        used=len(labels) - len(language_model(key).tokenizer.unused_ids),
+        note=", as on Generate with this seed" if same else "",
+        command=command,
+    )

@@ -1,0 +1,30 @@
+"""The views of the page Next token: the sampling ledger."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.components.sampling_ledger import address, sampling_ledger
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.views.append_token import append_token
+from gptviz.ui.widgets import addresses
+from gptviz.ui.widgets.markdown import escaped
+
+from .computed import ledger_of
+
+COMMAND = "ledger command"
+
+
+def ledger(subject: Subject, position: int) -> None:
+    """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
+    command: ViewCommand = st.session_state.get(COMMAND, NO_COMMAND)  # of the last "Try this"
+    gone = len(subject.encoding.ids) - len(subject.seen)
+    try:
+        data = ledger_of(subject.key, subject.prompt, subject.seen, position, gone, command)
+    except ValueError as error:
+        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        return
+    ids = subject.encoding.ids[: gone + position + 1]
+    addresses.takes_all(address(data.vocab_size, draws=True))
+    sampling_ledger(data, key="ledger", on_take=lambda token: append_token(subject, ids, token))

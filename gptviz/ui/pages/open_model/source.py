@@ -1,0 +1,173 @@
+"""The field for a name on the hub, a folder or a file, what is known of that, the button that opens it, and a search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.machine.memory import size
+from gptviz.model import parameter_count
+from gptviz.model.costs.memory_needed import needed
+from gptviz.model.precision import STORED
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import number_bytes
+from gptviz.pretrained.places import hub, stores
+from gptviz.pretrained.places.stores import Place, Summary
+from gptviz.pretrained.sources.folder import outline_of
+from gptviz.runs import zips
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+from .here import card, line, listed, models_inside, problem, reading
+from .imported import names_by_place
+from .mapping import mapped
+from .progress import begin
+
+SOURCE = "source"
+LONGEST = 1_000  # characters
+# Keys of the session's state: what stood in the field when the page was shown last, the name that the hub
+# may be asked for, and the words of the search.
+_LAST, _ASKED, _WORDS = "source shown last", "name asked for", "words for the hub"
+
+
+def field() -> str:
+    """The control for what to open; without the quotes and spaces that come with a path that was copied."""
+    typed = controls.text(
+        "A folder, a file, or a name on the hub",
+        key=SOURCE,
+        help=(
+            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file with a model, a folder with many "
+            "models, or a name on the Hugging Face hub such as HuggingFaceTB/SmolLM2-135M. Enter looks at it."
+        ),
+        placeholder="HuggingFaceTB/SmolLM2-135M, or the path of a folder or a file",
+        longest=LONGEST,
+    )
+    given = typed.strip().strip("\"'")
+    # Only what somebody types or chooses here goes to the hub, never what a link has.
+    if _LAST in st.session_state and given != st.session_state[_LAST]:
+        st.session_state[_ASKED] = given
+    st.session_state[_LAST] = given
+    return given
+
+
+def look_at(given: str) -> None:
+    """A description of what was typed, and the actions that are possible with it."""
+    path = Path(given).expanduser()
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):
+        exists = False
+    if exists:
+        _local(path.absolute())
+    elif hub.is_name(given):
+        _on_hub(given)
+    else:
+        st.error(f"There is nothing at {escaped(given)}, and a name on the hub looks different: owner/name.")
+
+
+def _local(path: Path) -> None:
+    if zips.is_zip(path):
+        _card(str(path), f"A zip file of {size(path.stat().st_size)}. Its model is unpacked among yours.", "")
+        return
+    if path.is_dir() and not (path / "config.json").exists():
+        inside = models_inside(path)
+        if not inside.models:
+            st.warning(f"No model was found in {escaped(str(path))}, nor in the folders below it.")
+        else:
+            reading(inside.models)
+            listed(inside)
+        return
+    if not (path.is_file() and mapped(path)):
+        card(Place("", path.name, path, str(path)), stores.summary(path), names_by_place(), "asked")
+
+
+def _on_hub(name: str) -> None:
+    cached = hub.cached(name)
+    if cached is not None:
+        whole = hub.is_whole(cached)
+        card(
+            Place("Hugging Face", name, cached, name if whole else str(cached)), stores.summary(cached), names_by_place(), "asked"
+        )
+        if whole:
+            return
+    if st.session_state.get(_ASKED) != name:
+        is_not = "is not on this machine" if cached is None else "is not on this machine as a whole: the hub may have the rest"
+        st.caption(f"{escaped(name)} {is_not}.")
+        if pressed("Ask the hub", key="ask the hub", icon=":material/travel_explore:", help="Sends this name to the hub."):
+            st.session_state[_ASKED] = name
+            st.rerun()
+        return
+    try:
+        offer = _offer(name)
+        about = _summary(offer)
+    except ImportRefusedError as error:
+        st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
+        return
+    missing = offer.missing
+    fetched = "" if missing == offer.size else f", of which {size(offer.size - missing)} are here"
+    more = f"{size(offer.size)} are fetched from the hub{fetched}, and kept in the cache of huggingface_hub."
+    _card(name, f"{line(about)}. {more}" if about.family else more, problem(about), label="Fetch and open")
+
+
+@st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")
+def _offer(name: str) -> hub.Offer:
+    return hub.look_up(name)
+
+
+def _summary(offer: hub.Offer) -> Summary:
+    """The summary of a model on the hub, from its config.json; a GGUF file has none, and only its licence is known."""
+    if not offer.fields:
+        return Summary(licence=offer.licence)
+    outline = outline_of(offer.fields)
+    numbers = parameter_count(outline.config)
+    needs = needed(outline.config, number_bytes(offer.weights, numbers, STORED))
+    return Summary(outline.family, numbers, needs, offer.licence)
+
+
+def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**{escaped(given)}**")
+        st.caption(escaped(said))
+        if trouble:
+            st.caption(f":material/block: {escaped(trouble)}")
+        elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
+            begin(given)
+
+
+def choose(given: str) -> None:
+    """Put this into the field, as if somebody had typed it."""
+    st.session_state[SOURCE] = given
+
+
+def search_the_hub() -> None:
+    """A field whose words are sent to the hub, and what it has found."""
+    with st.form("search the hub", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        words = st.text_input(
+            "Search the hub", key=_WORDS, max_chars=100, placeholder="tinystories", help="These words are sent to the hub."
+        )
+        st.form_submit_button("Search", icon=":material/search:")
+    if not words or not words.strip():
+        return
+    try:
+        found = _search(words.strip())
+    except ImportRefusedError as error:
+        st.warning(f"The search is not possible: {escaped(str(error))}. Models on this machine open without it.")
+        return
+    if not found:
+        st.caption(f"The hub has no model of a family that gptviz opens with “{escaped(words.strip())}” in its name.")
+    for one in found:
+        count = f", {one.parameters:,} parameters" if one.parameters is not None else ""
+        st.button(
+            f"**{escaped(one.name)}** · {escaped(one.family)}{count}, fetched {one.downloads:,} times in a month",
+            key=f"choose {one.name}",
+            type="tertiary",
+            on_click=choose,
+            args=(one.name,),
+        )
+
+
+@st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")
+def _search(words: str) -> list[hub.Found]:
+    return hub.search(words)

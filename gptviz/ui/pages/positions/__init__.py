@@ -1,0 +1,29 @@
+"""The page Positions."""
+
+from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
+
+PAGE = Page(
+    name="positions",
+    title="Positions",
+    icon=":material/straighten:",
+    group="What it is made of",
+    place=20,
+    question="How does the model know where a token stands?",
+    caption=(
+        "Attention by itself compares tokens wherever they stand. Position encoding tells it where: below, how alike two "
+        "positions look to this model, and to others."
+    ),
+    sentence="How the model knows the order of its tokens.",
+    step="An embedding does not say where its token stands: see how the model knows the order.",
+    reads_prompt=False,
+    words=(
+        *("position encoding", "vector", "cosine", "learned positions", "sinusoidal positions"),
+        *("rotary positions", "ALiBi", "query", "key", "mask"),
+    ),
+    tour=(
+        MODEL_ON_TOP,
+        "The squares compare each position with each other one: those of this model, and **Beside it** another kind.",
+        "**One wave at a time**: the numbers behind them; the slider **Dimension** chooses a wave.",
+        DETAILS_BELOW,
+    ),
+)

@@ -1,0 +1,53 @@
+"""How the visitors of a server share the processor's cores: each pass of a model on as many as nobody else needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from time import monotonic
+
+import torch
+
+from gptviz.streamlit_internals import session
+
+# Who asked for something within so many seconds is there now.
+RECENT = 20.0
+
+
+class Visitors:
+    """Who asked this server for something of late.
+
+    Args:
+        clock: the time, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._seen, self._lock = clock, dict[str, float](), Lock()
+
+    def count(self, session: str) -> int:
+        """How many sessions there are now: this one, and those that asked for something within `RECENT` seconds."""
+        with self._lock:
+            now = self._seen[session] = self._clock()
+            self._seen = {name: seen for name, seen in self._seen.items() if now - seen <= RECENT}
+            return len(self._seen)
+
+
+_visitors = Visitors()
+
+
+@cache
+def _all() -> int:
+    """How many threads torch takes for a visitor who is alone: what the machine, or OMP_NUM_THREADS, allows."""
+    return torch.get_num_threads()
+
+
+def share() -> None:
+    """Let torch compute with the share of the cores that falls to each of those who are here now.
+
+    Threads of one visitor that wait for those of another take more of the processor than they save: with thirty visitors on two
+    cores, an answer took three times as long with two threads each as with one.
+    """
+    visitor = session()  # a thread beside those of visitors has none
+    if visitor is not None:
+        torch.set_num_threads(max(1, _all() // _visitors.count(visitor)))

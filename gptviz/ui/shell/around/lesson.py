@@ -1,0 +1,317 @@
+"""The lesson that is open: it stays beside the pages, says where to look, asks, and leads from step to step.
+
+Which lesson and step are open, and which questions were answered, stand in the address, so that a reload or a link keeps them. A
+step is opened by an ordinary link with the whole state of its page, so that it always looks the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from gptviz.components.address_button import address_button
+from gptviz.components.step_in_sight import step_in_sight
+from gptviz.language_model import LanguageModel
+from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.checking import with_model
+from gptviz.lessons.expression import ExpressionError
+from gptviz.lessons.lesson import Lesson, PageState, Question
+from gptviz.lessons.library import Library, library
+from gptviz.lessons.real_model import about_what_is_open
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.settings.address_values import one_of
+from gptviz.ui.widgets import addresses
+from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets.markdown import escaped
+
+from ..subject.models import ModelKey, language_model, model_key
+from . import present
+from .take_home import take_lesson_home
+
+# Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
+KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
+_DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rw])")
+MOST_ANSWERS = 200
+# The key of the session's state with the answered questions of every lesson that was open, by its name.
+_ANSWERED = "lessons answered"
+
+
+@dataclass(frozen=True)
+class OpenLesson:
+    """A lesson at one of its steps.
+
+    Attributes:
+        lesson: the lesson.
+        step: the number of the step, from 0.
+        done: for each question that was answered, by step and number, whether the answer was right.
+    """
+
+    lesson: Lesson
+    step: int
+    done: Mapping[tuple[int, int], bool]
+
+    @property
+    def state(self) -> dict[str, str]:
+        """Its values in the address."""
+        done = "-".join(f"{step + 1}.{number + 1}{'r' if right else 'w'}" for (step, number), right in sorted(self.done.items()))
+        return {LESSON: self.lesson.name, STEP: str(self.step + 1)} | ({DONE: done} if done else {})
+
+    def at(self, step: int) -> OpenLesson:
+        """The lesson at another step."""
+        return OpenLesson(self.lesson, step, self.done)
+
+    def answered(self, number: int, right: bool) -> OpenLesson:
+        """The lesson once a question of this step has been answered."""
+        return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): right})
+
+    @property
+    def answered_words(self) -> str:
+        """How many of its questions are answered, in words."""
+        asked = {(step, number) for step, each in enumerate(self.lesson.steps) for number in range(len(each.questions))}
+        return f"{len(asked & set(self.done))} of {len(asked)} answered"
+
+    @property
+    def address(self) -> str:
+        """The address of the page of its step, relative to any page: the last page that a step up to this one opens."""
+        pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
+        page = with_model(pages[-1], self.lesson) if pages else PageState("home", {"model": self.lesson.model})
+        return f"./{'' if page.page == 'home' else page.page}?{urlencode({**page.query, **self.state})}"
+
+
+@st.cache_resource(ttl=5, show_spinner=False)
+def lessons() -> Library:
+    """All lessons, read again every few seconds: a teacher sees at once what was written."""
+    found = library()
+    return replace(found, lessons={name: about_what_is_open(lesson) for name, lesson in found.lessons.items()})
+
+
+def opened() -> OpenLesson | None:
+    """The lesson that the address names, else the one that was open on the page before, or None if there is none."""
+    asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in KEYS}
+    lesson = lessons().lessons.get(asked[LESSON])
+    if lesson is None:
+        return None
+    number = int(asked[STEP]) if re.fullmatch(r"[0-9]{1,3}", asked[STEP]) else 1
+    found = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
+    done = {(int(step) - 1, int(number) - 1): right == "r" for step, number, right in found}
+    return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
+
+
+def keep(one: OpenLesson | None) -> None:
+    """Let the address and the session say which lesson is open; None says that it was left."""
+    state = {} if one is None else one.state
+    if one is not None:
+        st.session_state.setdefault(_ANSWERED, {})[one.lesson.name] = one.done
+    for key in KEYS:
+        if key in state:
+            st.session_state[key] = state[key]
+        else:
+            st.session_state.pop(key, None)
+        addresses.write(key, state.get(key))
+
+
+def begun(lesson: Lesson) -> OpenLesson:
+    """A lesson at its first step, with what was answered in this session."""
+    return OpenLesson(lesson, 0, st.session_state.get(_ANSWERED, {}).get(lesson.name, {}))
+
+
+def state() -> dict[str, str]:
+    """The values of an open lesson in a link to another page."""
+    return {key: st.session_state[key] for key in KEYS if key in st.session_state}
+
+
+def is_asked() -> bool:
+    """Whether the address names a lesson."""
+    return LESSON in st.query_params
+
+
+def panel() -> bool:
+    """Show the lesson that is open; whether there is one."""
+    asked, one = st.query_params.get(LESSON), opened()
+    addresses.takes(LESSON, one_of(lessons().lessons))
+    if one is None:
+        if asked is not None:
+            st.warning(f"There is no lesson “{escaped(asked[:60])}”.", icon=":material/link_off:")
+        keep(None)
+        return False
+    keep(one)
+    step = one.lesson.steps[one.step]
+    # Folded, it is one line: on a phone it then leaves the screen to the page (see `kit/lesson.css`).
+    title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
+    with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
+        where = st.empty()  # says how many questions are answered, which a click below may change
+        st.markdown(f"### {escaped(step.title)}")
+        about = _key(one.lesson)
+        _text(step.text, about)
+        if step.page is not None and step.page.look_at:
+            st.info(escaped(step.page.look_at), icon=":material/visibility:")
+        for number, question in enumerate(step.questions):
+            with st.container(border=True, gap="small"):
+                one = _ask(one, number, question, about)
+        n_step = len(one.lesson.steps)
+        if one.step + 1 == n_step and one.lesson.based_on:
+            st.caption(f"This lesson is based on {escaped('; '.join(one.lesson.based_on))}.")
+        where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
+        _ways(one)
+    return True
+
+
+def bring_into_sight() -> None:
+    """Let what the step that is open talks about be seen."""
+    if (one := opened()) is not None:
+        step_in_sight(f"{one.lesson.name}.{one.step}", key="step in sight")
+
+
+def _number(lesson: Lesson) -> str:
+    """The number of a lesson in the list, before its title."""
+    names = list(lessons().lessons)
+    return f"{names.index(lesson.name) + 1} " if lesson.name in names else ""
+
+
+def first() -> None:
+    """A link to the first lesson, for who is here for the first time; it can be left at any time."""
+    every = list(lessons().lessons.values())
+    if every and opened() is None:
+        begin = OpenLesson(every[0], 0, {}).address
+        st.html(
+            f'<p class="lesson-first"><b>Start here</b> <a class="lesson-begin" target="_self" href="{escape(begin)}">'
+            f"Lesson 1: {escape(every[0].title)}</a> A short text beside the pages. You can leave it at any time.</p>"
+        )
+
+
+def _key(lesson: Lesson) -> ModelKey:
+    """The model that a lesson is about; where there is none of its name, each value of the lesson says so."""
+    try:
+        return model_key(lesson.model, "cpu")
+    except CheckpointError:
+        return ModelKey(lesson.model, "cpu", written=0.0)
+
+
+def _functions(model: str) -> dict[str, Callable[..., Any]]:
+    from gptviz.lessons.quantities import Quantities  # takes a moment to import, which no page without a lesson waits for
+
+    def open_model(name: str, step: int | None) -> LanguageModel:
+        return language_model(model_key(name, "cpu", step))
+
+    return Quantities(open_model, model).functions
+
+
+# Every click on a page runs it again, with the lesson beside it. A value may also be about another model than that of the key,
+# which may be trained anew: it is computed again after some minutes.
+@st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
+def _filled(text: str, about: ModelKey) -> str:
+    """See `gptviz.lessons.answering.filled`."""
+    return filled(text, _functions(about.name))
+
+
+@st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
+def _answer(question: Question, about: ModelKey) -> Answer:
+    """See `gptviz.lessons.answering.answer_to`."""
+    return answer_to(question, _functions(about.name))
+
+
+def _text(text: str, about: ModelKey) -> None:
+    if not text:
+        return
+    try:
+        st.markdown(_filled(text, about))
+    except (ExpressionError, ValueError) as error:
+        st.error(f"A number in this text cannot be computed: {escaped(str(error))}")
+
+
+def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
+    """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
+    key = f"{one.lesson.name} {one.step} {number}"
+    _text(question.ask, about)
+    given: str | float | None
+    if question.kind == "state":
+        given, is_checked = _chosen(question, key, one.lesson.steps[one.step].page)
+    else:
+        given, is_checked = _given(question, key), pressed("Check", key=f"check {key}")
+    if is_checked:
+        try:
+            answer = _answer(question, about)
+        except (ExpressionError, ValueError) as error:
+            st.error(f"The answer cannot be computed: {escaped(str(error))}")
+            return one
+        if given is None:
+            st.caption("Choose it on the page first." if question.kind == "state" else "Give an answer first: a guess is fine.")
+            return one
+        one = one.answered(number, answer.is_right(given))
+        keep(one)
+    if (one.step, number) in one.done:
+        _reveal(question, one.done[one.step, number], about)
+    return one
+
+
+def _given(question: Question, key: str) -> str | float | None:
+    """The reader's answer as it stands now, or None if there is none."""
+    if question.kind == "choice":
+        return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
+    if question.kind == "number":
+        label = f"Your answer{f' ({question.unit})' if question.unit else ''}"
+        return st.number_input(label, value=None, format="%g", key=f"answer {key}", placeholder="a number")
+    typed = st.text_input("Your answer", key=f"answer {key}", max_chars=100, help="␣ stands for a space, ⏎ for a line break.")
+    return typed.replace("␣", " ").replace("⏎", "\n") or None
+
+
+def _chosen(question: Question, key: str, page: PageState | None) -> tuple[str | None, bool]:
+    """The state that the reader chose, or None if it is still the one that the step opened; and whether to check it now."""
+    told = told_key(key)
+    st.caption("Choose it on the page, then check.")
+    address_button("Check", question.state, key=f"check {key}", on_press=partial(st.session_state.__setitem__, told))
+    said: dict[str, str] | None = st.session_state.pop(told, None)
+    if said is None:
+        return None, False
+    given = question.answer_in(said)
+    return None if page is not None and given == question.answer_in(page.query) else given, True
+
+
+def told_key(question: str) -> str:
+    """The key of the session's state with what the address said when a question was checked."""
+    return f"told {question}"
+
+
+def _reveal(question: Question, right: bool, about: ModelKey) -> None:
+    try:
+        answer = _answer(question, about)
+        more = _filled(question.reveal, about) if question.reveal else ""
+    except (ExpressionError, ValueError) as error:
+        st.error(f"The answer cannot be computed: {escaped(str(error))}")
+        return
+    said = f"{'That is right' if right else 'Not quite'}: it is {escaped(answer.in_words)}."
+    (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
+
+
+def _ways(one: OpenLesson) -> None:
+    """The links to the step before and after, back to the page of this step, and out of the lesson."""
+    ways = []
+    if one.step > 0:
+        ways.append(("Back", one.at(one.step - 1).address, "prev"))
+    ways.append(("This step's page", one.address, "self"))
+    every = list(lessons().lessons.values())
+    after = every[every.index(one.lesson) + 1 :] if one.lesson in every else []
+    if one.step + 1 < len(one.lesson.steps):
+        ways.append(("Next", one.at(one.step + 1).address, "next"))
+    elif after:
+        ways.append((f"Next lesson: {after[0].title}", begun(after[0]).address, "next"))
+    links = "".join(
+        f'<a class="way" rel="{rel}" target="_self" href="{escape(address + _presented())}">{escape(label)}</a>'
+        for label, address, rel in ways
+    )
+    st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
+    with st.container(horizontal=True):
+        st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
+        take_lesson_home(one.lesson.name, key="take lesson home")
+
+
+def _presented() -> str:
+    """The values that the link to a step adds in front of a class."""
+    return "".join(f"&{key}={value}" for key, value in present.state().items())

@@ -1,0 +1,52 @@
+"""The next step: the last line of every page leads to the page that a newcomer reads next, for the kind of model on screen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.runs import checkpoints
+from gptviz.ui.page import Page
+from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.home import PAGE as HOME
+
+from .. import frame
+from ..subject import kinds
+
+
+def reading_order(kind: Kind) -> list[Page]:
+    """The pages about models of this kind, in the order in which they are best read."""
+    return [page for page in PAGES.values() if kind in page.kinds]
+
+
+def page_after(page: Page, kind: Kind) -> Page | None:
+    """The page to read after `page`, None after the last."""
+    order = reading_order(kind)
+    after = order[order.index(page) + 1 :] if page in order else order
+    return after[0] if after else None
+
+
+def next_step(label: str = "Next") -> None:
+    """A line that leads to the next page; after the last one, to a model of the next kind."""
+    name = frame.shared_state().get("model", frame.DEFAULT_MODEL)
+    config = kinds.config_of(checkpoints.folders().get(name))
+    kind: Kind = "decoder" if config is None else config.kind
+    page = page_after(frame.current_page(), kind)
+    while page is not None and config is not None and not page.has_what_it_shows(config):
+        page = page_after(page, kind)
+    if page is not None:
+        _line(label, page, page.step)
+        return
+    every = list(MODEL_KINDS)
+    other = every[(every.index(kind) + 1) % len(every)]
+    if kinds.models_of(other):
+        about = MODEL_KINDS[other]
+        step = f"There are other kinds of models: open {about.with_article}, which {about.does}."
+        _line(label, HOME, step, query={"model": kinds.best_model(other)})
+
+
+def _line(label: str, page: Page, step: str, query: dict[str, str] | None = None) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", border=True, key="next step"):
+        st.markdown(f"**{label}**", width="content")
+        frame.link(page, query=query)
+        st.caption(step, width="content")

@@ -1,0 +1,84 @@
+"""In front of a class: larger type, no menu, keys of a speaker, and the link of what is on screen as a QR code."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import segno
+import streamlit as st
+
+from gptviz.components.presenter import presenter
+from gptviz.ui.widgets import addresses
+from gptviz.ui.widgets.markdown import escaped
+
+from ..subject import on_screen
+
+PRESENT = "present"
+# A QR code holds no longer link.
+LONGEST_LINK = 2_000
+HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
+KEYS = (
+    "**Page Down** and **Page Up** lead through the steps of a lesson, as a speaker's remote control does. **L** turns on a red "
+    "spot that follows the pointer and the arrow keys, **Escape** turns it off."
+)
+
+
+def is_presenting() -> bool:
+    """Whether the page stands in front of a class, as its address or the page before says."""
+    return st.query_params.get(PRESENT, st.session_state.get(PRESENT, "")) == "1"
+
+
+def state() -> dict[str, str]:
+    """Its values in a link to another page."""
+    return {PRESENT: "1"} if is_presenting() else {}
+
+
+def _switch(on: bool) -> None:
+    if on:
+        st.session_state[PRESENT] = "1"
+    else:
+        st.session_state.pop(PRESENT, None)
+    addresses.write(PRESENT, "1" if on else None)
+
+
+def listen() -> None:
+    """While presenting, listen to the keys of a speaker, and let the address say so."""
+    if is_presenting():
+        _switch(True)
+        presenter(key="presenter")
+
+
+def controls() -> None:
+    """The tools of a speaker: the way into the presentation and out of it, and the keys."""
+    on = is_presenting()
+    st.markdown("**Present**")
+    label = "Leave the presentation" if on else "Larger type, no menu"
+    st.button(label, key="switch presenting", on_click=_switch, args=(not on,))
+    st.caption(KEYS)
+
+
+def link() -> None:
+    """The link of what is on screen, to be opened by a phone's camera."""
+    st.markdown("**Link**")
+    link = _address()
+    if link is None or len(link) > LONGEST_LINK:
+        st.caption("What is on screen has no link that a QR code could hold.")
+        return
+    code = segno.make(link, error="l", micro=False)
+    st.image(code.svg_data_uri(border=4, dark="#000", light="#fff"), width=220, alt=f"QR code of {link}")
+    st.text(link)
+    host = urlsplit(link).hostname or ""
+    if host in HERE:
+        st.caption(
+            f"Only this machine opens this link: its address, {escaped(host)}, means itself. A class needs a server: see README, "
+            "“On a server”."
+        )
+
+
+def _address() -> str | None:
+    """The address of what is on screen, without the speaker's own view of it; None without a browser."""
+    base = st.context.url
+    if not base:
+        return None
+    query = "&".join(part for part in on_screen.query().split("&") if part and not part.startswith(f"{PRESENT}="))
+    return f"{base.partition('?')[0]}{'?' if query else ''}{query}"

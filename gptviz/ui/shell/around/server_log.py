@@ -1,0 +1,66 @@
+r"""The server's log: a text of a visitor or a model that an error quotes can neither begin a line nor steer a terminal.
+
+What would do so stands there as an escape (`\n`, `\x1b`, `\u202e`). The lines of a traceback that say where in the code it
+happened are left as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from gptviz.machine.terminal import escaped
+
+# A place in the code, with the lines that are shown of it; `|` is before those of a group of errors.
+_PLACE = re.compile(r"[ |+-]*File \"")
+
+
+class EscapedRecord(logging.LogRecord):
+    """The logged message, escaped before any handler writes it."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if self.exc_info and self.exc_info[1] is not None:
+            self.exc_text = _traceback(self.exc_info[1])  # a formatter writes this text where there is one
+
+    def getMessage(self) -> str:  # noqa: N802
+        """The message in one line."""
+        return _in_one_line(super().getMessage())
+
+
+def protect() -> None:
+    """From now on, let everything that this process logs be escaped, and log what ends a thread."""
+    logging.setLogRecordFactory(EscapedRecord)
+    threading.excepthook = _log_end
+
+
+def _log_end(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+        name = ended.thread.name if ended.thread else "?"
+        logging.getLogger("gptviz").error("The thread %s ended by an error", name, exc_info=ended.exc_value)
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback of an error and of those that caused it; each error says its text in one line."""
+    known = traceback.TracebackException.from_exception(error)
+    for one in _all(known):
+        if isinstance(one.__notes__, list):  # each line of a note would be a part of its own
+            one.__notes__ = [_in_one_line(note) if isinstance(note, str) else note for note in one.__notes__]
+    parts = (part.rstrip("\n") for part in known.format())
+    return "\n".join(escaped(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)
+
+
+def _all(known: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
+    """An error, those that caused it, and those of its group."""
+    if known is not None:
+        yield known
+        for other in (known.__cause__, known.__context__, *(known.exceptions or ())):
+            yield from _all(other)
+
+
+def _in_one_line(text: str) -> str:
+    return escaped(text).replace("\n", r"\n")

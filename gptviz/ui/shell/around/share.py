@@ -1,0 +1,24 @@
+"""Share: what is on screen as a file, as a link for the phones of a class, and on a projector."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ..subject import on_screen
+from . import present
+from .take_home import take_home
+
+
+def share(page: str) -> None:
+    """The button that opens all of it, for the page called `page`."""
+    with st.popover("Share", type="tertiary", help="This page as a file, on a projector, or on the phones of a class."):
+        _as_it_is(page)
+        present.controls()
+
+
+@st.fragment
+def _as_it_is(page: str) -> None:
+    """The part that needs the whole address: it gets it when Share is opened, and only this part runs again with it."""
+    take_home(page)
+    present.link()
+    on_screen.listen()

@@ -1,0 +1,97 @@
+"""The screen to take home: a page as one HTML file without a server, or as a notebook; a lesson as one HTML file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Any
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from ..subject import on_screen
+
+FORMS = {
+    "html": ("As one file", ":material/download:", "text/html"),
+    "ipynb": ("As a notebook", ":material/code:", "application/json"),
+}
+PATIENCE = 300  # seconds
+# While it is written, each file takes a core and as much memory as its page. Those that wait do so in the few threads that
+# Streamlit has for all visitors, so that there must be few; who comes then is refused at once.
+AT_ONCE, MOST_WAITING = 2, 2
+_places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
+
+
+def take_home(page: str) -> None:
+    """The ways to take the page called `page` home, in the state that its address says."""
+    query = dict(parse_qsl(on_screen.query()))
+    st.markdown("**Take home**")
+    st.caption(
+        "A file holds what is on the page now; its views go on working without a server. It takes some seconds to write. If it "
+        "fails, others may be writing theirs: try again a little later."
+    )
+    with st.container(horizontal=True):
+        for ending, (label, icon, kind) in FORMS.items():
+            st.download_button(
+                label,
+                partial(written, page, query, ending),
+                f"{page}.{ending}",
+                kind,
+                icon=icon,
+                key=f"take home {ending}",
+                on_click="ignore",
+            )
+
+
+def take_lesson_home(name: str, *, key: str) -> None:
+    """A button for the lesson called `name` as one file; `key` is its own in the session."""
+    about = (
+        "The whole lesson as one file, with its pages beside its text and its answers folded: it works in any browser, without a "
+        "server. It takes a minute or so to write. If it fails, others may be writing theirs: try again a little later."
+    )
+    write = partial(written, f"lesson:{name}", {}, "html")
+    look: dict[str, Any] = {"icon": ":material/download:", "type": "tertiary", "help": about, "on_click": "ignore"}
+    st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
+
+
+def written(what: str, query: Mapping[str, str], ending: str) -> bytes:
+    """The file of a page or, as `lesson:NAME`, of a lesson. A process of its own writes it: there a page runs from its beginning.
+
+    Raises:
+        RuntimeError: it could not be written, or as many others as there is room for are being written; the message says why.
+    """
+    with _turn(), tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / f"taken.{ending}"
+        # The state comes by the process's input: an address may be longer than a command, whose words other users could read.
+        command = [sys.executable, "-m", "gptviz", "export", what, "--state", "-", "--out", str(out)]
+        said = json.dumps(dict(query))
+        try:
+            ended = subprocess.run(command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None
+        if ended.returncode:
+            raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the file could not be written")
+        return out.read_bytes()
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait until a file may be written.
+
+    Raises:
+        RuntimeError: too many wait already.
+    """
+    if not _asked.acquire(blocking=False):
+        raise RuntimeError(f"{AT_ONCE} files are being written and {MOST_WAITING} wait: try again a little later")
+    try:
+        with _places:
+            yield
+    finally:
+        _asked.release()

@@ -1,0 +1,22 @@
+"""The tour of a page: what its parts are, from top to bottom, and the keys of its views; a click away, beside the words."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.ui.page import Keys, Page
+
+# How keys are written for a reader; others as the browser names them.
+SIGNS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowUp": "↑", "ArrowDown": "↓", " ": "Space"}
+
+
+def tour_button(page: Page) -> None:
+    """A button that unfolds the tour of a page."""
+    with st.popover("?", type="tertiary", help="What the parts of this page are, and its keys."):
+        st.markdown("\n".join(f"- {_line(line)}" for line in page.tour))
+
+
+def _line(line: str | Keys) -> str:
+    if isinstance(line, str):
+        return line
+    return f"Keys {' '.join(f'**{SIGNS.get(key, key)}**' for key in line.keys)}: {line.does}."

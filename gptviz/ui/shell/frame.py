@@ -1,0 +1,174 @@
+"""The frame of every page: how it starts, its menu, and how a link leads from one page to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import parse_qs
+
+import streamlit as st
+
+from gptviz import streamlit_internals
+from gptviz.components import kit
+from gptviz.components.history_steps import history_steps
+from gptviz.components.popover_keys import popover_keys
+from gptviz.machine.memory import release_memory
+from gptviz.model import devices
+from gptviz.model.kinds import Kind
+from gptviz.model.precision import STORED
+from gptviz.runs import checkpoints
+from gptviz.settings.address_values import ANY
+from gptviz.ui.page import Page
+from gptviz.ui.pages import GROUPS, PAGES
+from gptviz.ui.pages.home import PAGE as HOME
+from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
+from gptviz.ui.widgets.headings import say_below_titles
+
+from .around import glossary, lesson, present, server_log, tour
+from .around.share import share
+from .subject import edits, kinds, prompts, scrubber
+
+DEFAULT_MODEL = kinds.BEST["decoder"]
+DEFAULT_PROMPT = prompts.LINES
+# Keys of the session's state: the default prompt of the model shown last, and the page that is open.
+DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+# In the address: whether all of a long prompt is read.
+WHOLE = "whole"
+# Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
+SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+
+
+def page_about(kind: Kind) -> Page:
+    """The page that shows what a model of this kind does: the first that is about this kind alone."""
+    return next(page for page in PAGES.values() if page.kinds == (kind,))
+
+
+def current_page() -> Page:
+    """The page that is open."""
+    return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
+
+
+def default_model() -> str:
+    """The model that the open page shows unless another one is asked for."""
+    return kinds.best_model(current_page().kinds[0])
+
+
+def open_page(page: Page) -> None:
+    """Start a page: configuration, menu, the question it answers and one sentence on what it shows."""
+    server_log.protect()
+    streamlit_internals.send_everything()
+    release_memory()  # what the page before needed
+    _follow_history()
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
+    if st.session_state.get(OPEN_PAGE) != page.name:
+        st.session_state[OPEN_PAGE] = page.name
+        tries.forget()
+        controls.forget_texts()
+        buttons.forget_pressed()
+        visit.forget()
+        _open_linked_model()
+    addresses.forget_taken()
+    for key in SHARED:
+        addresses.takes(key, ANY)
+    say_below_titles()  # until the page has a subject
+    is_presenting = present.is_presenting()
+    st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
+    present.listen()
+    state = shared_state()
+    with st.sidebar:
+        st.markdown("## gptviz")
+        with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
+            _menu()
+        with st.container(gap=None):  # nothing of them is seen
+            history_steps(key="history steps")
+            popover_keys(key="popover keys")
+            lesson.bring_into_sight()
+    kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(_about(page.question, kind), anchor=False, width="content")
+        with st.container(horizontal=True, width="content", gap="xsmall"):
+            tour.tour_button(page)
+            glossary.words_button(page)
+            share(page.name)
+    st.caption(_about(page.caption, kind))
+
+
+def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
+    """The text about models of this kind."""
+    return text if isinstance(text, str) else text[kind]
+
+
+def _follow_history() -> None:
+    """Where the visitor went back or forward in the browser's history, show what the address says, and nothing of the page left.
+
+    On the way from page to page Streamlit drops from the query what a control of the page left was bound to, and a control of
+    the same key would show its default. That is right for a link, which gets those values too; here they are the page's own.
+    """
+    if not streamlit_internals.is_step_in_history():
+        return
+    for key in SHARED:
+        st.session_state.pop(key, None)
+    streamlit_internals.read_controls_from_address()
+    asked = parse_qs(streamlit_internals.address()[1], keep_blank_values=True)
+    # How the page is embedded in another one is Streamlit's own.
+    dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
+    if dropped:
+        st.query_params.update(dropped)
+
+
+def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
+    """How the side bar begins: open where it has a lesson, on a phone too; else closed in front of a class."""
+    if lesson.is_asked():
+        return "expanded"
+    return "collapsed" if present.is_presenting() else "auto"
+
+
+def _menu() -> None:
+    """The links to all pages."""
+    state = shared_state()
+    for group, entries in GROUPS.items():
+        with st.container(gap="xxsmall"):
+            st.caption(f"**{group}**")
+            for entry in entries:
+                link(entry, description=entry.sentence, query=state)
+
+
+def _open_linked_model() -> None:
+    """Open the model that the link to this page names, else the page's own default.
+
+    This is set by hand: on the way from page to page Streamlit drops from the query what a control of the last page was bound
+    to, though the link asks for it. The query that arrived has the last page's own part first, then the link's. A control
+    whose default differed from page to page would leave the model out of the link.
+    """
+    asked = parse_qs(streamlit_internals.address()[1]).get("model", [default_model()])[-1]
+    if asked in checkpoints.folders():
+        st.session_state["model"] = asked
+        if asked != DEFAULT_MODEL:
+            addresses.write("model", asked)
+
+
+def shared_state() -> dict[str, str]:
+    """The state that all pages share, as a link carries it: model, step, prompt and whether all of it is read, device, precision
+    and edits, where they are not the defaults, and the lesson that is open.
+    """
+    prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
+    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
+    defaults |= {"precision": STORED, WHOLE: "False"}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
+    now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
+    state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
+    if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
+        del state["step"]
+    return state | lesson.state() | present.state()
+
+
+def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
+    """A link to `page`.
+
+    Args:
+        label: the page's title unless given.
+        description: a sentence shown when the pointer rests on the link.
+        query: what the link asks for; the shared state unless given.
+    """
+    state = dict(shared_state() if query is None else query)
+    st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)

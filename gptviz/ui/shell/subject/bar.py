@@ -1,0 +1,303 @@
+"""The subject of a page: the bar that chooses which model reads which prompt, and the prompt as the model reads it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gptviz.figures.kit.format import counted, duration
+from gptviz.language_model import LanguageModel
+from gptviz.machine.hosting import hosting
+from gptviz.model import devices
+from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.model.precision import PRECISIONS, STORED, said
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.text import Encoding
+from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.headings import say_below_titles
+from gptviz.ui.widgets.markdown import escaped
+
+from .. import frame
+from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
+from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
+from .chat_turn import chat_turn_button
+from .model_list import line_about, model_groups, model_list, names_of
+from .models import ModelKey, language_model, model_key
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a page: which model reads which text.
+
+    Attributes:
+        key: the model, for cached functions.
+        lm: the model; read-only, other sessions share it.
+        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
+        encoding: its tokens, and what the vocabulary lacks.
+        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
+            the first; of an encoder–decoder what its encoder reads, with the end token.
+        default: the prompt that the page opens on: where the model was not trained to go on with a text, an example of what it
+            was trained on.
+        left_off: what stands before the text in a prompt of which only the end is read: see `shortened`.
+    """
+
+    key: ModelKey
+    lm: LanguageModel
+    prompt: str
+    encoding: Encoding
+    seen: tuple[int, ...]
+    default: str = DEFAULT_PROMPT
+    left_off: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The output of the model for a text: its next token, a label, or another text."""
+        return self.lm.model.config.kind
+
+    @property
+    def on_task(self) -> bool:
+        """Whether the model was trained on something else than a text to go on with: an ordinary text then tells little of it."""
+        return self.default != DEFAULT_PROMPT
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The visible forms of the tokens seen."""
+        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+
+
+def longest_prompt() -> int:
+    """The most characters of a prompt that are read."""
+    return hosting().longest_text
+
+
+def subject_bar(*, needs_prompt: bool = True) -> Subject:
+    """The bar with model, step of training and prompt: the same on every page, all in the URL.
+
+    Stops the page where there is nothing to show: there is no model, or it is of a kind that the page is not about. In the
+    second case links lead to the page that is, or to a model that fits.
+
+    Args:
+        needs_prompt: whether the page is about the prompt; else nothing is said about what the model does not read of it.
+    """
+    groups = model_groups()
+    if not groups:
+        st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
+        st.stop()
+    notices = st.container()
+    left, right = st.columns([2, 5], vertical_alignment="bottom")
+    with left.container(gap="xsmall"):
+        bar, about = st.container(horizontal=True, vertical_alignment="bottom", gap="small"), st.container(key="about-the-model")
+    with bar:
+        name = controls.select(
+            "Model",
+            names_of(groups),
+            key="model",
+            default=DEFAULT_MODEL,
+            help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
+            notices=notices,
+        )
+        model_list(groups, name)
+    hidden.say_what_hides([name], notices)
+    folder, card = _card(name)
+    if folder is not None:
+        about.caption(escaped(line_about(folder)))
+    step = None
+    if folder is not None and scrubber.steps(name):
+        with right:
+            middle, right = st.columns([7, 8], vertical_alignment="bottom")
+        with middle:
+            step = scrubber.scrubber(folder, card, notices)
+    else:
+        scrubber.without_snapshots(notices)
+    kind = kinds.kind_of(folder)
+    default = default_prompt(kind, card)
+    with right.container(gap="xsmall"):
+        prompt = prompt_box(default, notices)
+        if kind == "decoder" and card.chat is not None:
+            chat_turn_button(card.chat, prompt)
+    device, precision = device_box(), precision_box()
+    try:
+        key = model_key(name, device, step, precision)
+        key = edits.edited(key, default, about, notices)
+        lm = language_model(key)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
+        other = "another model" if step is None else "another step or model"
+        st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
+        st.stop()
+    st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
+    if lm.model.config.kind not in frame.current_page().kinds:
+        explain_wrong_kind(name, lm.model.config.kind)
+        st.stop()
+    subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+    if needs_prompt and MODEL_KINDS[subject.kind].reads_end:
+        subject = _read_in_seconds(subject)
+    model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
+    changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
+    say_below_titles(model, subject.prompt if needs_prompt else "", [frame.current_page().title, *changed])
+    return subject
+
+
+def _card(name: str) -> tuple[Path | None, Card]:
+    """The folder of the model called `name` and its card; None and an empty one where they cannot be read."""
+    try:
+        folder = checkpoints.find(name)
+        return folder, checkpoints.read_card(folder)
+    except checkpoints.CheckpointError:
+        return None, Card()
+
+
+def explain_wrong_kind(name: str, kind: Kind) -> None:
+    """Say that the page is not about models of this `kind`, as the model called `name` is, and link to what fits: the page
+    that is about them, and a model for this page.
+    """
+    page, suitable_page = frame.current_page(), frame.page_about(kind)
+    wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
+    about = MODEL_KINDS[kind]
+    st.info(
+        f"{escaped(name)} is {about.with_article}: it {about.does}. This page is about a model that {wanted}.",
+        icon=":material/info:",
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        frame.link(suitable_page, f"Open it on the page {suitable_page.title}")
+        instead = frame.default_model()
+        if kinds.kind_of(checkpoints.folders().get(instead)) in page.kinds:
+            st.button(f"Stay here with {escaped(instead)}", on_click=_open_model, args=(instead,), key="stay here")
+        else:
+            query = {**frame.shared_state(), "plan": kinds.BEST[page.kinds[0]]}
+            frame.link(TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
+
+
+def _open_model(name: str) -> None:
+    st.session_state["model"] = name
+
+
+def default_prompt(kind: Kind | None, card: Card) -> str:
+    """The prompt before anybody types: an example of what the model was trained on, else some lines of a play. For a
+    decoder that other people trained, a sentence of whole words: most of them read pieces of words, not characters.
+    """
+    if kind == "decoder" and card.imported_from is not None:
+        return prompts.SENTENCE
+    return prompts.example(kind or "decoder", json.dumps(card.source or {}))
+
+
+def prompt_box(default: str, notices: Any = st) -> str:
+    """The control for the prompt. While nobody has typed one, it follows the default prompt of the model."""
+    last_default = st.session_state.get(frame.DEFAULT_SHOWN, DEFAULT_PROMPT)
+    st.session_state[frame.DEFAULT_SHOWN] = default
+    return controls.text(
+        "Prompt",
+        default,
+        key="prompt",
+        help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
+        longest=longest_prompt(),
+        height=68,
+        # A link may give the default prompt of another model in full.
+        instead_of=(last_default, DEFAULT_PROMPT),
+        notices=notices,
+    )
+
+
+def device_box() -> str:
+    """The control for the device, in the side bar."""
+    with st.sidebar:
+        names = devices.devices()
+        return controls.select(
+            "Device",
+            names,
+            key="device",
+            default=names[0],
+            help="Where the model is computed. Every model opens on every device.",
+        )
+
+
+def precision_box() -> str:
+    """The control for the precision, in the side bar."""
+    with st.sidebar:
+        return controls.select(
+            "Precision",
+            PRECISIONS,
+            key="precision",
+            default=STORED,
+            help=(
+                "What weights are multiplied in. “stored” is what the model's file has, where this machine can multiply in it. "
+                "bfloat16 and float16 take half the memory of float32, and round every product to about two and three digits. "
+                "All else, such as patterns and probabilities, is computed in float32. Weights that a file has in bfloat16 or "
+                "float16 stay so in memory; where they are multiplied in float32, as “stored” does with float16, a token takes "
+                "a third to a half longer to write than with a file in float32."
+            ),
+        )
+
+
+def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True) -> Subject:
+    """The prompt as the model reads it, with a line on everything it does not read as written."""
+    if len(prompt) > (most := longest_prompt()):
+        st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
+        prompt = prompt[:most]
+    encoding = lm.tokenizer.encode(prompt)
+    if len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
+        if needs_prompt:
+            st.info(f"{_why_no_tokens(lm, prompt)}; until then the default prompt is shown.")
+        prompt = default
+        encoding = lm.tokenizer.encode(prompt)
+    elif encoding.unknown and needs_prompt:
+        st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
+    capacity = reading.capacity(lm)
+    if len(encoding.ids) > capacity and needs_prompt:
+        which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
+        st.info(
+            f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at a time: "
+            f"the {which} {capacity} are shown.",
+            icon=":material/content_cut:",
+        )
+    return Subject(key, lm, prompt, encoding, tuple(reading.tokens_read(lm, encoding.ids)), default)
+
+
+def _read_in_seconds(subject: Subject) -> Subject:
+    """The subject with as much of its prompt as is read in some seconds, or with all of it where the reader asks for that."""
+    config, count = subject.lm.model.config, len(subject.seen)
+    most = long_prompts.read_in_seconds(config)
+    if count <= most:
+        return subject
+    if why := long_prompts.too_little_memory(config, count, str(subject.lm.device)):
+        return shortened(subject, most, why)
+    needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
+    notice = st.container()
+    about = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
+    if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=about, notices=notice):
+        return subject
+    with notice:
+        return shortened(subject, most, f"To read all of them takes about {needed}, and longer on some pages")
+
+
+def shortened(subject: Subject, most: int, why: str) -> Subject:
+    """The subject with the last `most` tokens of its prompt, which is said with the reason; unchanged where it has no more.
+
+    Args:
+        subject: of a model that reads the end of a text.
+        most: how many tokens are read at most.
+        why: the reason, a sentence without its full stop.
+    """
+    count = len(subject.seen)
+    if count <= most:
+        return subject
+    prompt, encoding = long_prompts.end_of(subject.lm, subject.prompt, subject.seen, most) or (subject.prompt, subject.encoding)
+    end = tuple(encoding.ids)[-most:]
+    st.info(
+        f"The prompt has {count:,} tokens. {why}: here the model reads the last {len(end):,}.",
+        icon=":material/content_cut:",
+    )
+    left_off = subject.left_off + subject.prompt.removesuffix(prompt)
+    return replace(subject, prompt=prompt, encoding=encoding, seen=end, left_off=left_off)
+
+
+def _why_no_tokens(lm: LanguageModel, prompt: str) -> str:
+    """Why there is no token in a prompt, and what to type."""
+    if prompt.strip():
+        return f"The prompt has {lm.tokenizer.without}. Type some text above"
+    return "The prompt is empty. Type at least one character above"

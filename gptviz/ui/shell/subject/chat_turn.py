@@ -1,0 +1,85 @@
+"""The button below the prompt of a model that was trained on chats: the prompt as the turn of a user, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gptviz.text.chat import ChatError, ChatTemplate
+from gptviz.ui.widgets.markdown import escaped
+
+# A character that no text has, in the place of a message; the key of the session's state for what could not be filled in.
+_MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The text that a template puts around a message.
+
+    Attributes:
+        before: the text before the message.
+        after: the text after it, up to where the model's answer begins.
+        problem: why there is none, empty where there is.
+    """
+
+    before: str = ""
+    after: str = ""
+    problem: str = ""
+
+    def message(self, prompt: str) -> str | None:
+        """The message in a prompt that is a turn, None where it is none."""
+        is_turn = prompt.startswith(self.before) and prompt.endswith(self.after) and (self.before or self.after)
+        long_enough = len(prompt) >= len(self.before) + len(self.after)
+        return prompt[len(self.before) : len(prompt) - len(self.after)] if is_turn and long_enough else None
+
+
+def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
+    """The button that makes the prompt a turn of a chat, or takes the message out of the turn again."""
+    frame = _frame(chat.template, tuple(sorted(chat.tokens.items())))
+    if problem := st.session_state.pop(_REFUSED, frame.problem):
+        st.caption(escaped(f"{problem[:1].upper()}{problem[1:]}."))
+    if frame.problem:
+        return
+    message = frame.message(prompt)
+    if message is None:
+        st.button(
+            "As a chat turn",
+            icon=":material/chat_bubble:",
+            type="tertiary",
+            key="as a chat turn",
+            on_click=_fill,
+            args=(chat, prompt),
+            help="Write around the prompt what this model was trained to read around the message of a user. The tokens that mark "
+            "turns, such as <|im_start|>, then stand among the tokens of the prompt.",
+        )
+    else:
+        st.button(
+            "As plain text",
+            icon=":material/notes:",
+            type="tertiary",
+            key="as plain text",
+            on_click=_put,
+            args=(message,),
+            help="Take the message out of the chat turn.",
+        )
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _frame(template: str, tokens: tuple[tuple[str, str], ...]) -> Frame:
+    try:
+        before, message, after = ChatTemplate(template, dict(tokens)).turn(_MESSAGE).partition(_MESSAGE)
+    except ChatError as error:
+        return Frame(problem=str(error))
+    return Frame(before, after) if message else Frame(problem="the chat template leaves the message out")
+
+
+def _fill(chat: ChatTemplate, message: str) -> None:
+    try:
+        _put(chat.turn(message))
+    except ChatError as error:
+        st.session_state[_REFUSED] = str(error)
+
+
+def _put(prompt: str) -> None:
+    st.session_state["prompt"] = prompt

@@ -1,0 +1,173 @@
+"""The edits of the model on screen: in the address, so that every page and every link has them, and as a chip in the bar.
+
+What an edit is, is said in `gptviz/interp/changing/edits.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from gptviz.interp.changing.edits import Fitting, counted, fitting
+from gptviz.settings.address_values import refused
+from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets.markdown import escaped
+
+from .models import ModelKey, language_model
+
+# The keys of the address: the edits, separated by commas, and the reference text of those that need one.
+EDITS, TEXT = "edits", "edit_text"
+LONGEST_TEXT = 20_000
+
+
+def asked() -> tuple[str, ...]:
+    """The edits that the address asks for, as texts. Whether the model on screen has what they are about is another matter."""
+    try:
+        listed = addresses.get(EDITS) or ""
+    except addresses.NotKeptError:
+        return ()
+    return tuple(dict.fromkeys(text.strip() for text in listed.split(",") if text.strip()))
+
+
+def put(texts: Iterable[str]) -> None:
+    """Let the address ask for these edits and no others."""
+    addresses.put(EDITS, ",".join(dict.fromkeys(texts)) or None)
+
+
+def set_to(text: str) -> None:
+    """Add the edit `text`; it takes the place of another edit of the same unit."""
+    put((*_of_others(text), text))
+
+
+def toggle(text: str) -> None:
+    """Add the edit `text`, in the place of another edit of the same unit; where it is there already, take it away."""
+    put(_of_others(text) if text in asked() else (*_of_others(text), text))
+
+
+def _of_others(text: str) -> list[str]:
+    unit = text.partition("=")[0]
+    return [other for other in asked() if other.partition("=")[0] != unit]
+
+
+def take_away(text: str) -> None:
+    """Take one edit away."""
+    put(other for other in asked() if other != text)
+
+
+def clear() -> None:
+    """Take all edits away: the model is as it was, to the bit."""
+    put(())
+
+
+def reference_text(default: str) -> str:
+    """The reference text of edits: that of the address, else the `default`."""
+    try:
+        return addresses.get(TEXT) or default
+    except addresses.NotKeptError:
+        return default
+
+
+def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
+    """The model of `key` with the edits that the address asks for, as far as it has what they are about; the others are named.
+
+    Args:
+        default: the reference text unless another one is typed.
+        bar: the container for the chip, which is there as soon as there is an edit.
+        notices: the container for messages.
+    """
+    texts = asked()
+    if not texts:
+        return key
+    found = fitting(texts, language_model(key).model.config)
+    if found.refused:
+        addresses.takes(EDITS, refused("; ".join(found.refused)))
+    warn_of_refused(key.name, found, notices)
+    with bar:
+        typed = _chip(texts, found, default)
+    return with_edits(key, found, typed or default, notices)
+
+
+def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelKey:
+    """The model of `key` with the edits that fit it; without them, and with a message, where they cannot be made.
+
+    Args:
+        text: the reference text of those that need one.
+        notices: the container for the message.
+    """
+    if not found.edits:
+        return key
+    needs_text = any(one.needs_text for one in found.edits)
+    wanted = replace(key, edits=tuple(one.text for one in found.edits), edit_text=text if needs_text else None)
+    try:
+        language_model(wanted)
+    except ValueError as error:
+        notices.warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
+        return key
+    return wanted
+
+
+def text_box(default: str) -> str:
+    """The control for the reference text, of which a page has one; the text that was typed, empty for the `default`."""
+    return controls.text(
+        "Reference text",
+        key=TEXT,
+        help="What means and patterns of edits are taken from. A long text is read in pieces; a pattern is that over the first "
+        "piece. Where the field is empty, the text is the model's example, shown in grey.",
+        longest=LONGEST_TEXT,
+        height=100,
+        placeholder=default,
+        lasting=True,
+    )
+
+
+def warn_of_refused(name: str, found: Fitting, notices: Any) -> None:
+    """Name the edits that do not apply to the model called `name`, and why."""
+    if found.refused:
+        notices.warning(_left_out(name, found), icon=":material/edit_off:")
+
+
+def _left_out(name: str, found: Fitting) -> str:
+    shown, more = found.refused[:5], len(found.refused) - 5
+    lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
+    these = "This edit is" if len(found.refused) == 1 else f"{counted(len(found.refused)).capitalize()} are"
+    return f"{these} left out, and {escaped(name)} is shown without:{lines}"
+
+
+def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
+    """The chip that says how many edits there are and opens a list of them, and the button that takes all of them away.
+
+    Gives the reference text that was typed; empty where none was.
+    """
+    typed = ""
+    some = f"{len(found.edits)} of {counted(len(texts))}" if len(found.edits) < len(texts) else counted(len(texts))
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"):
+        with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
+            st.markdown("**Edits of this model**")
+            st.caption("All pages show the model with them. Its weights are not touched: without the edits it is as it was.")
+            applied = {one.text: one.title for one in found.edits}
+            for text in [*applied, *(text for text in texts if text not in applied)]:
+                with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+                    st.button(
+                        "Take away",
+                        icon=":material/close:",
+                        type="tertiary",
+                        key=f"take away {text}",
+                        on_click=take_away,
+                        args=(text,),
+                        help=f"Take `{text}` away." if text in applied else "Take it out of the address.",
+                    )
+                    st.markdown(escaped(applied.get(text, f"{text} does not apply to this model")))
+            if any(one.needs_text for one in found.edits):
+                typed = text_box(default)
+        st.button(
+            "Take all away",
+            icon=":material/undo:",
+            type="tertiary",
+            key="take all edits away",
+            on_click=clear,
+            help="The model is then as it was, to the bit.",
+        )
+    return typed

@@ -1,0 +1,34 @@
+"""The notice of every list of models about a user's model that hides a shipped one, and the way to have both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from gptviz.runs import checkpoints
+from gptviz.ui.pages.runs import PAGE as RUNS
+from gptviz.ui.widgets.markdown import escaped
+
+from .. import frame
+
+
+def say_what_hides(names: Sequence[str], place: Any = st) -> None:
+    """Say which of the models chosen hide a shipped one, and link to the page where they can be renamed or deleted.
+
+    Args:
+        names: the names chosen.
+        place: the container for the message.
+    """
+    known = checkpoints.hidden()
+    for name in names:
+        if name in known:
+            with place.container():
+                st.info(
+                    f"{escaped(name)} is a model of yours. It hides the one of the same name that came with gptviz: "
+                    "rename or delete yours to have that one back.",
+                    icon=":material/layers:",
+                )
+                if frame.current_page() is not RUNS:
+                    frame.link(RUNS, "Rename or delete it", query={**frame.shared_state(), "model": name})

@@ -1,0 +1,111 @@
+"""All models in groups, each with a line on what it is, and the list of them beside the control that chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from gptviz.figures.kit.format import power
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.experiments import GROUPS, PLANS
+from gptviz.runs.manage import is_own
+from gptviz.ui.widgets.markdown import escaped
+
+YOURS, OTHERS = "Yours", "Others"
+_OPEN = "all models"
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """Models that are listed together: the folder of each, by its name."""
+
+    title: str
+    folders: dict[str, Path]
+
+
+def model_groups() -> list[ModelGroup]:
+    """All models: the user's own, then those that ship by what they are about; no group is empty."""
+    left = dict(checkpoints.folders())
+    found = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
+    found += [ModelGroup(one.title, {name: left.pop(name) for name in one.plans if name in left}) for one in GROUPS]
+    return [group for group in [*found, ModelGroup(OTHERS, left)] if group.folders]
+
+
+def names_of(groups: Sequence[ModelGroup]) -> list[str]:
+    """The names of all models in the order of the list."""
+    return [name for group in groups for name in group.folders]
+
+
+def line_about(folder: Path) -> str:
+    """The model in `folder` in one line: its experiment and, for a model of the user, the data it learned from."""
+    try:
+        card = checkpoints.read_card(folder)
+    except CheckpointError:
+        return "Its files cannot be read."
+    plan = PLANS.get(card.plan or "")
+    if plan is not None and not is_own(folder):
+        return plan.sentence
+    learned = (card.task or card.corpus or "")[:40]
+    parts = [_experiment(card), learned, *imported(card), _size(card), _loss(card), _diverged(card), _hides(folder)]
+    return ", ".join(part for part in parts if part) or "Its card says nothing about it."
+
+
+def imported(card: Card) -> list[str]:
+    """Of a model that another program made: its family, where it came from and its licence; nothing of any other."""
+    if card.family is None:
+        return []
+    source = [f"from {card.imported_from[:200]}"] if card.imported_from else []
+    return [card.family[:40], *source, f"licence {card.licence[:80]}" if card.licence else "no licence named"]
+
+
+def _experiment(card: Card) -> str:
+    return f"experiment {card.plan[:40]}" if card.plan else ""
+
+
+def _size(card: Card) -> str:
+    count = card.values.get("parameters")
+    return f"{count:,} parameters" if isinstance(count, int) and not isinstance(count, bool) else ""
+
+
+def _loss(card: Card) -> str:
+    return "" if card.validation_loss is None else f"loss {power(card.validation_loss)}"
+
+
+def _diverged(card: Card) -> str:
+    return "diverged" if card.diverged else ""
+
+
+def _hides(folder: Path) -> str:
+    name = checkpoints.name_of(folder)
+    return "hides the model of this name that came with gptviz" if is_own(folder) and name in checkpoints.hidden() else ""
+
+
+def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
+    """A button that opens the list of all models with a line about each; a click on one chooses it."""
+    # The entries of the list are read when somebody opens it.
+    listed = st.popover("All", key=_OPEN, on_change="rerun", icon=":material/list:", help="All models, and what each of them is.")
+    if not listed.open:
+        return
+    with listed.container(gap="xsmall"):
+        for group in groups:
+            st.markdown(f"**{group.title}**")
+            for name, folder in group.folders.items():
+                is_chosen = name == chosen
+                st.button(
+                    f"**{escaped(name)}** · {escaped(line_about(folder))}",
+                    key=f"open the model {name}",
+                    on_click=_choose,
+                    args=(name,),
+                    type="tertiary",
+                    icon=":material/check:" if is_chosen else None,
+                )
+
+
+def _choose(name: str) -> None:
+    st.session_state["model"] = name
+    st.session_state[_OPEN] = False

@@ -1,0 +1,165 @@
+"""The models that are open: each is loaded once for all sessions, and named by a key that caches can hash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+
+import streamlit as st
+
+from gptviz.interp.changing.edits import counted
+from gptviz.language_model import LanguageModel, load
+from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.memory import release_memory
+from gptviz.model.precision import STORED
+from gptviz.runs import checkpoints
+
+from ..around import cores
+
+# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
+# that, only one of its snapshots is kept.
+MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
+# How many models stay open: a class looks at many small ones at the same time. Small is one whose file has at most `SMALL` bytes.
+SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
+
+
+@dataclass(frozen=True)
+class ModelKey:
+    """Which model, at which step of its training, on which device.
+
+    Attributes:
+        written: when its files were written, so that a model that was trained again is read again.
+        step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
+        tokenizer: when its tokenizer was written, which all snapshots share.
+        precision: what it is computed in, one of `gptviz.model.precision.PRECISIONS`.
+        edits: what is switched off or replaced in it, see `LanguageModel.edited`.
+        edit_text: the reference text of these edits, or None if they need none.
+    """
+
+    name: str
+    device: str
+    written: float
+    step: int | None = None
+    tokenizer: float = 0.0
+    precision: str = STORED
+    edits: tuple[str, ...] = ()
+    edit_text: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name in pictures, with the number of its edits."""
+        return f"{self.name}, {counted(len(self.edits))}" if self.edits else self.name
+
+    @property
+    def unedited(self) -> ModelKey:
+        """The same model without edits."""
+        return replace(self, edits=(), edit_text=None)
+
+
+def model_key(name: str, device: str, step: int | None = None, precision: str = STORED) -> ModelKey:
+    """The key of the model called `name`, after `step` steps or as it was saved last, without edits.
+
+    Raises:
+        CheckpointError: there is no such model, or no snapshot of that step.
+    """
+    folder = checkpoints.find(name)
+    if step is None:
+        weights = folder / "model.safetensors"
+    elif (weights := checkpoints.snapshot_path(folder, step)) not in checkpoints.snapshots(folder).values():
+        raise checkpoints.CheckpointError(f"{name} has no snapshot of step {step}")
+    # Not the log: that of a run in progress is written all the time.
+    tokenizer, config, card = (_written(folder / file) for file in ("tokenizer.json", "config.json", "card.json"))
+    written = [_written(weights), tokenizer, config, card if step is None else 0.0]
+    return ModelKey(name, device, max(written), step, tokenizer, precision)
+
+
+def _written(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def language_model(key: ModelKey) -> LanguageModel:
+    """The model, opened once for all sessions, with the edits of the key. Treat it as read-only."""
+    cores.share()
+    if key.edits:
+        return _edited(key)
+    if key.step is not None:
+        return _snapshots().load(key)
+    return _small_model(key) if _is_small(key) else _large_model(key)
+
+
+@st.cache_resource(max_entries=3, show_spinner="Putting the edits in place")
+def _edited(key: ModelKey) -> LanguageModel:
+    # It shares the weights of the model that it is made of.
+    return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
+
+
+@lru_cache(maxsize=512)
+def _is_small(key: ModelKey) -> bool:
+    try:
+        return (checkpoints.find(key.name) / "model.safetensors").stat().st_size <= SMALL
+    except OSError:  # what is only referred to may be of any size
+        return False
+
+
+# Sessions that ask for the same model at the same time wait for the one that opens it.
+@st.cache_resource(max_entries=MOST_SMALL, show_spinner="Opening the model")
+def _small_model(key: ModelKey) -> LanguageModel:
+    return _opened(key)
+
+
+@st.cache_resource(max_entries=MOST_LARGE, show_spinner="Opening the model")
+def _large_model(key: ModelKey) -> LanguageModel:
+    return _opened(key)
+
+
+def _opened(key: ModelKey) -> LanguageModel:
+    lm = load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
+    release_memory()
+    return lm
+
+
+class SnapshotCache:
+    """The snapshots of models that were used last, within bounds; all sessions share it."""
+
+    def __init__(self, most: int = MOST_SNAPSHOTS, most_bytes: int = MOST_BYTES) -> None:
+        self.models: ByteCache[ModelKey, LanguageModel] = ByteCache(_weight_bytes, most_bytes, most)
+        self._lock = Lock()
+
+    def load(self, key: ModelKey) -> LanguageModel:
+        """The snapshot, read from its file where it is not here.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        with self._lock:
+            if (lm := self.models.get(key)) is not None:
+                return lm
+        lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)
+        with self._lock:
+            self.models.put(key, lm)
+        return lm
+
+
+def _weight_bytes(lm: LanguageModel) -> int:
+    return sum(parameter.numel() * parameter.element_size() for parameter in lm.model.parameters())
+
+
+@st.cache_resource(show_spinner=False, max_entries=1)
+def _snapshots() -> SnapshotCache:
+    return SnapshotCache()
+
+
+def load_call(lm: LanguageModel) -> str:
+    """The call that opens this model, with its edits, as the code below a figure shows it."""
+    step = "" if lm.step is None else f", step={lm.step}"
+    precision = "" if lm.precision == STORED else f", precision={lm.precision!r}"
+    opened = f"gptviz.load({lm.name!r}{step}{precision})"
+    if not lm.edits:
+        return opened
+    text = "" if lm.edit_text is None else f", text={lm.edit_text!r}"
+    return f"{opened}.edited({', '.join(map(repr, lm.edits))}{text})"

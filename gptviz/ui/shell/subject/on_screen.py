@@ -1,0 +1,27 @@
+"""The address of what is on screen, with all that was chosen inside of views."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.components.page_address import page_address
+from gptviz.streamlit_internals import address
+
+# The key of the session's state with the page and query that Streamlit knew, and the query that the browser had then.
+HEARD = "address heard"
+
+
+def listen() -> None:
+    """Let the browser tell the whole address as soon as the place where this is called is seen."""
+    page_address(query(), key="page address", on_tell=_hear)
+
+
+def query() -> str:
+    """The query of the page's address: as the browser told it, unless Streamlit knows of a change since then."""
+    known = address()
+    at, heard = st.session_state.get(HEARD, (None, ""))
+    return heard if at == known else known[1]
+
+
+def _hear(said: str) -> None:
+    st.session_state[HEARD] = address(), said

@@ -1,0 +1,183 @@
+"""The scrubber: a slider over the snapshots of a model's training. Every page that reads a model has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gptviz.figures.kit.format import percent, power
+from gptviz.machine.job import Job
+from gptviz.model.costs.effort import size
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.settings.address_values import one_of
+from gptviz.ui.widgets import addresses, controls
+
+from .models import ModelKey, language_model, model_key
+
+# The option that stands for the model as it was saved last. While a run goes on, that is another step from time to time.
+LAST = "last"
+# Seconds between two steps while it plays; if a page needs longer, so does the step.
+PACE = 0.15
+# Limits of what is compared over all of training: the number of snapshots read, and their parameters all together.
+MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
+
+ABOUT = """The model as it was after this many steps of its training; “last” is the model as it was saved last. All pages follow.
+The arrow keys move the slider too. The loss is the validation loss in nats per token, from the evaluation nearest to this step
+(≈ means: not exactly at this step); perplexity is e to the power of the loss."""
+
+_PLAYING, _NEXT, _READY, _AWAITED = "scrubber plays", "scrubber next", "scrubber ready", "scrubber waits for"
+
+
+def steps(name: str) -> tuple[int, ...]:
+    """The steps of which the model called `name` has a snapshot; none where there is no such model."""
+    try:
+        return tuple(checkpoints.snapshots(checkpoints.find(name)))
+    except checkpoints.CheckpointError:
+        return ()
+
+
+def has_step(name: str, asked: object) -> bool:
+    """Whether the model called `name` has the snapshot that a link or a slider's value names."""
+    return str(asked) in map(str, steps(name))
+
+
+def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
+    """The slider with its play button and a line on what is shown; the step chosen, None for the model as saved last."""
+    options = [*map(str, checkpoints.snapshots(folder)), LAST]
+    if (wanted := st.session_state.pop(_NEXT, None)) in options:
+        st.session_state["step"] = wanted
+    above = st.container()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _button(options)
+        chosen = str(
+            controls.notch(
+                "Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices
+            )
+        )
+    above.caption(readout(chosen, card), help=ABOUT)
+    if st.session_state.get(_PLAYING):
+        _play(options, chosen)
+    return None if chosen == LAST else int(chosen)
+
+
+def without_snapshots(notices: Any) -> None:
+    """Used instead of `scrubber` for a model without snapshots: forgets a step chosen before, and warns if a link asks for
+    one.
+    """
+    addresses.takes("step", one_of([LAST]))
+    if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
+        why = ", which is not available here; showing the model as it was saved"
+        controls.warn_of_link("step =", asked, why, notices)
+    st.session_state[_PLAYING] = False
+
+
+def readout(chosen: str, card: Card) -> str:
+    """The step that is shown, and the validation loss measured nearest to it (≈ where that was at another step)."""
+    step = card.steps if chosen == LAST else int(chosen)
+    if step is None:
+        return "As saved last"
+    measurement = measured(card, step)
+    if measurement is None:
+        return f"Step {step:,}"
+    at, loss, accuracy = measurement
+    about = "" if at == step else "≈ "
+    # Perplexity counts tokens between which a model is unsure: it says nothing about a classifier.
+    how_good = (
+        f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{percent(accuracy)} right"
+    )
+    return f"Step {step:,}: loss {about}{power(loss)}, {how_good}"
+
+
+def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
+    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
+    one, or None if nothing was measured.
+    """
+    measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
+    return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
+
+
+def following(options: Sequence[str], chosen: str) -> str | None:
+    """The option after the chosen one, None after the last."""
+    at = options.index(chosen) + 1 if chosen in options else 0
+    return options[at] if at < len(options) else None
+
+
+def is_playing() -> bool:
+    """Whether training is being played."""
+    return bool(st.session_state.get(_PLAYING))
+
+
+def wait_for(job: Job[Any]) -> None:
+    """Show the next step only when `job` has ended: its result belongs to the step shown now."""
+    st.session_state[_AWAITED] = job
+
+
+def _button(options: Sequence[str]) -> None:
+    def play() -> None:
+        st.session_state[_PLAYING] = True
+        if st.session_state.get("step", LAST) == LAST:
+            st.session_state[_NEXT] = options[0]
+
+    def pause() -> None:
+        st.session_state[_PLAYING] = False
+
+    # Two buttons with different keys: a click that arrives late must not do the opposite.
+    if is_playing():
+        st.button("", icon=":material/pause:", key="scrubber pause", on_click=pause, type="primary", help="Stop here.")
+    else:
+        about = "Play the training from this step to the end; at the end, play it from the start."
+        st.button("", icon=":material/fast_forward:", key="scrubber play", on_click=play, help=about)
+
+
+def _play(options: Sequence[str], chosen: str) -> None:
+    """An invisible fragment that asks for the next step at regular times, once the page has drawn this one."""
+    upcoming = following(options, chosen)
+
+    @st.fragment(run_every=PACE)
+    def tick() -> None:
+        awaited: Job[Any] | None = st.session_state.get(_AWAITED)
+        if not st.session_state[_READY] or not is_playing() or (awaited is not None and awaited.is_active):
+            return
+        st.session_state[_AWAITED] = None
+        st.session_state[_NEXT] = upcoming
+        st.session_state[_PLAYING] = upcoming is not None and upcoming != options[-1]
+        st.rerun()
+
+    st.session_state[_READY] = False  # it runs once as part of the page, and that is no tick
+    tick()
+    st.session_state[_READY] = True
+
+
+def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
+    """The model at steps from the first snapshot to the last, then as it was saved last: for what all steps share, as axes.
+
+    Where there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
+    """
+    base = as_saved_last(key)
+    every = steps(key.name)
+    count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, size(language_model(base).model))))
+    chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
+    for step in dict.fromkeys(chosen):
+        try:
+            one = at_step(key, step)
+            language_model(one)
+        except checkpoints.CheckpointError:
+            continue
+        yield one
+    yield base
+
+
+def as_saved_last(key: ModelKey) -> ModelKey:
+    """The same model as it was saved last."""
+    return key if key.step is None else at_step(key, None)
+
+
+def at_step(key: ModelKey, step: int | None) -> ModelKey:
+    """The same model after so many steps, with the same edits."""
+    return replace(model_key(key.name, key.device, step, key.precision), edits=key.edits, edit_text=key.edit_text)

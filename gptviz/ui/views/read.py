@@ -1,0 +1,53 @@
+"""The tokens that a model reads on a page, and the lines of Python that give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.views import encoder_decoder
+
+
+@dataclass(frozen=True)
+class Read:
+    """The tokens that a model, or one of its stacks, reads.
+
+    Attributes:
+        ids: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output.
+        source: the tokens that the encoder reads with them, or None if there is no encoder.
+        written: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known.
+        stack: the encoder or the decoder, whose tokens `ids` are, or the cross-attention between the two.
+    """
+
+    ids: tuple[int, ...]
+    source: tuple[int, ...] | None = None
+    written: tuple[int, ...] = ()
+    stack: str = encoder_decoder.DECODER
+
+    @property
+    def following(self) -> int | None:
+        """The token that follows the last one, or None if it is not known."""
+        return self.written[-1] if self.written and len(self.written) == len(self.ids) else None
+
+
+def read_by(subject: Subject) -> Read:
+    """The tokens that are read on a page about `subject`."""
+    if subject.kind != "encoder-decoder":
+        return Read(subject.seen)
+    ids = encoder_decoder.decoder_ids(subject.key, subject.seen)
+    special = subject.lm.tokenizer
+    if not isinstance(special, SpecialTokensTokenizer):
+        return Read(ids, subject.seen)
+    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
+    return Read(ids, subject.seen, (*own.ids, special.end) if own.ended else own.ids)
+
+
+def opening_code(subject: Subject, read: Read, *imports: str) -> str:
+    """The lines of Python, after the `imports`, that open the model as `lm` and give `ids`, and `source` if there is one."""
+    if read.source is None:
+        ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
+    else:
+        ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
+    return "\n".join(["import gptviz", *imports, "", f"lm = {load_call(subject.lm)}", ids])

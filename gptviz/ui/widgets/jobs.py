@@ -1,0 +1,164 @@
+"""Long computations on a page: how far they are, and a way to stop them. See `gptviz.machine.job`.
+
+A page either follows a computation, which goes on while the page is used, reloaded or left; or it waits for one, since it can
+show nothing without its value. What it waits for is a cached function: a click that has nothing to do with it, or a reload, runs
+the page again, which then finds the same computation and goes on waiting. One that no page waits for any more ends by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import streamlit as st
+
+from gptviz.machine import job as registry
+from gptviz.machine.job import Job, Stage
+from gptviz.streamlit_internals import outside_cache, session
+
+from .buttons import pressed
+from .markdown import escaped
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Seconds between two looks of a page that follows a computation.
+FOLLOWED = 0.5
+# Seconds after which a page that waits shows the bar, and between two looks.
+AT_FIRST, LOOK = 1.0, 0.3
+# A computation ends when no page has waited for it for so many seconds; a reload takes less.
+LEFT = 5.0
+# The key of the session's state under which the key of the computation stands that its user stopped.
+_STOPPED = "stopped computation"
+
+
+def words(job: Job[Any]) -> str:
+    """How far a computation is, as Markdown."""
+    if job.is_stopping:
+        far = "stopping"
+    elif job.state == "waiting":
+        far = "waits for another computation to end"
+    else:
+        far = job.progress.words
+    return escaped(f"{job.title}: {far}")
+
+
+def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
+    """How far a computation is, and a way to stop it, as long as it goes on; then how it ended, unless all is done.
+
+    The page runs again when a result is ready and when the computation ends.
+
+    Args:
+        job: the computation.
+        key: tells the computations of one page apart.
+        shown: its stage before the page read from it, if the page has done so: it may have ended since then.
+    """
+    if shown is None:
+        shown = job.stage
+    _keep_up(job, shown)
+    if not shown.is_active:
+        _ended(job)
+        return
+
+    @st.fragment(run_every=FOLLOWED)
+    def look() -> None:
+        job.look()
+        _keep_up(job, shown)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(job.progress.share, words(job))
+            if pressed("Stop", key=f"stop {key}", icon=":material/stop:", help="What is ready by then stays."):
+                job.stop()
+
+    look()
+
+
+def _keep_up(job: Job[Any], shown: Stage) -> None:
+    """Run the page again if it shows an earlier stage."""
+    if job.stage != shown:
+        st.rerun()
+
+
+def _ended(job: Job[Any]) -> None:
+    if job.state == "stopped":
+        st.caption(f"{escaped(job.title)}: stopped; what was ready is shown.")
+    elif job.state == "failed":
+        st.error(f"{escaped(job.title)}: {escaped(job.problem)}")
+
+
+def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None:
+    """A button that begins a computation; `look` being other arguments of `st.button`."""
+
+    def clicked() -> None:
+        begin()
+
+    st.button(label, on_click=clicked, **look)
+
+
+def resource(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """As `st.cache_resource`, for a function that may take long.
+
+    Args:
+        title: what is computed, in words.
+        max_entries: as there.
+    """
+    return _cached(st.cache_resource(max_entries=max_entries, show_spinner=title), title)
+
+
+def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """As `st.cache_data`, for a function that may take long; arguments as of `resource`."""
+    return _cached(st.cache_data(max_entries=max_entries, show_spinner=title), title)
+
+
+def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def decorated(compute: Callable[P, R]) -> Callable[P, R]:
+        # The cache calls it where it has no value, with a lock: others who ask for the same value wait for that.
+        @wraps(compute)
+        def waited(*args: P.args, **kwargs: P.kwargs) -> R:
+            if session() is None:  # no page waits; or it waits for what asks for this
+                return compute(*args, **kwargs)
+            key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
+            return _wait(key, title, lambda: compute(*args, **kwargs))
+
+        cached: Callable[P, R] = cache(waited)
+        return cached
+
+    return decorated
+
+
+def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
+    """The value, computed while the page says how far that is. What ends the run of the page leaves the computation as it is."""
+    if st.session_state.get(_STOPPED) == key:
+        with outside_cache():
+            _say_stopped(title)
+    job = registry.begin(key, title, lambda _: compute(), places=None, patience=LEFT)
+    if not job.wait(AT_FIRST):
+        with outside_cache():
+            _show(job, key)
+    registry.forget(key)
+    if job.state == "stopped":  # it was about to end when this page found it
+        return _wait(key, title, compute)
+    return job.result()
+
+
+def _show(job: Job[Any], key: Hashable) -> None:
+    """How far a computation is, until it has ended, and a way to stop it. Whatever is clicked ends the run of the page here."""
+
+    def stop() -> None:
+        st.session_state[_STOPPED] = key
+        job.stop()
+
+    place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(job.progress.share, words(job))
+        st.button("Stop", key=f"stop {id(job)}", icon=":material/stop:", on_click=stop)
+    while not job.wait(LOOK):
+        bar.progress(job.progress.share, words(job))
+    place.empty()
+
+
+def _say_stopped(title: str) -> None:
+    """That the user stopped the computation, and a way to begin it again. The page ends here."""
+    st.info(f"{escaped(title)}: stopped.", icon=":material/stop:")
+    st.button("Begin again", key="begin again", icon=":material/refresh:", on_click=st.session_state.pop, args=(_STOPPED, None))
+    st.stop()

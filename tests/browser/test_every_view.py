@@ -1,0 +1,317 @@
+"""What every view made by hand keeps to, whatever it shows: one payload of each, and one test of each promise.
+
+A view is listed in `VIEWS` once, with what it shows of a model whose tokens have hostile names. What a view shows, and what a
+reader does with it, is tested in its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+import gptviz
+from gptviz.components import (
+    attention_explorer,
+    circuit_graph,
+    figure_tools,
+    generation_tree,
+    kit,
+    lens_grid,
+    sampling_ledger,
+    token_strip,
+    unit_grid,
+)
+from gptviz.components import model_map as map_of_boxes
+from gptviz.components.generation_tree.finished import Finished
+from gptviz.components.generation_tree.look import Ghost, Look
+from gptviz.components.token_strip import Token
+from gptviz.generate.tree import Tree
+from gptviz.interp.explaining.circuit import circuit
+from gptviz.interp.reading.lens import lens
+from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.language_model import LanguageModel
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views import attention as attention_view
+from gptviz.ui.views import model_map as map_view
+from gptviz.ui.views.read import Read
+from tests.browser.contrast import faint
+from tests.browser.machinery import FRAMES, HOSTILE, memory
+from tests.browser.mounting import Mounted, encoded
+from tests.browser.pictures import faults, saved, small, words
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+
+# What tokens are called; the last two are what every object of a script has.
+NAMES = (*HOSTILE, "constructor", "__proto__")
+# How many characters of a name there are: few in a picture, whose words must not lie on each other.
+LONG, SHORT = 300, 8
+TEXT = "abcdefghab"
+SETTINGS = [HOSTILE[2]]
+
+
+def explorer(lm: LanguageModel, turn: int) -> bytes:
+    """The payload that the page Attention gives the explorer."""
+    sent: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention_explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
+        text = TEXT[turn:]
+        ids = tuple(lm.encode(text).tolist())
+        subject = Subject(model_key("hostile", "cpu"), lm, text, lm.tokenizer.encode(text), ids)
+        attention_view.show(subject, "decoder", default=1)
+    return sent[0]
+
+
+def graph(lm: LanguageModel, turn: int) -> bytes:
+    found = circuit(lm.model, lm.encode(TEXT), len(TEXT) - 1, turn, share=(0.8, 0.5)[turn])
+    about = {"of": f"text {turn}", "title": HOSTILE[0], "model": HOSTILE[1], "code": HOSTILE[0]}
+    return circuit_graph.payload(found, lm.tokenizer.label, **about, settings=SETTINGS)
+
+
+def tree(lm: LanguageModel, turn: int) -> bytes:
+    grown = Tree(lm.generation(TEXT), n_candidates=4)
+    for _ in range(5 + turn):
+        grown.step()
+    look = Look(
+        1,
+        [lm.tokenizer.label(i) for i in lm.encode(TEXT).tolist()],
+        lm.tokenizer.label,
+        lambda _: HOSTILE[0],
+        ghosts=[Ghost(i, 0.25, 0.25 * (i != 2), "top-k" if i == 2 else "") for i in range(4)],
+        code=HOSTILE[0],
+        status=HOSTILE[1],
+        heading={"model": HOSTILE[1], "prompt": HOSTILE[0], "settings": SETTINGS},
+    )
+    return generation_tree.packed(grown, look, Finished()).whole
+
+
+def grid_of_lens(lm: LanguageModel, turn: int) -> bytes:
+    seen = lens(lm.model, lm.encode(TEXT).tolist(), top=4)
+    about = {"of": f"text {turn}", "model": HOSTILE[1], "vocab_size": lm.tokenizer.vocab_size, "code": HOSTILE[0]}
+    return lens_grid.payload(seen, lm.tokenizer.label, **about)
+
+
+def map_of_model(lm: LanguageModel, turn: int) -> bytes:
+    """The payload that Home gives the map."""
+    ids = tuple(lm.encode(TEXT[turn:]).tolist())
+    chips = tuple(Token(lm.tokenizer.label(i), 0.5) for i in ids)
+    look = map_of_boxes.TensorPage("blocks.0.attention.q", 0, (0, 0, 0))
+    return map_view.payload(model_key("hostile", "cpu"), Read(ids), TEXT, chips, chips[:4], True, HOSTILE[0], look)
+
+
+def ledger(lm: LanguageModel, turn: int) -> bytes:
+    logits = lm.model(lm.encode(TEXT)[None])[0, -1].detach().numpy()
+    labels = [lm.tokenizer.label(i) for i in range(len(logits))]
+    about = {"about": f"text {turn}", "title": HOSTILE[1], "prompt": HOSTILE[0], "code": (HOSTILE[0], HOSTILE[1])}
+    numbers = torch.linspace(0.01, 0.99, 100).double().numpy()
+    return sampling_ledger.payload(logits, labels, **about, numbers=numbers, true=0, takes=True, note=HOSTILE[2]).data
+
+
+def strip(lm: LanguageModel, turn: int) -> bytes:
+    labels = [lm.tokenizer.label(i) for i in lm.encode(TEXT[turn:]).tolist()]
+    alternatives = tuple((label, 0.25) for label in labels[:4])
+    settings = {"generation": turn, "colour": "#CC3311", "selected": 2, "picks": True, "label": HOSTILE[0]}
+    settings |= {"legend": HOSTILE[1][:20], "height": None, "bars": False, "spaced": False}
+    return token_strip.payload([Token(label, 0.9, alternatives, HOSTILE[2], mark=True) for label in labels], settings)
+
+
+def grid_of_units(lm: LanguageModel, turn: int) -> bytes:
+    units = heads_and_mlps(lm.model.config)
+    edits = {units[1]: units[1].name, units[2]: HOSTILE[0]}
+    changes = {unit: (-1) ** i * (i + turn) / 10 for i, unit in enumerate(units[:-1])}
+    about = unit_grid.About("a text", HOSTILE[1], HOSTILE[0], HOSTILE[0], HOSTILE[0], (HOSTILE[2],))
+    return unit_grid.payload(unit_grid.rows(units), edits, changes, about)
+
+
+def tools(_: LanguageModel, turn: int) -> bytes:
+    heading = {"title": HOSTILE[0], "model": HOSTILE[1], "prompt": HOSTILE[2], "settings": SETTINGS}
+    return figure_tools.payload(1.0 + turn / 10, heading, name=HOSTILE[0], sharp=True)
+
+
+def button(_: LanguageModel, turn: int) -> bytes:
+    return kit.pack({"label": HOSTILE[turn], "names": []})
+
+
+@dataclass(frozen=True)
+class View:
+    """A view, and what is known of it here.
+
+    Attributes:
+        payload: what it shows of a model on one of two turns.
+        choices: what is open in it, as its part of the address says.
+        touched: what of it a reader touches, as a selector.
+        unread: what the contrast is not measured of.
+        names: whether it shows names of tokens.
+        has_picture: whether it can be saved as a picture.
+        tools: where the buttons for its numbers, code and picture are.
+    """
+
+    payload: Callable[[LanguageModel, int], bytes]
+    choices: tuple[dict[str, Any], ...] = ({},)
+    touched: str = "button"
+    unread: str = ":disabled"
+    names: bool = True
+    has_picture: bool = True
+    tools: str = ".root"
+
+
+VIEWS = {
+    "address_button": View(button, names=False, has_picture=False),
+    "attention_explorer": View(explorer, ({}, {"query": 7, "key": 3}), touched=".head, .tokens .chip, .heat"),
+    "circuit_graph": View(graph, touched=".node"),
+    # Its pictures are those of a figure beside it: test_figure_tools.py.
+    "figure_tools": View(tools, touched="button", names=False, has_picture=False),
+    "generation_tree": View(tree, touched=".stage .chip, .slider"),
+    "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame"),
+    # What stands on a drawing has the drawing's colours behind it, which are not read here.
+    "model_map": View(
+        map_of_model,
+        ({}, {"box": "blocks.0.attention.q"}),
+        touched="[data-box], [data-block]",
+        unread=":disabled, svg",
+        tools=".foot",
+    ),
+    "sampling_ledger": View(
+        ledger, ({}, {"top_k": 3, "temperature": 1.3}), touched=".token-row, input[type=range]", unread=":disabled, .names"
+    ),
+    "token_strip": View(strip, touched=".chip", has_picture=False),
+    "unit_grid": View(grid_of_units, touched=".cell", names=False),
+}
+# They act on the page around them, and are not seen.
+UNSEEN = {"history_steps", "page_address", "popover_keys", "presenter", "step_in_sight"}
+CHOICES = [pytest.param(name, choice, id=f"{name} {choice}") for name, view in VIEWS.items() for choice in view.choices]
+
+
+@pytest.fixture
+def hostile(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], LanguageModel]:
+    """A model whose tokens are called by hostile names of so many characters."""
+    tokenizer = CharTokenizer(TEXT)
+    config = tiny(vocab_size=tokenizer.vocab_size, context_length=32)
+    checkpoints.save("hostile", scrambled(config), tokenizer, {})
+
+    def load(longest: int) -> LanguageModel:
+        monkeypatch.setattr(CharTokenizer, "label", lambda _, i: NAMES[i % len(NAMES)][:longest])
+        return gptviz.load("hostile")
+
+    return load
+
+
+@pytest.fixture
+def seen(mounted: Callable[..., Mounted], hostile: Callable[[int], LanguageModel]) -> Callable[..., Mounted]:
+    """Shows a view by its name; further arguments are those of `mounted`."""
+
+    def show(name: str, longest: int = LONG, **page: Any) -> Mounted:
+        view = mounted(name, VIEWS[name].payload(hostile(longest), 0), **page)
+        expect(view.page.locator(f".root {VIEWS[name].touched}").first).to_be_visible()
+        view.page.evaluate(FRAMES)
+        return view
+
+    return show
+
+
+def check_text_is_text(page: Page) -> None:
+    """No markup in a text was obeyed."""
+    assert page.title() == "A view"
+    assert page.locator(".root").locator("img, script, a[href^='javascript']").count() == 0
+    assert page.locator(".root").locator("b, strong").get_by_text("bold", exact=True).count() == 0
+
+
+def test_every_folder_of_a_view_is_listed() -> None:
+    folders = {script.stem for script in kit.FOLDER.parent.glob("*/*.js") if script.stem == script.parent.name}
+    assert folders == VIEWS.keys() | UNSEEN
+
+
+@pytest.mark.parametrize("name", sorted(UNSEEN))
+def test_what_acts_on_the_page_alone_shows_nothing(mounted: Callable[..., Mounted], name: str) -> None:
+    page = mounted(name, kit.pack({"known": "", "step": ""})).page
+    assert page.locator("body").inner_text().strip() == ""
+
+
+@pytest.mark.parametrize(("name", "choice"), CHOICES)
+def test_hostile_text_stays_text(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
+    page, view = seen(name, **choice).page, VIEWS[name]
+    page.locator(f".root {view.touched}").first.hover()
+    texts = page.locator(".root *").evaluate_all("all => all.map((one) => one.textContent)")
+    if view.names:
+        # Names that are too long for their place are cut.
+        assert [name for name in NAMES if not any(text.startswith(name[:3]) for text in texts)] == []
+    check_text_is_text(page)
+    for opened in ("Numbers", "Code"):
+        if (press := page.locator(view.tools).get_by_role("button", name=opened, exact=True)).count():
+            press.click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+            check_text_is_text(page)
+            page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(("name", "choice"), [one for one in CHOICES if VIEWS[str(one.values[0])].has_picture])
+def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
+    page, where = seen(name, SHORT, **choice).page, VIEWS[name].tools
+    drawn = saved(page, page.locator(where))
+    assert faults(page, drawn) == []
+    assert "<img" in "".join(words(drawn))
+    assert not any(tag in drawn for tag in ("<script", "<img", "<foreignObject"))
+    with page.expect_download() as waiting:
+        page.locator(where).get_by_role("button", name="PNG").click()
+    assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+# Colours say nothing about sizes: each look is paired with another width.
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 390)], ids=["light and wide", "dark and narrow"])
+@pytest.mark.parametrize(("name", "choice"), CHOICES)
+def test_every_text_is_large_and_clear_enough_and_nothing_sticks_out(
+    seen: Callable[..., Mounted], name: str, choice: dict[str, Any], dark: bool, width: int
+) -> None:
+    page = seen(name, **choice, dark=dark, width=width).page
+    assert small(page) == []
+    assert faint(page, VIEWS[name].unread) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# Shows two payloads in turn, and touches one part of the view after each.
+REDRAWN = """async ({ payloads, touched, times }) => {
+    const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root')).find((one) => one);
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    for (let i = 0; i < times; i++) {
+        window.show(payloads[i % 2]);
+        const parts = [...root.querySelectorAll(touched)], one = parts[(7 * i) % parts.length];
+        const { left, top, width, height } = one.getBoundingClientRect();
+        const at = { clientX: left + width * ((i / 7) % 1), clientY: top + height * ((i / 5) % 1) };
+        for (const kind of ['pointerover', 'pointermove', 'pointerdown', 'pointerup', 'click']) {
+            one.dispatchEvent(new PointerEvent(kind, { bubbles: true, composed: true, ...at }));
+        }
+        if (one.localName === 'input') {
+            one.value = Number(one.min) + (one.max - one.min) * ((i / 3) % 1);
+            one.dispatchEvent(new Event('input', { bubbles: true }));
+        }
+        one.focus?.();
+        await frame();
+    }
+    for (const payload of payloads) window.show(payload);
+    await frame();
+    await frame();
+    window.sent.length = 0;
+}"""
+
+
+@pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"figure_tools"}))
+def test_many_redraws_leave_no_memory(seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str) -> None:
+    page, view = seen(name).page, VIEWS[name]
+    payloads = [encoded(view.payload(hostile(LONG), turn)) for turn in (0, 1)]
+    task = {"payloads": payloads, "touched": view.touched, "times": 30}
+    page.evaluate(REDRAWN, task)
+    before = memory(page)
+    page.evaluate(REDRAWN, task)
+    after = memory(page)
+    assert after["listeners"] <= before["listeners"] + 20
+    assert after["nodes"] <= before["nodes"] + 200
+    assert after["heap"] <= before["heap"] + 1_000_000

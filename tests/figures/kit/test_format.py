@@ -1,0 +1,106 @@
+"""Probabilities and lengths of time as the interface writes them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gptviz.figures.kit.format import brief, counted, course, duration, fixed, in_words, moment, percent, side_by_side, small
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [
+        (1.0, "100 %"),
+        (0.99999, "100 %"),
+        (0.8467, "84.7 %"),
+        (0.09999, "10.0 %"),
+        (0.0999, "9.99 %"),
+        (0.04321, "4.32 %"),
+        (0.00999, "0.999 %"),
+        (0.001, "0.100 %"),
+        (0.00099, "< 0.1 %"),
+        (1e-30, "< 0.1 %"),
+        (0.0, "0 %"),
+    ],
+)
+def test_percent_has_three_digits_down_to_a_tenth(probability: float, text: str) -> None:
+    assert percent(probability) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (22, "22 s"),
+        (59.6, "1 min"),
+        (3_540, "59 min"),
+        (5_220, "1 h 27 min"),
+        (172_000, "47 h 47 min"),
+        (1e6, "12 days"),
+    ],
+)
+def test_a_length_of_time_is_in_the_words_people_use(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.5, -3, 0.004, 0], ["+0.50", "−3.00", "≈ 0", "0"]),
+        ([0.0312, -0.0004, 1e-9], ["+0.0312", "−0.0004", "≈ 0"]),
+        ([1234.5, -0.2], ["+1234", "≈ 0"]),
+        ([float("nan"), 2], ["", "+2.00"]),
+        ([0.0, 0.0], ["0", "0"]),
+        ([], []),
+    ],
+)
+def test_numbers_side_by_side_have_the_decimals_of_the_largest(values: list[float], texts: list[str]) -> None:
+    assert side_by_side(values) == texts
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (3.14159, "3.14"),
+        (-0.3291, "−0.329"),
+        (0.0, "0"),
+        (0.00081, "0.00081"),
+        (4e-8, "4.0 · 10⁻⁸"),
+        (-1234.0, "−1\u202f234"),
+        (math.nan, "no number"),
+        (-math.inf, "−∞"),
+    ],
+)
+def test_a_number_has_a_real_minus_and_no_e(number: float, text: str) -> None:
+    assert brief(number) == text
+
+
+def test_one_thing_is_one_thing() -> None:
+    assert [counted(n, "box", "boxes") for n in (0, 1, 1_000)] == ["0 boxes", "1 box", "1,000 boxes"]
+    assert counted(2, "block") == "2 blocks"
+
+
+def test_what_looks_the_same_before_and_after_stays() -> None:
+    assert course(0.999_99, 0.999_98) == "stays at 100 %"
+    assert course(0.2, 0.1) == "falls from 20.0 % to 10.0 %"
+    assert course(0.1, 0.2) == "rises from 10.0 % to 20.0 %"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(7910.0, "7,910 s"), (7.91, "7.91 s"), (0.00325, "3.25 ms"), (2.64e-5, "26.4 µs")])
+def test_a_moment_is_told_in_the_unit_that_suits_it(seconds: float, text: str) -> None:
+    assert moment(seconds) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(12_800_000, "12.8 million"), (80.2e9, "80.2 billion"), (97.0, "97")])
+def test_a_large_number_is_told_in_words(number: float, text: str) -> None:
+    assert in_words(number) == text
+
+
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    assert [fixed(value) for value in (-0.001, 0.001, -0.234, 1.0)] == ["0.00", "0.00", "−0.23", "1.00"]
+
+
+def test_what_would_be_rounded_to_nothing_is_a_power_of_ten() -> None:
+    assert [small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == ["0.0000", "7.1 · 10⁻⁸", "0.0001", "1.7500"]

@@ -1,0 +1,100 @@
+"""The pictures of the logit lens and the residual stream: every number is drawn where it belongs, and names stay text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gptviz.figures.kit.scatter import side_by_side
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme
+from gptviz.figures.reading.lens import NAMED, rise_and_fall
+from gptviz.figures.reading.stream import directions, sizes, written
+from gptviz.labelled_array import Axis, LabelledArray
+
+LAYERS = ("embed", "blocks.0.attention", "blocks.0.mlp")
+SHORT = ("embedding", "attention 0", "MLP 0")
+HOSTILE = ("<b>x</b>", "%{y}", "a\u202eb", "d", "e", "f", "g")
+
+
+def course() -> LabelledArray:
+    values = np.random.default_rng(0).dirichlet(np.ones(len(HOSTILE)), len(LAYERS)).T
+    return LabelledArray(values, (Axis("token", HOSTILE), Axis("layer", LAYERS)), "probability")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_every_token_has_a_line_over_all_layers_the_first_ones_with_a_name(theme: Theme) -> None:
+    figure = rise_and_fall(course(), SHORT, theme, height=400, opened=1)
+    lines = sorted(figure.data, key=lambda line: line.legendrank)
+    np.testing.assert_allclose([line.y for line in lines], course().values)
+    assert [line.showlegend for line in lines] == [i < NAMED for i in range(len(HOSTILE))]
+    assert lines[0].name == lines[0].customdata[0][0] == "&lt;b&gt;x&lt;/b&gt;"
+    assert not any("%{y}" in line.hovertemplate for line in lines)
+    assert figure.layout.shapes[0].x0 == 1
+    assert list(figure.layout.xaxis.ticktext) == list(SHORT)
+
+
+def test_on_a_logarithmic_scale_nothing_falls_out_of_the_picture() -> None:
+    table = course()
+    none = LabelledArray(np.where(table.values < 0.1, 0.0, table.values), table.axes, table.unit)
+    figure = rise_and_fall(none, SHORT, LIGHT, height=400, opened=0, logarithmic=True)
+    assert figure.layout.yaxis.type == "log"
+    assert all((np.asarray(line.y) > 0).all() for line in figure.data)
+
+
+def test_of_many_layers_some_are_named_and_the_last_is() -> None:
+    names = tuple(f"blocks.{i}" for i in range(61))
+    table = LabelledArray(np.full((1, 61), 0.5), (Axis("token", ("a",)), Axis("layer", names)), "probability")
+    figure = rise_and_fall(table, names, LIGHT, height=400, opened=60)
+    assert len(figure.layout.xaxis.tickvals) <= 16
+    assert figure.layout.xaxis.ticktext[-1] == "blocks.60"
+
+
+def test_lengths_are_drawn_by_their_logarithm_and_said_as_they_are() -> None:
+    table = LabelledArray(
+        np.array([[1.0, 10.0], [100.0, 1e3]]), (Axis("layer", LAYERS[:2]), Axis("position", HOSTILE[:2])), "length"
+    )
+    figure = sizes(table, SHORT[:2], LIGHT, height=300, first=7)
+    np.testing.assert_allclose(figure.data[0].z, [[0, 1], [2, 3]])
+    assert list(figure.data[0].customdata[1][0]) == ["blocks.0.attention", "7 &lt;b&gt;x&lt;/b&gt;", "100"]
+    assert list(figure.layout.yaxis.ticktext) == list(SHORT[:2])
+
+
+def test_cosines_are_drawn_from_minus_one_to_one() -> None:
+    table = LabelledArray(np.array([[1.0, -0.5], [-0.5, 1.0]]), (Axis("layer", LAYERS[:2]), Axis("other", LAYERS[:2])), "cosine")
+    heatmap = directions(table, SHORT[:2], DARK, height=300).data[0]
+    np.testing.assert_allclose(heatmap.z, table.values)
+    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
+
+
+def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
+    writers = ("blocks.0.attention", "blocks.0.cross_attention", "blocks.0.mlp")
+    table = LabelledArray(
+        np.array([[2.0, 0.5, 1.0], [-0.1, 0.2, 0.3]]), (Axis("quantity", ("size", "along")), Axis("sublayer", writers)), "share"
+    )
+    figure = written(table, LIGHT, height=400)
+    points, bars = ([one for one in figure.data if one.type == kind] for kind in ("scatter", "bar"))
+    np.testing.assert_allclose(sorted((one.x[0], one.y[0]) for one in points), [(0, 2), (1, 0.5), (2, 1)])
+    np.testing.assert_allclose(sorted((one.x[0], one.y[0]) for one in bars), [(0, -0.1), (1, 0.2), (2, 0.3)])
+    assert len({one.marker.color for one in points}) == len({one.marker.symbol for one in points}) == 3
+    assert len({one.marker.pattern.shape for one in bars}) == 3
+    (taken,) = (one for one in bars if one.y[0] < 0)
+    assert list(taken.customdata[0]) == ["blocks.0.attention", "−0.1"]
+    low, high = (10**end for end in figure.layout.yaxis.range)
+    assert low < 0.5 < 2 < high
+    assert len([tick for tick in figure.layout.yaxis.tickvals if low < tick < high]) > 2
+
+
+def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:
+    tokens = Axis("token", HOSTILE[:4])
+    points = [np.random.default_rng(seed).normal(size=(4, 2)) * (seed + 1) for seed in range(3)]
+    shown = [LabelledArray(one, (tokens, Axis("component", ("1", "2"))), "coordinate") for one in points]
+    figure = side_by_side(shown, ["one", "two", "three"], ["vowel", "digit", "vowel", "space"], LIGHT, height=200)
+    assert [note.text for note in figure.layout.annotations] == ["one", "two", "three"]
+    assert figure.layout.xaxis.range == figure.layout.yaxis3.range
+    for index, one in enumerate(points):
+        place = f"x{index + 1}" if index else "x"
+        drawn = {name: (x, y) for t in figure.data if t.xaxis == place for name, x, y in zip(t.hovertext, t.x, t.y, strict=True)}
+        centred = one - one.mean(0)
+        np.testing.assert_allclose(drawn["d"], centred[3])
+        np.testing.assert_allclose(drawn["&lt;b&gt;x&lt;/b&gt;"], centred[0])
+        assert np.abs(centred).max() < figure.layout.xaxis.range[1]

@@ -1,0 +1,137 @@
+"""Circuits: that of a hand-built induction head is found whole, the sums hold, and the check keeps what the graph keeps."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from gptviz.interp.explaining.circuit import Circuit, Node, circuit
+from gptviz.interp.explaining.circuit_check import check, mean_outside
+from gptviz.interp.explaining.circuit_reads import Frozen, means
+from gptviz.interp.trace import run
+from gptviz.model import Config
+from tests.hand_built import LOUD, induction_circuit
+from tests.tiny import families, scrambled, some_ids, tiny
+
+# 5 7 … 5: the induction head reads the 7 at position 2, since a head of block 0 has written there that a 5 stood before it.
+TEXT, LAST, ANSWER = torch.tensor([3, 5, 7, 1, 8, 2, 9, 5]), 7, 7
+CIRCUIT = {
+    ("blocks.1.attention.head.2@7", "logit@7", "logit"),
+    ("embed@2", "blocks.1.attention.head.2@7", "value"),
+    ("embed@7", "blocks.1.attention.head.2@7", "query"),
+    ("blocks.0.attention.head.1@2", "blocks.1.attention.head.2@7", "key"),
+    ("embed@1", "blocks.0.attention.head.1@2", "value"),
+    ("positions@1", "blocks.0.attention.head.1@2", "key"),
+    ("positions@2", "blocks.0.attention.head.1@2", "query"),
+}
+
+
+def _edges(found: Circuit) -> set[tuple[str, str, str]]:
+    return {(edge.source.name, edge.target.name, edge.kind) for edge in found.edges}
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9, 0.95])
+def test_a_hand_built_induction_circuit_is_found_whole_and_nothing_else(share: float) -> None:
+    found = circuit(induction_circuit(), TEXT, LAST, ANSWER, share=share)
+    assert _edges(found) == CIRCUIT
+    assert found.reached
+    assert found.total == pytest.approx(LOUD)
+
+
+def test_it_is_found_too_where_only_what_differs_from_the_mean_counts() -> None:
+    model = induction_circuit()
+    texts = torch.randint(10, (8, 20), generator=torch.Generator().manual_seed(0))
+    assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.9, usual=means(model, texts))) == CIRCUIT
+
+
+def test_it_is_found_too_where_the_means_are_those_of_so_short_a_text_itself() -> None:
+    model = induction_circuit()
+    assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.8, usual=means(model, TEXT[None]))) == CIRCUIT
+
+
+def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_any_of_its_heads_loses_it() -> None:
+    model = induction_circuit()
+    usual, found = means(model, TEXT[None]), circuit(model, TEXT, LAST, ANSWER)
+    checked = check(found, model, usual)
+    assert checked.kept == pytest.approx(checked.whole)
+    assert checked.share == pytest.approx(1.0)
+    assert checked.likeliest == ANSWER
+    for gone in (node for node in found.nodes if node.unit is not None and node.unit.is_head):
+        nodes = {(node.unit, node.position) for node in found.nodes if node not in (gone, found.nodes[0])}
+        edits = mean_outside(model, nodes, len(TEXT), usual)  # type: ignore[arg-type]
+        left = float(run(model, TEXT[None], edits=edits)["logits"][0, LAST, ANSWER])
+        assert left < 0.6 * checked.whole, gone.name
+
+
+@given(families(n_encoder_layer=0))
+@settings(max_examples=25, deadline=None)
+def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the_logit(config: Config) -> None:
+    model, ids = scrambled(config), some_ids(4, 1)[0]
+    found = circuit(model, ids, 3, 2, 6, share=1.0, most=10_000)
+    direct = sum(edge.value for edge in found.edges if edge.kind == "logit")
+    frozen = Frozen(model, ids).logit(2, 6, 3)
+    left_out = float(frozen.adds.abs().sum()) - sum(abs(edge.value) for edge in found.edges if edge.kind == "logit")
+    assert abs(direct + found.rest - found.total) <= left_out + 1e-4 * max(1.0, float(frozen.adds.abs().sum()))
+    everything = {(unit, place) for unit in Frozen(model, ids).units for place in range(4)}
+    edits = mean_outside(model, everything, 4, means(model, some_ids(8, 2)))
+    torch.testing.assert_close(run(model, ids[None], edits=edits)["logits"], run(model, ids[None])["logits"])
+
+
+@given(families(n_encoder_layer=0))
+@settings(max_examples=25, deadline=None)
+def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Config) -> None:
+    """Each node's direction is put together again from the edges of the graph, from the logit down."""
+    model, ids = scrambled(config), some_ids(5, 1)[0]
+    found, frozen = circuit(model, ids, 4, 2, 6, share=0.6), Frozen(model, ids)
+    directions: dict[Node, Tensor] = {}
+    order = {unit: i for i, unit in enumerate(frozen.units)}
+    for target in sorted(found.nodes, key=lambda node: -order.get(node.unit, len(order))):  # type: ignore[arg-type]
+        ways = [frozen.logit(2, 6, 4)] if target.unit is None else frozen.reads(target.unit, target.position, directions[target])
+        for reads in ways:
+            edges = [edge for edge in found.edges if edge.target == target and edge.kind == reads.kind]
+            assert sum(edge.share for edge in edges) <= 1 + 1e-5
+            for edge in edges:
+                assert edge.source.unit is not None
+                row = reads.at.tolist().index(edge.source.position)
+                adds = float(reads.adds[row, frozen.place[edge.source.unit]])
+                assert edge.value == pytest.approx(adds, rel=1e-3, abs=1e-5)
+                below = frozen.direction(reads, edge.source.unit, row)
+                directions[edge.source] = directions.get(edge.source, torch.zeros_like(below)) + below
+    for node in found.nodes[1:]:
+        given_up = sum(edge.value for edge in found.edges if edge.source == node)
+        assert found.given[node] == pytest.approx(given_up, rel=1e-5, abs=1e-6)
+        assert any(edge.source == node for edge in found.edges)
+
+
+@given(families(n_encoder_layer=0))
+@settings(max_examples=25, deadline=None)
+def test_the_share_is_at_least_what_was_asked_for_or_the_graph_says_that_it_is_not(config: Config) -> None:
+    model, ids = scrambled(config), some_ids(5, 1)[0]
+    found = circuit(model, ids, 4, 2, share=0.7, most=20)
+    assert 0 <= found.share <= 1 + 1e-5
+    assert found.reached == (found.share >= 0.7)
+    assert found.reached or len(found.nodes) <= 20
+
+
+def test_a_share_of_all_takes_everything_in() -> None:
+    found = circuit(scrambled(tiny(d_mlp=0, n_layer=1)), some_ids(3, 1)[0], 2, 1, 4, share=0.99, most=10_000)
+    assert found.reached
+    assert found.share == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"position": 8}, "no position 8"),
+        ({"token": 10}, "ids of tokens go from 0 to 9"),
+        ({"against": -1}, "against is -1"),
+        ({"against": 7}, "their difference is 0"),
+        ({"share": 0.0}, "share is 0.0"),
+        ({"share": float("nan")}, "share is nan"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        circuit(induction_circuit(), TEXT, **{"position": LAST, "token": ANSWER} | arguments)  # type: ignore[arg-type]

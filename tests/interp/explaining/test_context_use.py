@@ -1,0 +1,239 @@
+"""How much context is used, against loops over single guesses, a head that copies over a known distance, and no positions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gptviz.interp.explaining import context_use as module
+from gptviz.interp.explaining.context_use import (
+    by_position,
+    by_window,
+    context_use,
+    left_out,
+    losses,
+    mean_embedding,
+    windows_for,
+)
+from gptviz.interp.trace import run
+from gptviz.model import Config, Transformer
+from tests.hand_built import CONTEXT, LOUD, VOCAB, hand_built, lagged
+from tests.tiny import configs, families, scrambled, some_ids, tiny
+
+LAG = 5
+
+
+def ids_of(length: int = 8, vocab: int = 11, seed: int = 0) -> list[int]:
+    return some_ids(length, batch=1, vocab=vocab, seed=seed)[0].tolist()
+
+
+@torch.inference_mode()
+def one_loss(model: Transformer, read: list[int], token: int) -> float:
+    """−ln p of a token after those read, a pass for this one guess."""
+    logits = model(torch.tensor([read]))[0, -1].double()
+    return float(logits.logsumexp(0) - logits[token])
+
+
+@given(families())
+@settings(max_examples=30)
+def test_the_loss_by_window_is_that_of_a_loop_over_single_guesses(config: Config) -> None:
+    model, ids = scrambled(config), ids_of()
+    seen = by_window(model, ids, [1, 3, 50])
+    assert seen.targets == tuple(range(1, 8))
+    for row, window in enumerate(seen.windows):
+        for column, place in enumerate(seen.targets):
+            expected = one_loss(model, ids[max(place - window, 0) : place], ids[place])
+            assert seen.loss[row, column] == pytest.approx(expected, abs=1e-4)
+    assert seen.labelled().values.tolist() == pytest.approx(seen.loss.mean(1).tolist())
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_what_is_kept_stands_before_every_window(kept: int) -> None:
+    model, ids = scrambled(tiny()), ids_of()
+    seen = by_window(model, ids, [2], kept=kept)
+    for column, place in enumerate(seen.targets):
+        read = ids[:kept] + ids[max(place - 2, kept) : place]
+        assert seen.loss[0, column] == pytest.approx(one_loss(model, read, ids[place]), abs=1e-5)
+    assert left_out(model, ids, kept=kept).places == tuple(range(kept, 7))
+
+
+@given(configs(mask="causal"))
+@settings(max_examples=20)
+def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> None:
+    model, ids = scrambled(config), ids_of()
+    seen = by_window(model, ids)
+    assert seen.windows == (1, 2, 4, 7)
+    np.testing.assert_allclose(seen.loss[-1], losses(model, ids)[1:], atol=1e-4)
+
+
+@pytest.mark.parametrize("limit", [1, 9, 40])
+@pytest.mark.parametrize("how", module.HOWS)
+def test_passes_of_any_size_give_the_same_numbers(limit: int, how: module.How, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = scrambled(tiny()), ids_of()
+    whole, windows = left_out(model, ids, how).rise, by_window(model, ids).loss
+    monkeypatch.setattr(module, "MOST_TOKENS", limit)
+    again = left_out(model, ids, how)
+    np.testing.assert_allclose(again.rise, whole, atol=1e-5)
+    np.testing.assert_allclose(by_window(model, ids).loss, windows, atol=1e-5)
+
+
+@given(families(), st.data())
+@settings(max_examples=30)
+def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(config: Config, data: st.DataObject) -> None:
+    model, ids = scrambled(config), ids_of()
+    place = data.draw(st.integers(0, 6))
+    mean = torch.stack([model.embed(torch.tensor([[i]]))[0, 0] for i in range(11)]).mean(0)
+    torch.testing.assert_close(mean_embedding(model), mean, rtol=1e-4, atol=1e-5)
+
+    def replace(value: torch.Tensor) -> torch.Tensor:
+        value[0, place] = mean
+        return value
+
+    logits = run(model, torch.tensor([ids[:-1]]), ["logits"], edits={"embed": replace})["logits"][0].double()
+    found, before = left_out(model, ids, "replaced", [place]).rise[:, 0], losses(model, ids)
+    assert np.isnan(found[: place + 1]).all()
+    for t in range(place + 1, 8):
+        expected = float(logits[t - 1].logsumexp(0) - logits[t - 1, ids[t]]) - before[t]
+        assert found[t] == pytest.approx(expected, abs=1e-4)
+
+
+@given(families(mask="causal"), st.data())
+@settings(max_examples=30)
+def test_a_token_that_is_removed_is_a_text_without_it(config: Config, data: st.DataObject) -> None:
+    model, ids = scrambled(config), ids_of()
+    place = data.draw(st.integers(0, 6))
+    found, before = left_out(model, ids, "removed", [place]).rise[:, 0], losses(model, ids)
+    for t in range(place + 1, 8):
+        read = ids[:place] + ids[place + 1 : t]
+        if read:
+            assert found[t] == pytest.approx(one_loss(model, read, ids[t]) - before[t], abs=1e-4)
+        else:
+            assert np.isnan(found[t]), "nothing is left to read"
+
+
+def copies() -> Transformer:
+    """A model that says the token LAG places before the one it guesses, with a logit of LOUD."""
+    return hand_built([lagged(LAG - 1)])
+
+
+def repeated(length: int = 20) -> list[int]:
+    """A text in which the token LAG places before is always the one that follows."""
+    block = [3, 1, 7, 0, 9]
+    return [block[t % LAG] for t in range(length)]
+
+
+SURE = math.log1p((VOCAB - 1) * math.exp(-LOUD))  # the loss of a token whose logit is LOUD above all others
+
+
+@pytest.mark.parametrize("how", module.HOWS)
+def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: module.How) -> None:
+    model, ids = copies(), repeated()
+    seen = by_window(model, ids, range(1, CONTEXT))
+    later = [column for column, place in enumerate(seen.targets) if place >= LAG]
+    for row, window in enumerate(seen.windows):
+        if window >= LAG:
+            assert seen.loss[row, later] == pytest.approx(SURE, rel=0.01)
+        else:
+            assert (seen.loss[row, later] > 1).all()
+    assert seen.enough == LAG
+    whole = context_use(model, ids, how)
+    assert np.nanmean(whole.loss[LAG:]) == pytest.approx(SURE, rel=0.01)
+
+
+def test_a_copy_misses_one_token_alone_when_tokens_are_replaced() -> None:
+    rise = left_out(copies(), repeated()).rise
+    for t in range(LAG, 20):
+        for place in range(t):
+            if place == t - LAG:  # the logits of all tokens are equal then
+                assert rise[t, place] == pytest.approx(math.log(VOCAB) - SURE, rel=1e-4)
+            else:
+                assert rise[t, place] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_copy_misses_every_token_between_when_they_are_removed() -> None:
+    rise = left_out(copies(), repeated(), "removed").rise
+    for t in range(2 * LAG, 20):
+        assert (rise[t, t - LAG + 1 : t] > 1).all(), "the token to copy has moved"
+        assert rise[t, : t - LAG] == pytest.approx(0, abs=1e-6)
+
+
+def test_without_attention_only_the_token_before_matters() -> None:
+    model, ids = scrambled(tiny(n_layer=0)), ids_of()
+    for how in module.HOWS:
+        rise = left_out(model, ids, how).rise
+        earlier = np.tril(np.ones((8, 7), bool), -2)
+        if how == "replaced":
+            np.testing.assert_allclose(rise[earlier], 0, atol=1e-6)
+        assert np.abs(np.diagonal(rise, -1)[1:]).min() > 1e-4
+
+
+@given(families(), st.integers(1, 60))
+@settings(max_examples=20)
+def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(config: Config, at_once: int) -> None:
+    model = scrambled(config)
+    rows = [ids_of(length, seed=seed) for seed, length in enumerate((3, 8, 2, 8, 8, 5))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_TOKENS", at_once)
+        found = by_position(model, rows)
+    assert math.isnan(found.values[0])
+    for place in range(1, 8):
+        expected = np.mean([losses(model, row)[place] for row in rows if len(row) > place])
+        assert found.values[place] == pytest.approx(expected, abs=1e-4)
+    assert found.unit == "mean loss over 6 texts (nats)"
+
+
+def test_a_copy_is_at_a_loss_up_to_its_lag_and_sure_from_there_on() -> None:
+    rows = [[block[t % LAG] for t in range(20)] for block in ([3, 1, 7, 0, 9], [2, 4, 6, 8, 1])]
+    found = by_position(copies(), rows).values
+    assert (found[1:LAG] > 1).all()
+    assert found[LAG:] == pytest.approx(SURE, rel=0.01)
+
+
+def test_without_rows_there_is_no_loss_by_position() -> None:
+    with pytest.raises(ValueError, match="no text to measure"):
+        by_position(copies(), [])
+    with pytest.raises(ValueError, match="at least 2 are needed"):
+        by_position(copies(), [[1, 2], [3]])
+
+
+@pytest.mark.parametrize(("length", "expected"), [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))])
+def test_windows_double_up_to_all_that_can_be_read(length: int, expected: tuple[int, ...]) -> None:
+    assert windows_for(length) == expected
+
+
+def test_targets_lie_evenly_over_the_text() -> None:
+    model = scrambled(tiny(context_length=60))
+    targets = by_window(model, ids_of(60), [1], targets=7).targets
+    assert (len(targets), targets[0], targets[-1]) == (7, 1, 59)
+    assert set(np.diff(targets)) <= {9, 10}
+
+
+@pytest.mark.parametrize(
+    ("config", "length", "message"),
+    [
+        (tiny(), 1, "the text has 1 token; at least 2"),
+        (tiny(), 10, "9 tokens do not fit in a context of 8"),
+        (tiny(mask="full", head="mean", n_label=3), 4, "only a decoder guesses each token from those before it"),
+        (tiny(n_encoder_layer=1), 4, "only a decoder guesses each token from those before it"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(config: Config, length: int, message: str) -> None:
+    model = scrambled(config)
+    for measure in (losses, by_window, left_out, context_use):
+        with pytest.raises(ValueError, match=message):
+            measure(model, ids_of(length))
+
+
+def test_impossible_windows_places_and_ways_are_refused() -> None:
+    model = scrambled(tiny())
+    with pytest.raises(ValueError, match=r"the windows are \[0, 2\]; each must have 1 token or more"):
+        by_window(model, ids_of(), [0, 2])
+    with pytest.raises(ValueError, match="there is no token 7 to leave out: those that are read are counted from 0 to 6"):
+        left_out(model, ids_of(), places=[7])
+    with pytest.raises(ValueError, match="a token can be replaced or removed, not 'eaten'"):
+        left_out(model, ids_of(), "eaten")  # type: ignore[arg-type]

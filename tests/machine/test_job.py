@@ -1,0 +1,253 @@
+"""Long computations: found again by what they compute, stopped when asked or left, a few at a time, and bounded in number."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from threading import Event
+
+import pytest
+
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job, Places, Results, StoppedError
+from tests.waiting import PATIENCE, wait_until
+
+
+def ended(one: Job[object]) -> Job[object]:
+    assert one.wait(PATIENCE)
+    return one
+
+
+def nothing(_results: Results) -> None:
+    """A computation that is done at once."""
+
+
+def test_a_computation_is_found_by_its_key_with_its_value_and_results() -> None:
+    def compute(results: Results) -> int:
+        progress.report(1, 2, "half")
+        results["first"] = 2
+        return 5
+
+    begun = job.begin(("a", 1), "Adding", compute)
+    assert ended(begun).state == "done"
+    assert job.found(("a", 1)) is begun
+    assert (begun.value, begun.result(), begun.results) == (5, 5, {"first": 2})
+    assert begun.progress == (0.5, 1, 2, "half", "")
+    assert job.begin(("a", 1), "Adding", compute) is begun
+    assert job.found(("a", 2)) is None
+    job.forget(("a", 1))
+    assert job.found(("a", 1)) is None
+
+
+def test_it_stops_where_it_reports_and_keeps_what_is_ready() -> None:
+    at_work, go_on = Event(), Event()
+
+    def compute(results: Results) -> None:
+        results["first"] = 1
+        at_work.set()
+        assert go_on.wait(PATIENCE)
+        progress.report(1, 2)
+        results["second"] = 2
+
+    begun = job.begin("stopped", "Counting", compute)
+    assert at_work.wait(PATIENCE)
+    begun.stop()
+    assert begun.is_stopping
+    go_on.set()
+    assert ended(begun).state == "stopped"
+    assert begun.results == {"first": 1}
+    with pytest.raises(StoppedError):
+        begun.result()
+    again = job.begin("stopped", "Counting", compute)
+    assert again is not begun
+    assert ended(again).results == {"first": 1, "second": 2}
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(job, "_now", made)
+    return made
+
+
+def held(name: str, go_on: Event) -> Job[str]:
+    """A computation that goes on until it is asked to stop, or may end."""
+
+    def compute(_results: Results) -> str:
+        while not go_on.wait(0.01):
+            progress.report(1, 2)
+        return "ended"
+
+    return job.begin(name, name.title(), compute)
+
+
+def go(ones: list[Job[str]]) -> None:
+    wait_until(lambda: all(one.state == "going on" for one in ones))
+
+
+def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clock: Clock) -> None:
+    go_on = Event()
+    first = [held(f"place {i}", go_on) for i in range(job.PLACES.number)]
+    go(first)
+    waiting = job.begin("one too many", "Second", lambda _: "ran")
+    clock.now = job.FORGOTTEN - 1
+    assert waiting.state == "waiting"
+    waiting.stop()
+    assert ended(waiting).state == "stopped"
+    assert waiting.value is None
+    assert all(one.state == "going on" and not one.is_stopping for one in first)
+    go_on.set()
+    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+
+
+def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_others_go_on(clock: Clock) -> None:
+    go_on = Event()
+    seen, *others = [held(f"looked at {i}", go_on) for i in range(job.PLACES.number)]
+    go([seen, *others])
+    clock.now = job.FORGOTTEN
+    assert job.found("looked at 0") is seen  # a page asks for it
+    waiting = job.begin("wants a place", "Next", lambda _: "ran")
+    assert ended(waiting).value == "ran"
+    assert [ended(one).state for one in others].count("stopped") == 1
+    assert seen.state == "going on"
+    go_on.set()
+    assert ended(seen).value == "ended"
+
+
+def test_one_that_waits_and_is_forgotten_is_given_up(clock: Clock) -> None:
+    go_on = Event()
+    first = [held(f"keeps its place {i}", go_on) for i in range(job.PLACES.number)]
+    go(first)
+    left = [job.begin(f"left {i}", "Left", nothing) for i in range(20)]
+    clock.now = job.FORGOTTEN
+    for one in first:
+        one.look()
+    assert {one.state for one in left} == {"stopped"}
+    assert all(one.state == "going on" for one in first)
+    go_on.set()
+    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+
+
+def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: Clock) -> None:
+    go_on = Event()
+    alone = held("alone", go_on)
+    clock.now = 10 * job.FORGOTTEN
+    assert alone.is_forgotten
+    other = job.begin("beside it", "Beside it", nothing)
+    assert ended(other).state == "done"
+    assert alone.state == "going on"
+    go_on.set()
+    assert ended(alone).state == "done"
+
+
+def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants_it_any_more(clock: Clock) -> None:
+    go_on = Event()
+    first = [held(f"has a place {i}", go_on) for i in range(job.PLACES.number)]
+
+    def compute(_results: Results) -> None:
+        while True:
+            progress.report(1, 2)
+            go_on.wait(0.01)
+
+    waited_for = job.begin("waited for", "Waited for", compute, places=None, patience=5)
+    go([*first, waited_for])  # type: ignore[list-item]
+    clock.now = 4
+    assert job.begin("waited for", "Waited for", compute, places=None, patience=5) is waited_for  # which counts as a look
+    clock.now = 8
+    assert not waited_for.is_forgotten
+    clock.now = 9
+    wait_until(lambda: waited_for.state == "stopped")
+    assert all(one.state == "going on" for one in first)
+    go_on.set()
+    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+
+
+def test_a_value_that_nobody_came_back_for_is_given_up(clock: Clock) -> None:
+    assert ended(job.begin("left", "Left", nothing, places=None, patience=5)).state == "done"
+    clock.now = 5
+    job.begin("another", "Another", nothing)
+    assert job.found("left") is None
+
+
+def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() -> None:
+    place, go_on, order = Places(1), Event(), list[int]()
+
+    def compute(number: int) -> int:
+        assert go_on.wait(PATIENCE)
+        order.append(number)
+        return number
+
+    first = Job("0", lambda _: compute(0), places=place)
+    # Each needs what the one before it gives: out of order, they would wait for ever.
+    after = [Job("1", lambda _: compute(first.result() + 1), places=place)]
+    for _ in range(8):
+        after.append(Job("next", lambda _, before=after[-1]: compute(before.result() + 1), places=place))  # type: ignore[misc]
+    assert [one.state for one in after] == ["waiting"] * 9
+    go_on.set()
+    assert after[-1].result() == 9
+    assert order == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(ValueError("too long"), "too long"), (MemoryError(), "There is not enough memory for it.")]
+)
+def test_what_fails_says_why_and_raises_it_for_whoever_asks_for_its_value(error: Exception, said: str) -> None:
+    def compute(_results: Results) -> None:
+        raise error
+
+    begun = ended(job.begin(("fails", said), "Failing", compute))
+    assert (begun.state, begun.problem) == ("failed", said)
+    with pytest.raises(type(error)):
+        begun.result()
+    assert job.begin(("fails", said), "Failing", nothing) is not begun
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_error_of_gptviz_is_written_to_the_terminal_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[type[BaseException]] = []
+    monkeypatch.setattr("threading.excepthook", lambda args: seen.append(args.exc_type))
+
+    def compute(_results: Results) -> None:
+        raise KeyError("blocks.0")
+
+    begun = ended(job.begin("errs", "Failing", compute))
+    assert begun.problem == "It ended by an error of gptviz: see what the server wrote to its terminal."
+    wait_until(lambda: seen == [KeyError])
+
+
+class Large:
+    """Something large that a computation holds."""
+
+
+@pytest.mark.parametrize("error", [None, MemoryError()])
+def test_what_a_computation_held_is_not_kept_after_its_end(error: Exception | None) -> None:
+    held_there: list[weakref.ref[Large]] = []
+
+    def compute(_results: Results) -> None:
+        large = Large()
+        held_there.append(weakref.ref(large))
+        if error is not None:
+            raise error
+
+    begun = ended(job.begin(("holds", error), "Holding", compute))
+    assert begun.state == ("done" if error is None else "failed")
+    gc.collect()
+    assert [one() for one in held_there] == [None]
+
+
+def test_of_those_that_have_ended_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MOST_KEPT", 2)
+    for number in range(4):
+        ended(job.begin(("kept", number), "Counting", nothing))
+    job.begin("one more", "Counting", nothing)
+    assert [job.found(("kept", number)) is not None for number in range(4)] == [False, False, True, True]

@@ -1,0 +1,64 @@
+"""`make check` checks the scripts of all views where node is there, and fails where that fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not on this machine")
+
+
+def check(folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:
+    """`make check-js` in a folder without installed packages, where there are no programs but these shell scripts."""
+    for name in ("Makefile", "package.json"):
+        shutil.copy(ROOT / name, folder)
+    on_path = folder / "programs"
+    on_path.mkdir()
+    for name, script in {"mkdir": 'exec /bin/mkdir "$@"', "touch": "mkdir -p node_modules; : > $1", **programs}.items():
+        (on_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (on_path / name).chmod(0o755)
+    command = [str(shutil.which("make")), "check-js"]
+    return subprocess.run(command, cwd=folder, env={"PATH": str(on_path)}, capture_output=True, text=True)
+
+
+@make
+def test_without_node_the_scripts_go_unchecked_and_that_is_said(tmp_path: Path) -> None:
+    done = check(tmp_path)
+    assert done.returncode == 0
+    assert "not checked" in done.stdout
+
+
+@make
+@pytest.mark.parametrize("fails", ["install", "run"])
+def test_where_node_is_there_a_failure_of_it_is_a_failure_of_the_check(tmp_path: Path, fails: str) -> None:
+    """`fails` is what npm cannot do: bring the packages, or run the check."""
+    done = check(tmp_path, node="exit 0", npm=f'[ "$1" != {fails} ]')
+    assert done.returncode != 0
+    assert "not checked" not in done.stdout
+
+
+@make
+def test_where_all_is_in_order_the_check_passes(tmp_path: Path) -> None:
+    assert check(tmp_path, node="exit 0", npm="exit 0").returncode == 0
+
+
+@pytest.mark.parametrize(("file", "key"), [("tsconfig.json", "include"), ("biome.json", "files")])
+def test_the_scripts_of_every_view_are_checked(file: str, key: str) -> None:
+    said = json.loads((ROOT / file).read_text(encoding="utf-8"))[key]
+    patterns = said["includes"] if key == "files" else said
+    checked = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    assert set((ROOT / "gptviz").rglob("*.js")) <= checked
+
+
+def test_no_settings_of_the_repository_name_a_view() -> None:
+    """A new view needs no place in them: CONTRIBUTING.md has all steps to one."""
+    views = [script.stem for script in (ROOT / "gptviz" / "components").glob("*/*.js") if script.stem == script.parent.name]
+    settings = ("tsconfig.json", "biome.json", "package.json", "pyproject.toml", "Makefile", "hatch_build.py")
+    files = [ROOT / name for name in (*settings, "tests/test_architecture.py")]
+    assert len(views) > 10
+    assert [f"{file.name}: {view}" for file in files for view in views if view in file.read_text(encoding="utf-8")] == []

@@ -1,0 +1,288 @@
+"""From an idea to library, command, figure, page and tests: at most 10 places, and no list that is kept by hand.
+
+An analysis is added to a copy of the project, by new files alone: for each token of a text, how often it stood there before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 600
+# What is added, by its place. All that lies in the room of a page is one place.
+ROOM = "gptviz/ui/pages/repeats"
+ADDED = {
+    "gptviz/interp/reading/repeats.py": '''
+"""How often each token of a text stood there before."""
+
+import numpy as np
+
+from gptviz.labelled_array import Axis, LabelledArray
+
+
+def repeats(ids: list[int], labels: list[str]) -> LabelledArray:
+    """How often each of `ids` [position] stood before it: [position]."""
+    before = np.array([ids[:place].count(one) for place, one in enumerate(ids)])
+    return LabelledArray(before, (Axis("token", tuple(labels)),), "times")
+''',
+    "tests/interp/reading/test_repeats.py": '''
+"""How often each token stood there before."""
+
+from gptviz.interp.reading.repeats import repeats
+
+
+def test_the_third_of_three_equal_tokens_stood_there_twice() -> None:
+    assert repeats([7, 8, 7, 7], ["a", "b", "a", "a"]).values.tolist() == [0, 0, 1, 2]
+''',
+    "gptviz/figures/reading/repeats.py": '''
+"""How often each token stood there before, as bars."""
+
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.theme import Theme, base
+from gptviz.labelled_array import LabelledArray
+
+
+def bars(counts: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """A bar for each of `counts` [position]."""
+    return go.Figure([go.Bar(y=counts.values)], base(theme, height=height))
+''',
+    "tests/figures/reading/test_repeats_figure.py": '''
+"""The bars of the repeated tokens."""
+
+from gptviz.figures.kit.theme import LIGHT
+from gptviz.figures.reading.repeats import bars
+from gptviz.interp.reading.repeats import repeats
+
+
+def test_a_bar_is_as_high_as_the_token_stood_there_before() -> None:
+    assert list(bars(repeats([7, 7], ["a", "a"]), LIGHT, height=200).data[0].y) == [0, 1]
+''',
+    "gptviz/commands/repeats.py": '''
+"""The command `repeats`: how often each token of a text stood there before."""
+
+import argparse
+
+from .common import Command, Parser, add_model, opened, print_json, print_table
+
+
+def _options(this: Parser) -> None:
+    add_model(this, prompt="what is read")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The command `repeats NAME --prompt TEXT [--json]`."""
+    from gptviz.interp.reading.repeats import repeats
+
+    lm = opened(options)
+    ids = lm.tokenizer.encode(options.prompt).ids
+    found = repeats(ids, [lm.tokenizer.label(one) for one in ids])
+    if options.json:
+        print_json(found.values.tolist())
+    else:
+        print_table(["token", "times"], list(zip(found.axes[0].labels, map(str, found.values), strict=True)))
+
+
+COMMAND = Command("repeats", "How often each token of a text stood there before.", run, _options, place=165)
+''',
+    f"{ROOM}/__init__.py": '''
+"""The page Repeats."""
+
+from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
+
+PAGE = Page(
+    name="repeats",
+    title="Repeats",
+    icon=":material/repeat:",
+    group="Take it apart",
+    place=45,
+    question="Which tokens come back?",
+    caption="A bar for each token of the text: how often the same token stood there before.",
+    sentence="How often each token of a text stood there before.",
+    step="Some heads look for what stood there before: see what there is to find.",
+    words=("token", "prompt"),
+    tour=(MODEL_ON_TOP, "The bars: a token that comes back has a high one.", DETAILS_BELOW),
+)
+''',
+    f"{ROOM}/computed.py": '''
+"""What is computed for the page Repeats, once for all sessions."""
+
+import streamlit as st
+
+from gptviz.interp.reading.repeats import repeats
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def counts(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
+    """How often each of `ids` stood there before."""
+    return repeats(list(ids), [language_model(key).tokenizer.label(one) for one in ids])
+''',
+    f"{ROOM}/show.py": '''
+"""What the page Repeats shows."""
+
+from gptviz.figures.reading import repeats
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.widgets.figure import show_figure
+
+
+def bars(counts: LabelledArray) -> None:
+    """The bars, with their heading."""
+    show_figure(repeats.bars(counts, theme(), height=300), key="repeats", alt="How often each token stood there before.")
+''',
+    f"{ROOM}/words.py": '''
+"""How the page Repeats counts, what it cannot show, and its code."""
+
+from gptviz.ui.shell.subject.bar import Subject
+
+HOW = "For each token, the equal ones before it are counted."
+LIMITS = "Whether the model makes any use of them."
+
+
+def code(subject: Subject) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    return f"from gptviz.interp.reading.repeats import repeats\\n\\nrepeats({list(subject.seen)}, {list(subject.labels)})"
+''',
+    f"{ROOM}/tries.py": '''
+"""What the page Repeats suggests to try."""
+
+from gptviz.ui.widgets.tries import Try
+
+
+def tries() -> list[Try]:
+    """A text of one token alone."""
+    return [Try("The same again", "Every token but the first stood there before.", {"prompt": "aaaa"})]
+''',
+    "pages/repeats.py": '''
+"""Which tokens come back?"""
+
+from gptviz.ui.pages.repeats import PAGE, computed, show, words
+from gptviz.ui.pages.repeats.tries import tries
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.frame import open_page
+from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.tries import try_this
+
+open_page(PAGE)
+subject = subject_bar()
+counts = computed.counts(subject.key, subject.seen)
+show.bars(counts)
+try_this(tries())
+details(lambda: counts, code=words.code(subject), how=words.HOW, limits=words.LIMITS, key="repeats")
+next_step()
+''',
+    "tests/app/test_repeats_page.py": '''
+"""The page Repeats, and the way to it."""
+
+from gptviz.ui.pages import PAGES
+from tests.app.opening import headings, opened
+from tests.tiny import TinyModel
+
+
+def test_the_page_shows_its_figure_its_words_and_its_tour(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abc ")
+    at = opened("pages/repeats.py", model="mine", prompt="abca")
+    assert not at.exception
+    assert at.title[0].value == PAGES["repeats"].question
+    assert len(headings(at)) == 1
+    said = " ".join(text.value for text in at.markdown)
+    assert "**token**: A piece of text" in said
+    assert "a token that comes back has a high one" in said
+
+
+def test_the_menu_and_home_lead_to_it(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abc ")
+    home = opened("app.py", model="mine")
+    assert "Repeats" in {link.proto.label for link in home.sidebar.get("page_link")}
+    assert any(link.proto.label.endswith(" Repeats**") for link in home.main.get("page_link"))
+''',
+}
+# The tests over all pages that are run for it too, and those in a browser, which are only looked up.
+OVER_PAGES = ("test_kinds", "test_next_step", "test_odd_prompts", "test_odd_addresses")
+IN_A_BROWSER = ("test_pages", "test_accessibility")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with the analysis in it."""
+    copy = tmp_path_factory.mktemp("project")
+    for folder in ("gptviz", "pages", "tests", "benchmarks"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("app.py", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / file, copy)
+    for folder in (".streamlit", "checkpoints"):
+        (copy / folder).symlink_to(ROOT / folder)
+    for path, text in ADDED.items():
+        assert not (copy / path).exists()
+        (copy / path).parent.mkdir(exist_ok=True)
+        (copy / path).write_text(text.lstrip(), encoding="utf-8")
+    return copy
+
+
+@pytest.fixture
+def run(project: Path, home: Path) -> Callable[..., str]:
+    """What Python prints where it runs in the copy with these arguments."""
+
+    def one(*arguments: str) -> str:
+        environment = {**os.environ, "GPTVIZ_HOME": str(home), "PYTHONPATH": str(project)}
+        ended = subprocess.run(
+            [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-3_000:]
+        return ended.stdout
+
+    return one
+
+
+def test_an_analysis_takes_at_most_ten_places() -> None:
+    places = {ROOM if path.startswith(ROOM) else path for path in ADDED}
+    assert len(places) <= 10
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert "From an idea to a page: at most 10 places" in guide
+
+
+def test_the_command_line_finds_a_new_command(run: Callable[..., str]) -> None:
+    names = re.findall(r"^    (\w+)  ", run("-m", "gptviz", "--help"), re.MULTILINE)
+    assert names.index("heads") + 1 == names.index("repeats")
+    text = "a cab, a cab"
+    found = json.loads(run("-m", "gptviz", "repeats", "ladder-0", "--prompt", text, "--json"))
+    assert found == [text[:place].count(one) for place, one in enumerate(text)]
+
+
+def test_pictures_and_benchmarks_know_a_new_page(run: Callable[..., str]) -> None:
+    code = (
+        "from benchmarks.pages import OPENED\n"
+        "from tests.browser.machinery import PAGES\n"
+        "from tests.browser.screenshots import PAGES as PICTURED\n"
+        "print('repeats' in OPENED, 'repeats' in PAGES, 'repeats' in PICTURED)"
+    )
+    assert run("-c", code).split() == ["True"] * 3
+
+
+FILES = [f"tests/app/{name}.py" for name in OVER_PAGES]
+
+
+def test_a_new_page_is_in_all_lists_of_tests_and_its_own_tests_pass(run: Callable[..., str]) -> None:
+    files = [*FILES, *(f"tests/browser/{name}.py" for name in IN_A_BROWSER)]
+    listed = run(*PYTEST, "--collect-only", "-k", "repeats", *files)
+    assert {file for file in files if f"{file}:" in listed} == set(files)
+    run(*PYTEST, *(path for path in ADDED if path.startswith("tests/")))
+
+
+@pytest.mark.full
+def test_a_new_page_passes_the_tests_over_all_pages(run: Callable[..., str]) -> None:
+    run(*PYTEST, "-m", "not full", "-k", "repeats", *FILES)
+    run(*PYTEST, "tests/test_architecture.py", "tests/app/test_glossary.py", "tests/app/test_tour.py")
