@@ -43,7 +43,7 @@ def slips(said: str) -> list[str]:
 
 def check_wording(at: AppTest, *quoted: str) -> None:
     """Nothing on the page is written as no page may write it; it may quote the words of its visitor."""
-    words = "|".join(re.escape(word) for word in quoted if word)
+    words = "|".join(re.escape(word) for word in quoted if word.strip())
     theirs = re.compile(rf"(?<!\w)({words})(?!\w)" if words else r"(?!)")
     found = [slip for said in sentences(at) for slip in slips(theirs.sub("…", said))]
     assert not found, "\n".join(found)

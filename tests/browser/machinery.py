@@ -158,11 +158,12 @@ def record_troubles(page: Page, home: str, troubles: list[str]) -> None:
 class Answered:
     """Whether the server has answered everything that a page has asked of it: a run of the script for every request.
 
-    Requests of a fragment that runs by the clock do not count: they go on for ever.
+    Requests of a fragment that runs by the clock do not count: they go on for ever, and one after the other without a pause where
+    the machine is so busy that a run takes longer than the time between two.
     """
 
     def __init__(self, page: Page) -> None:
-        self.asked = self.running = False
+        self.asked = self.running = self.by_clock = False
         page.on("request", self._loads)
         page.on("websocket", self._connects)
 
@@ -192,14 +193,16 @@ class Answered:
         answer = ForwardMsg.FromString(message)
         match answer.WhichOneof("type"):
             case "new_session":
-                self.asked, self.running = False, True
-            case "script_finished" if answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-                self.running = False
+                self.by_clock = not self.asked and not self.running
+                self.asked, self.running = False, not self.by_clock
+            case "script_finished":
+                self.by_clock = False
+                self.running = answer.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
 
 # What has been clicked is drawn and sent once the browser has come to its next frames.
 FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
-STANDS = """() => !!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
+STANDS = """(byClock) => (byClock || !!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]'))
     && !document.querySelector('[data-testid=stSkeleton]')"""
 DRAWN = """() => {
     const inSight = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
@@ -292,7 +295,7 @@ class Visit:
         return self.page
 
     def _stands(self) -> bool:
-        return self.answered.everything and self.page.evaluate(STANDS) is True
+        return self.answered.everything and self.page.evaluate(STANDS, self.answered.by_clock) is True
 
     def drawn(self) -> Page:
         """Wait until charts, tables and views made by hand that are in sight have something in them."""
