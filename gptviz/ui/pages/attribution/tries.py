@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from gptviz.figures.kit.format import percent, signed
+from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import Attribution, Part, attribute
 from gptviz.interp.units.unit import unit
 from gptviz.ui.shell.subject.bar import Subject
@@ -73,7 +73,7 @@ def _known(subject: Subject, question: Question) -> Try | None:
     lm, contrast = subject.lm, question.contrast
     right, wrong, read = map(lm.tokenizer.label, (question.right, question.wrong, question.ids[found.place]))
     notice = (
-        f"After {in_quotes(contrast.clean)} the logit of {in_quotes(right)} is {found.whole:.3g} above that of "
+        f"After {in_quotes(contrast.clean)} the logit of {in_quotes(right)} is {brief(found.whole)} above that of "
         f"{in_quotes(wrong)}. Of all heads, {unit(found.name, lm.model.config).title} adds most to that: {signed(found.value)}, "
         f"of which {signed(found.share)} by what it reads at {in_quotes(read)} (position {found.place}). {contrast.about}"
     )
@@ -97,8 +97,8 @@ def _against(setting: Setting, found: Attribution) -> Try | None:
     most = int(shares.argmin())
     token, place = escaped(setting.read(least.name)[most]), setting.place_of(least.name)
     notice = (
-        f"{_capital(least)} takes away {abs(least.value):.3g}. What it reads at “{token}” (position {most}{place}) takes away "
-        f"most: {abs(shares[most]):.3g}."
+        f"{_capital(least)} takes away {brief(abs(least.value))}. What it reads at “{token}” (position {most}{place}) takes away "
+        f"most: {brief(abs(shares[most]))}."
     )
     return Try("A head that speaks against it", notice, {"part": least.name})
 
@@ -114,7 +114,7 @@ def _neurons(setting: Setting, found: Attribution) -> Try | None:
     does = "adds" if neurons[best] >= 0 else "takes away"
     notice = (
         f"{_capital(most)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
-        f"{abs(neurons[best]):.3g}: see the other ones of its {len(neurons):,} neurons."
+        f"{brief(abs(neurons[best]))}: see the other ones of its {len(neurons):,} neurons."
     )
     return Try("Into an MLP", notice, {"part": most.name})
 

@@ -7,7 +7,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.explaining.contributions import contributions
-from gptviz.figures.kit.format import counted, percent, signed
+from gptviz.figures.kit.format import brief, counted, percent, signed
 from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import Decision, Worth, decision, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
@@ -196,5 +196,5 @@ def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
     apart = abs(chosen.sum - chosen.total)
     st.markdown(
         f"| It adds up | logit |\n|:--|--:|\n{table}",
-        help=f"The sum of the bars, and what the model computed: they differ by {apart:.1g}, which is rounding.",
+        help=f"The sum of the bars, and what the model computed: they differ by {brief(apart, 1)}, which is rounding.",
     )

@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.components import lens_grid
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.lens_grid import LensCell
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import brief, counted
 from gptviz.figures.reading.labels import labels as label_bars
 from gptviz.figures.reading.lens import rise_and_fall
 from gptviz.interp.reading import lens as interp
@@ -138,7 +138,7 @@ def about_rows(subject: Subject, read: LensRows) -> str:
     """A caption: which head is applied to the stream, and how near the last row is to the model's own logits."""
     seen = seen_by(subject.key, read)
     error = seen.final_error
-    exact = "exactly" if error == 0 else f"to {error:.1g}"
+    exact = "exactly" if error == 0 else f"to {brief(error, 1)}"
     cut = ""
     if len(seen.positions) < len(read.ids):
         cut = f"The model reads all {counted(len(read.ids), 'token')}; the last {len(seen.positions):,} are shown. "

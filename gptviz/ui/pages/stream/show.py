@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit import scatter
-from gptviz.figures.kit.format import counted, fixed, percent
+from gptviz.figures.kit.format import brief, counted, fixed, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
@@ -149,8 +149,8 @@ def lengths(subject: Subject, read: Read) -> LabelledArray:
     )
     first, last = (float(median_of(shown, 1)[row]) for row in (0, -1))
     st.caption(
-        f"A row is a layer, a column a position. The median length is {first:.3g} after the embedding and {last:.3g} at the end. "
-        f"{interp.about_length(subject.lm.model.config)}"
+        f"A row is a layer, a column a position. The median length is {brief(first)} after the embedding and {brief(last)} at "
+        f"the end. {interp.about_length(subject.lm.model.config)}"
     )
     return shown
 

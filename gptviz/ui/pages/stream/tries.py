@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gptviz.figures.kit.format import fixed, percent
+from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.stream import StreamSummary
@@ -41,8 +41,8 @@ def _loudest(subject: Subject, read: Read) -> Try | None:
     if most == least:
         return None
     notice = (
-        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({median[most]:.3g} times its "
-        f"length) and {_title(seen, seen.writers[least])} least ({median[least]:.3g})."
+        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({brief(median[most])} times its "
+        f"length) and {_title(seen, seen.writers[least])} least ({brief(median[least])})."
     )
     return Try("Who writes most", notice, {"view": WRITTEN}, {"position": ALL})
 
@@ -56,7 +56,7 @@ def _long(subject: Subject, read: Read) -> Try | None:
         return None
     notice = (
         f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
-        f"“{escaped(shown.axes[1].labels[index])}”, is {ratio[layer, index]:.3g} times as long as the median."
+        f"“{escaped(shown.axes[1].labels[index])}”, is {brief(ratio[layer, index])} times as long as the median."
     )
     return Try("A long vector", notice, {"view": LENGTHS})
 
