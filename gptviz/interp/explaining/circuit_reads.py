@@ -194,11 +194,10 @@ class Frozen:
         stream = self._at(at.start, at.stop)
         pulled = stream.pull(reader, directions)
         adds = torch.zeros(len(stream.rows), len(self.units), device=stream.device)
-        every = 0.0
         for name, direction in pulled.items():
-            every += float(inner(stream.written[name], direction).sum())
             if name in self._columns and not stream.is_replaced(name):
                 adds[:, self._columns[name]] = self._beyond_usual(stream, name, direction)
+        every = float(inner(stream.inputs[reader][0].detach(), directions).sum())  # the sum over writers: `pull` has checked it
         rest = every - float(adds.sum()) + beside
         return Reads(kind, total, adds, rest, torch.tensor(stream.rows, device=stream.device), pulled)
 

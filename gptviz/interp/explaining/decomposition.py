@@ -269,9 +269,9 @@ class Stream:
         """Refuse what does not sum to `whole`, the products [..., n, d_model] of directions with what is read: only where it does
         is the derivative that of a linear map.
         """
-        products = [*(direction * self.written[name] for name, direction in pulled.items()), -whole]
-        off = torch.stack([each.sum(-1) for each in products]).sum(0)  # [..., n]
-        size = torch.stack([each.abs().sum(-1) for each in products]).amax(0)  # rounding grows with it
+        products = torch.stack([*(direction * self.written[name] for name, direction in pulled.items()), -whole])
+        off = products.sum(-1).sum(0)  # [..., n]
+        size = products.abs_().sum(-1).amax(0)  # rounding grows with it
         if (off.abs() > NOT_LINEAR[self.dtype] * size).any():
             kind = RESIDUALS[self.model.config.residual].title
             raise ValueError(
