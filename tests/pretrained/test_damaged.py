@@ -20,19 +20,13 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from gptviz.model import Transformer
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, source_at
 from tests.examples import tried
-from tests.pretrained.test_families import CONTEXT, GROUPED, theirs
+from tests.pretrained.test_families import GROUPED, opened, theirs
+from tests.pretrained.torch_files import Touch, saved_by_nanogpt
 
 MOST_MEMORY = 200 * 2**20
 MOST_CALLS = 300_000  # of functions; a sound file of this size takes a tenth
-
-
-def opened(path: Path) -> Transformer:
-    source = source_at(path)
-    return filled(source, source.opened().config)
 
 
 def refused(path: Path) -> str | None:
@@ -93,13 +87,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model = theirs("llama", GROUPED)
     model.save_pretrained(folder / "safetensors")
     gguf_files.saved(model, folder / "model.gguf")
-    gpt2 = theirs("gpt2", {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "activation_function": "gelu"})
-    tensors = {
-        name: tensor.T.contiguous() if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")) else tensor.clone()
-        for name, tensor in gpt2.state_dict().items()
-    }
-    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 24, "block_size": CONTEXT, "bias": True, "vocab_size": 31}
-    torch.save({"model": tensors, "model_args": sizes}, folder / "ckpt.pt")
+    saved_by_nanogpt(folder, stem="")
     return {
         "safetensors": folder / "safetensors" / "model.safetensors",
         "config": folder / "safetensors" / "config.json",
@@ -221,10 +209,6 @@ def test_an_unknown_type_or_place_of_numbers_is_refused(tmp_path: Path, sound: d
 
 
 def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refused(sound: dict[str, Path]) -> None:
-    class Call:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch '{sound['pt'].parent / 'it ran'}'",)
-
     content = torch.load(sound["pt"], weights_only=True)
     less = {name: tensor for name, tensor in content["model"].items() if name != "transformer.ln_f.bias"}
     more = content["model"] | {"transformer.extra": torch.zeros(3)}
@@ -237,7 +221,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
         ({"model_args": content["model_args"] | {"n_head": "2"}}, "n_head is '2'"),
         ({"model_args": {}}, "is None; a nanoGPT model needs a number"),
         ({"model": {}}, "holds no tensors by name"),
-        ({"config": Call()}, "could run code"),
+        ({"config": Touch(sound["pt"].parent / "it ran")}, "could run code"),
     ]
     for change, words in cases:
         path = sound["pt"].parent / "odd.pt"

@@ -1,7 +1,8 @@
-"""Every family that can be opened computes what `transformers` computes from the same weights."""
+"""Every family that can be opened computes what `transformers` computes from the same weights, and is written back as it was."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config, KVCache, Record, Transformer
-from gptviz.pretrained.families import FAMILIES, Given, ImportRefusedError, family_of
+from gptviz.pretrained.families import FAMILIES, Given, ImportRefusedError
 from gptviz.pretrained.opening import filled, source_at
-from tests.pretrained.test_encoders import CLASSIFIERS
+from gptviz.pretrained.writing import Written, write_transformers
+from gptviz.text import SymbolTokenizer, Tokenizer
 from tests.tiny import some_ids
 
 VOCAB, CONTEXT = 31, 24
@@ -27,6 +29,29 @@ SIZES = {
 }
 GROUPED = SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
 NEAR = {"sliding_window": 5}
+LABELS = {0: "dull", 1: "fair", 2: "good"}
+DISTILBERT = {"dim": 24, "n_layers": 3, "n_heads": 2, "hidden_dim": 40, "max_position_embeddings": CONTEXT}
+# The ids that the families of other kinds hide, and one that ends an answer.
+PADDING = {"bert": 0, "distilbert": 0, "marian": VOCAB - 1}
+END = 0
+CLASSIFIERS = ("bert", "distilbert")
+MARIAN = {
+    "d_model": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "max_position_embeddings": CONTEXT,
+    "decoder_start_token_id": PADDING["marian"],
+    "pad_token_id": PADDING["marian"],
+    "eos_token_id": END,
+    "forced_eos_token_id": None,
+    "scale_embedding": True,
+    "activation_function": "swish",
+    **{
+        f"{stack}_{size}": number
+        for stack in ("encoder", "decoder")
+        for size, number in (("attention_heads", 4), ("ffn_dim", 40))
+    },
+}
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 500.0,
@@ -79,82 +104,195 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     "gemma2": [GROUPED | NEAR | {"query_pre_attn_scalar": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}],
     "olmo2": [SIZES | {"num_key_value_heads": 1, "rms_norm_eps": 1e-3}],
     "bloom": [{"hidden_size": 24, "n_layer": 3, "n_head": 3}],
+    "bert": [SIZES | {"id2label": LABELS}, SIZES | {"hidden_act": "relu", "layer_norm_eps": 0.1}],
+    "distilbert": [DISTILBERT | {"id2label": LABELS}, DISTILBERT | {"activation": "relu", "sinusoidal_pos_embds": True}],
+    "marian": [MARIAN, MARIAN | {"scale_embedding": False, "activation_function": "relu"}],
 }
 CASES = [pytest.param(kind, case, id=f"{kind}-{i}") for kind, cases in MODELS.items() for i, case in enumerate(cases)]
 
 
-def theirs(kind: str, sizes: dict[str, Any]) -> Any:
-    """A model of `transformers` whose every weight is random."""
+def judge(kind: str) -> Any:
+    """The class of `transformers` that makes and opens the models of a family."""
+    transformers = pytest.importorskip("transformers")
+    if kind == "marian":
+        return transformers.AutoModelForSeq2SeqLM
+    return transformers.AutoModelForSequenceClassification if kind in CLASSIFIERS else transformers.AutoModelForCausalLM
+
+
+@torch.no_grad()
+def theirs(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
+    """A model of `transformers` whose every weight is random, so that a part that is mixed up or left out shows."""
     transformers = pytest.importorskip("transformers")
     config = transformers.AutoConfig.for_model(kind, **{"vocab_size": VOCAB} | sizes)
     config._attn_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            gain = 1.0 if "norm" in name.lower() and name.endswith("weight") and "gemma" not in kind else 0.0
-            parameter.normal_(gain, 0.3, generator=generator)
+    model = judge(kind).from_config(config).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        if kind == "marian" and "embed_positions" in name:
+            continue  # sines, which its files do not have
+        gain = 1.0 if "norm" in name.lower() and name.endswith("weight") and "gemma" not in kind else 0.0
+        parameter.normal_(gain, 0.3, generator=generator)
+    if kind == "marian":
+        model.final_logits_bias.normal_(0.0, 0.5, generator=generator)
     return model
+
+
+def opened(path: Path) -> Transformer:
+    """What other programs keep there, as a model of ours."""
+    source = source_at(path)
+    return filled(source, source.opened().config).eval()
 
 
 def ours(model: Any, folder: Path) -> Transformer:
     """The model that `transformers` saved, opened by us."""
     model.save_pretrained(folder)
-    source = source_at(folder)
-    return filled(source, source.opened().config).eval()
+    return opened(folder)
+
+
+def written(model: Transformer, tokenizer: Tokenizer | None = None, family: str | None = None, **more: Any) -> Written:
+    """A model of ours as it is given to what writes it for other programs."""
+    known = tokenizer or SymbolTokenizer.numbers(model.config.vocab_size)
+    about: dict[str, Any] = {"name": "mine", "card": "", "licence": None} | more
+    return Written(config=model.config, tokenizer=known, weights=dict(model.named_parameters()), family=family, **about)
+
+
+def opened_there(folder: Path, kind: str = "") -> Any:
+    """What we wrote, opened by `transformers`, which misses nothing and finds nothing that it does not know."""
+    model, report = judge(kind).from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values()), report
+    return model.eval()
 
 
 def close(mine: Tensor, other: Tensor) -> None:
     torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
 
 
+@torch.inference_mode()
+def same_logits(mine: Transformer, model: Any) -> None:
+    """Ours and theirs (a decoder of `transformers`, or a module that gives logits) compute the same."""
+    ids = some_ids(20, vocab=VOCAB)
+    found = model(ids)
+    close(mine(ids), getattr(found, "logits", found))
+
+
+def words(length: int, batch: int = 2, seed: int = 0) -> Tensor:
+    """Ids that are neither an end nor padding, in any family."""
+    return some_ids(length, batch, VOCAB - 2, seed) + 1
+
+
+def read(kind: str) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+    """What a model of this family reads: as ours takes it, and as theirs does. Rows are padded where a family hides padding."""
+    if kind not in PADDING:
+        ids = some_ids(20, vocab=VOCAB)
+        return (ids,), {"input_ids": ids}
+    ids = words(20, batch=3)
+    ids[1, 7:] = ids[2, 1:] = PADDING[kind]
+    there = {"input_ids": ids, "attention_mask": (ids != PADDING[kind]).long()}
+    if kind in CLASSIFIERS:
+        return (ids,), there
+    answer = words(12, batch=3, seed=1)
+    answer[:, 0] = PADDING[kind]  # what an answer begins with
+    return (answer, ids), there | {"decoder_input_ids": answer}
+
+
 def test_every_family_is_compared() -> None:
-    assert MODELS.keys() | CLASSIFIERS.keys() | {"marian"} == FAMILIES.keys()
+    assert MODELS.keys() == FAMILIES.keys()
 
 
 @pytest.mark.parametrize(("kind", "sizes"), CASES)
 @torch.inference_mode()
 def test_logits_patterns_and_hidden_states_are_those_of_transformers(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
     model = theirs(kind, sizes)
-    mine, ids = ours(model, tmp_path), some_ids(20, vocab=VOCAB)
-    given = model(ids, output_attentions=True, output_hidden_states=True)
-    record = Record()
-    close(mine(ids, tap=record), given.logits)
-    for index, pattern in enumerate(given.attentions):
-        close(record.values[f"blocks.{index}.attention.pattern"], pattern)
-        close(record.values[f"blocks.{index}.resid_pre"], given.hidden_states[index])
-    close(record.values["final_norm"], given.hidden_states[-1])
+    mine, (ids, there) = ours(model, tmp_path), read(kind)
+    given, record = model(**there, output_attentions=True, output_hidden_states=True), Record()
+    close(mine(*ids, tap=record), given.logits)
+    for at, stack in {"": "decoder_", "encoder.": "encoder_"}.items() if kind == "marian" else [("", "")]:
+        patterns, streams = given[f"{stack}attentions"], given[f"{stack}hidden_states"]
+        assert len(patterns) == len(streams) - 1 == (mine.config.n_encoder_layer if at else mine.config.n_layer)
+        for index, pattern in enumerate(patterns):
+            close(record.values[f"{at}blocks.{index}.attention.pattern"], pattern)
+            close(record.values[f"{at}blocks.{index}.resid_pre"], streams[index])
+        last = "memory" if at else "final_norm" if mine.config.final_norm else f"blocks.{index}.resid_post"
+        close(record.values[last], streams[-1])
+    for index, pattern in enumerate(given.get("cross_attentions", ())):
+        close(record.values[f"blocks.{index}.cross_attention.pattern"], pattern)
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [pytest.param(kind, cases[0], id=kind) for kind, cases in MODELS.items()])
+@pytest.mark.parametrize(("kind", "sizes"), [case for case in CASES if case.values[0] in PADDING])
 @torch.inference_mode()
-def test_token_by_token_with_a_cache_a_batch_has_the_same_logits(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_padded_row_has_the_logits_that_it_has_alone(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+    mine, ((*answer, ids), _) = ours(theirs(kind, sizes), tmp_path), read(kind)
+    close(mine(*(row[1:2] for row in answer), ids[1:2, :7]), mine(*answer, ids)[1:2])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if kind not in CLASSIFIERS])
+@torch.inference_mode()
+def test_token_by_token_with_a_cache_a_batch_has_the_same_logits(kind: str, tmp_path: Path) -> None:
+    model = theirs(kind, MODELS[kind][0])
+    mine, ((ids, *source), there) = ours(model, tmp_path), read(kind)
+    cache, memory = KVCache(mine.config, batch=len(ids)), mine.encode(*source) if source else None
+    logits = [mine(ids[:, at : at + 1], memory=memory, cache=cache) for at in range(ids.shape[1])]
+    close(torch.cat(logits, dim=1), model(**there).logits)
+
+
+@pytest.mark.parametrize(("kind", "sizes"), CASES)
+@torch.inference_mode()
+def test_what_was_opened_and_is_written_again_is_the_same_model_there(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
     model = theirs(kind, sizes)
-    mine, ids = ours(model, tmp_path), some_ids(20, vocab=VOCAB)
-    cache = KVCache(mine.config, batch=2)
-    logits = torch.cat([mine(ids[:, at : at + 1], cache=cache) for at in range(20)], dim=1)
-    close(logits, model(ids).logits)
+    mine, known = ours(model, tmp_path / "given"), source_at(tmp_path / "given").opened()
+    (tmp_path / "written").mkdir()
+    write_transformers(written(mine, family=known.family, labels=known.labels), tmp_path / "written")
+    again, (_, there) = opened_there(tmp_path / "written", kind), read(kind)
+    assert (again.config.model_type, again.config.id2label) == (kind, model.config.id2label)
+    close(again(**there).logits, model(**there).logits)
+    given, fresh = model.state_dict(), again.state_dict()
+    assert given.keys() == fresh.keys()
+    for name, tensor in given.items():
+        if kind == "bert" and ("position_embeddings" in name or "token_type" in name):
+            continue  # the type of all texts is added to their positions: the sum alone is the same
+        unread = 2 if kind == "opt" and "embed_positions" in name else 0
+        assert torch.allclose(tensor[unread:], fresh[name][unread:], atol=1e-6), name
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("kind", "fields", "words"),
     [
-        ({"model_type": "mixtral"}, "'mixtral', which gptviz cannot open; it opens gpt2"),
-        ({}, "type None"),
-        ({"model_type": "opt", "do_layer_norm_before": False}, "do_layer_norm_before is False"),
-        ({"model_type": "opt", "hidden_size": 1024, "word_embed_proj_dim": 512}, "word_embed_proj_dim is 512"),
+        ("mixtral", {}, "'mixtral', which gptviz cannot open; it opens gpt2"),
+        (None, {}, "type None"),
+        ("opt", {"do_layer_norm_before": False}, "do_layer_norm_before is False"),
+        ("opt", {"hidden_size": 1024, "word_embed_proj_dim": 512}, "word_embed_proj_dim is 512"),
+        ("llama", {"hidden_size": "64"}, "hidden_size is '64'; a Llama model needs a number"),
+        ("llama", {"rope_scaling": {"rope_type": "yarn"}}, "scaled by 'yarn'"),
+        ("gpt2", {"activation_function": "mish"}, "activation_function is 'mish'"),
+        ("gemma3_text", {"layer_types": ["other"]}, "'other'"),
+        ("bert", {"architectures": ["BertForMaskedLM"]}, "architecture is BertForMaskedLM; .* BertForSequenceClassification"),
+        ("bert", {"architectures": ["BertModel"]}, "architecture is BertModel"),
+        ("distilbert", {"architectures": ["DistilBertModel"]}, "DistilBertForSequenceClassification"),
+        ("bert", {"id2label": {"0": "one"}}, "a number and no label"),
+        ("bert", {"id2label": {"0": "one", "2": "three"}}, "id2label is .* it must name the labels 0, 1, 2"),
+        ("bert", {"id2label": ["one", "two"]}, "id2label is"),
+        ("bert", {"problem_type": "multi_label_classification"}, "problem_type is 'multi_label_classification'"),
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ("bert", {"is_decoder": True}, "is_decoder is True"),
+        ("bert", {"pad_token_id": "x"}, "padding is 'x'"),
         (
-            {"model_type": "llama", "hidden_size": "64", "num_attention_heads": 2},
-            "hidden_size is '64'; a Llama model needs a number",
+            "marian",
+            {"architectures": ["MarianModel"]},
+            "architecture is MarianModel; of Marian models gptviz opens MarianMTModel",
         ),
-        ({"model_type": "llama", **SIZES, "vocab_size": VOCAB, "rope_scaling": {"rope_type": "yarn"}}, "scaled by 'yarn'"),
-        ({"model_type": "gpt2", "activation_function": "mish"}, "activation_function is 'mish'"),
-        ({"model_type": "gemma3_text", **SIZES, "vocab_size": VOCAB, "layer_types": ["other"]}, "'other'"),
+        ("marian", {"decoder_ffn_dim": 20}, "decoder_ffn_dim is 20"),
+        ("marian", {"share_encoder_decoder_embeddings": False}, "sources and answers have a vocabulary each"),
+        ("marian", {"normalize_before": True}, "normalize_before is True"),
+        ("marian", {"decoder_start_token_id": 3}, "decoder_start_token_id is 3"),
+        ("marian", {"encoder_layers": 0}, "encoder_layers is 0"),
     ],
 )
-def test_what_has_no_part_is_refused_and_named(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ImportRefusedError, match=words):
-        family_of(fields).config(Given(fields, "Llama"))
+def test_what_has_no_part_is_refused_and_named(kind: str | None, fields: dict[str, Any], words: str, tmp_path: Path) -> None:
+    sound = {"model_type": kind, "vocab_size": VOCAB, **MODELS.get(str(kind), [{}])[0]}
+    (tmp_path / "config.json").write_text(json.dumps(sound | fields))
+    with pytest.raises(ImportRefusedError, match=words) as refused:
+        source_at(tmp_path).opened()
+    assert "\n" not in str(refused.value)
 
 
 def test_a_config_written_before_version_5_means_the_same() -> None:

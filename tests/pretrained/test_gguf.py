@@ -13,12 +13,11 @@ import pytest
 import torch
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.sources.gguf_reader import Reader
 from gptviz.pretrained.sources.gguf_rotary import llama3_rule
 from tests.pretrained.gguf_files import add_setting, permuted, saved
-from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, VOCAB, theirs
-from tests.tiny import some_ids
+from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, opened, same_logits, theirs
 
 WIDE = GROUPED | {"hidden_size": 32, "intermediate_size": 64}
 GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "n_inner": 40}
@@ -51,23 +50,11 @@ TENSORS = {
 }
 
 
-def opened(path: Path) -> Any:
-    source = source_at(path)
-    return filled(source, source.opened().config).eval()
-
-
-def logits(mine: Any, model: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    ids = some_ids(20, vocab=VOCAB)
-    with torch.inference_mode():
-        return mine(ids), model(ids).logits
-
-
 @pytest.mark.parametrize(("kind", "sizes"), MODELS)
 def test_each_family_has_the_logits_of_transformers(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
     model = theirs(kind, sizes)
     saved(model, tmp_path / "a.gguf")
-    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
-    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+    same_logits(opened(tmp_path / "a.gguf"), model)
     outside, inside = TENSORS[kind]
     expected = set(outside.split()) | {
         f"blk.{i}.{name}" for i in range(model.config.num_hidden_layers) for name in inside.split()
@@ -79,9 +66,9 @@ def test_each_family_has_the_logits_of_transformers(kind: str, sizes: dict[str, 
 def test_the_windows_of_gemma_3_are_those_of_the_header(tmp_path: Path) -> None:
     model = theirs("gemma3_text", GEMMA3 | {"layer_types": ["sliding_attention", "full_attention"] * 3 + ["sliding_attention"]})
     saved(model, tmp_path / "a.gguf", settings={"gemma3.attention.sliding_window_pattern": 2})
-    torch.testing.assert_close(*logits(opened(tmp_path / "a.gguf"), model), rtol=1e-4, atol=1e-4)
+    same_logits(opened(tmp_path / "a.gguf"), model)
     saved(model, tmp_path / "b.gguf", settings={"gemma3.attention.sliding_window_pattern": [True, False] * 3 + [True]})
-    torch.testing.assert_close(*logits(opened(tmp_path / "b.gguf"), model), rtol=1e-4, atol=1e-4)
+    same_logits(opened(tmp_path / "b.gguf"), model)
 
 
 def quantisations() -> list[gguf.GGMLQuantizationType]:
@@ -110,8 +97,7 @@ def test_each_quantisation_has_the_logits_of_its_own_weights(kind: gguf.GGMLQuan
                 rows = permuted(tensor.numpy(), heads) if heads else tensor.numpy()
                 back = gguf.dequantize(gguf.quantize(np.ascontiguousarray(rows), kind), kind)
                 tensor.copy_(torch.from_numpy(unpermuted(back, heads) if heads else back))
-    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
-    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+    same_logits(opened(tmp_path / "a.gguf"), model)
     assert kind.name in source_at(tmp_path / "a.gguf").opened().notes[-1]
 
 
@@ -166,8 +152,7 @@ def test_a_file_with_frequencies_of_its_own_has_the_logits_of_transformers(tmp_p
     model = theirs("llama", GROUPED | {"rope_parameters": LLAMA3})
     extra = {"rope_freqs.weight": divisors(500.0, 8, 8.0, 12)}
     saved(model, tmp_path / "a.gguf", extra=extra)
-    mine, wanted = logits(opened(tmp_path / "a.gguf"), model)
-    torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-4)
+    same_logits(opened(tmp_path / "a.gguf"), model)
 
 
 def test_a_scaling_of_another_kind_is_refused_by_its_name(tmp_path: Path) -> None:

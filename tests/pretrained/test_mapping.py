@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from gptviz.pretrained.opening import filled, reference, referred, source_at
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
 from gptviz.pretrained.sources.mapping import MatchRow, additions_of, compared, complaint, mapping_of
-from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, theirs
+from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same_logits, theirs
+from tests.pretrained.torch_files import Touch, saved_by_mingpt
 from tests.tiny import families, scrambled, some_ids
 
 WIDTH, HEADS, BLOCKS = 12, 3, 2
@@ -87,14 +87,9 @@ def course() -> CourseGPT:
     return model.eval()
 
 
-def opened(path: Path, mapping: dict[str, Any]) -> Transformer:
+def mapped(path: Path, mapping: dict[str, Any]) -> Transformer:
     source = source_at(path, {"mapping": mapping})
     return filled(source, source.opened().config).eval()
-
-
-def close(mine: Transformer, logits: Tensor, ids: Tensor) -> None:
-    with torch.inference_mode():
-        torch.testing.assert_close(mine(ids), logits, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
@@ -108,8 +103,7 @@ def test_the_gpt_of_a_course_opens_with_the_mapping_that_is_drafted_for_it(
     draft = source.draft()
     assert draft.unknown == []
     assert draft.config["n_head"] == HEADS
-    ids = some_ids(9, vocab=VOCAB)
-    close(opened(path, draft.as_json()), course(ids).detach(), ids)
+    same_logits(mapped(path, draft.as_json()), course)
 
 
 def test_neighbours_that_turn_together_are_put_as_ours_turn(tmp_path: Path) -> None:
@@ -127,8 +121,7 @@ def test_neighbours_that_turn_together_are_put_as_ours_turn(tmp_path: Path) -> N
     draft = source_at(tmp_path / "model.safetensors", {"set": {"n_head": 4}}).draft()  # type: ignore[attr-defined]
     mapping = draft.as_json() | {"rotary_pairs": "neighbours"}
     mapping["config"] |= {"n_kv_head": 2, "d_head": 8, "context_length": CONTEXT, "norm_eps": model.config.rms_norm_eps}
-    ids = some_ids(20, vocab=VOCAB)
-    close(opened(tmp_path / "model.safetensors", mapping), model(ids).logits.detach(), ids)
+    same_logits(mapped(tmp_path / "model.safetensors", mapping), model)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gpt_neo", "gpt_neox", "llama", "qwen3", "phi", "gptj", "olmo2", "bloom", "mistral"])
@@ -261,23 +254,19 @@ def test_a_mapping_for_a_trillion_numbers_takes_no_memory(course: CourseGPT, tmp
     mapping, _ = course_mapping(course)
     mapping["config"] |= {"d_model": 999_999, "d_mlp": 10**7}
     with pytest.raises(ImportRefusedError, match=r"model\.pt does not match its mapping: .* wrong shape"):
-        opened(tmp_path / "model.pt", mapping)
+        mapped(tmp_path / "model.pt", mapping)
 
 
 def test_a_file_that_would_run_something_or_claims_more_than_it_holds_is_refused(course: CourseGPT, tmp_path: Path) -> None:
-    class Call:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
-
     mapping, _ = course_mapping(course)
-    torch.save({**course.state_dict(), "more": Call()}, tmp_path / "model.pt")
+    torch.save({**course.state_dict(), "more": Touch(tmp_path / "it ran")}, tmp_path / "model.pt")
     with pytest.raises(ImportRefusedError, match=r"model\.pt holds more than tensors"):
-        opened(tmp_path / "model.pt", mapping)
+        mapped(tmp_path / "model.pt", mapping)
     assert not (tmp_path / "it ran").exists()
     for odd in (torch.zeros(1).expand(10**12), torch.zeros(3, device="meta"), torch.zeros(3, 3).to_sparse()):
         torch.save({**course.state_dict(), "more": odd}, tmp_path / "model.pt")
         with pytest.raises(ImportRefusedError, match="the tensor more is not stored number by number"):
-            opened(tmp_path / "model.pt", mapping)
+            mapped(tmp_path / "model.pt", mapping)
 
 
 CHARACTERS = "".join(chr(ord("A") + place) for place in range(VOCAB))
@@ -414,7 +403,7 @@ def test_the_example_of_the_readme_opens(course: CourseGPT, tmp_path: Path) -> N
         shapes |= {f"layers.{block}.{name}": shape for name, shape in inside.items()}
     generator = torch.Generator().manual_seed(0)
     torch.save({name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}, tmp_path / "model.pt")
-    assert opened(tmp_path / "model.pt", mapping).config == config
+    assert mapped(tmp_path / "model.pt", mapping).config == config
 
 
 def test_a_mapping_file_is_read_within_bounds(tmp_path: Path) -> None:
@@ -445,20 +434,6 @@ def test_rows_are_json(course: CourseGPT) -> None:
 # minGPT
 
 
-def saved_by_mingpt(folder: Path, heads: int = 2) -> Any:
-    """A `model.pt` as a project of minGPT writes it, and the same model of `transformers`."""
-    sizes = {"n_embd": 24, "n_layer": 2, "n_head": heads, "n_positions": CONTEXT, "tie_word_embeddings": False}
-    model = theirs("gpt2", sizes | {"activation_function": "gelu_new"})
-    tensors = {}
-    for name, tensor in model.state_dict().items():
-        turned = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # theirs is a Conv1D, minGPT's a Linear
-        tensors[name] = tensor.T.contiguous() if turned else tensor
-    mask = torch.tril(torch.ones(CONTEXT, CONTEXT)).view(1, 1, CONTEXT, CONTEXT)
-    tensors |= {f"transformer.h.{block}.attn.bias": mask for block in range(2)}
-    torch.save(tensors, folder / "model.pt")
-    return model
-
-
 @pytest.mark.parametrize(
     ("heads", "beside"),
     [(2, None), (4, {"model_type": None, "n_head": 4}), (3, {"model_type": "gpt-nano", "n_head": None})],
@@ -472,8 +447,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
     source = source_at(tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None)
     found = source.opened()
     assert (found.family, found.config.n_head) == ("minGPT", heads)
-    ids = some_ids(20, vocab=VOCAB)
-    close(filled(source, found.config).eval(), model(ids).logits.detach(), ids)
+    same_logits(filled(source, found.config).eval(), model)
 
 
 @pytest.mark.parametrize(

@@ -16,25 +16,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from gptviz.model import Transformer
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, reference, referred, source_at
 from gptviz.text import BPETokenizer
-from tests.pretrained.test_families import CONTEXT, GROUPED, VOCAB, theirs
-from tests.tiny import some_ids
-
-GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT}
-
-
-def opened(path: Path) -> Transformer:
-    source = source_at(path)
-    return filled(source, source.opened().config).eval()
-
-
-def same(mine: Transformer, model: Any, tolerance: float = 1e-4) -> None:
-    ids = some_ids(20, vocab=VOCAB)
-    with torch.inference_mode():
-        torch.testing.assert_close(mine(ids), model(ids).logits, rtol=tolerance, atol=tolerance)
+from tests.pretrained.test_families import GROUPED, VOCAB, opened, same_logits, theirs
+from tests.pretrained.torch_files import Touch, saved_by_nanogpt
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +44,7 @@ def changed(folder: Path, name: str, change: Callable[[Tensor], Tensor | None]) 
 def test_weights_in_parts_are_read_from_all_of_them(model: Any, tmp_path: Path) -> None:
     model.save_pretrained(tmp_path, max_shard_size="6KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 2
-    same(opened(tmp_path), model)
+    same_logits(opened(tmp_path), model)
     next(iter(sorted(tmp_path.glob("*.safetensors")))).unlink()
     with pytest.raises(ImportRefusedError, match=r"model-00001.*\.safetensors is missing"):
         opened(tmp_path)
@@ -75,13 +61,9 @@ def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) ->
 def test_the_older_format_is_opened_and_nothing_in_it_runs(model: Any, folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    same(opened(folder), model)
+    same_logits(opened(folder), model)
 
-    class Call:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch '{folder / 'it ran'}'",)
-
-    torch.save({"model.norm.weight": Call()}, folder / "pytorch_model.bin")
+    torch.save({"model.norm.weight": Touch(folder / "it ran")}, folder / "pytorch_model.bin")
     with pytest.raises(ImportRefusedError, match=r"pytorch_model\.bin holds more than tensors, and opening it could run code"):
         opened(folder)
     assert not (folder / "it ran").exists()
@@ -158,7 +140,7 @@ def test_without_a_tokenizer_the_numbers_are_the_text(folder: Path) -> None:
 def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, folder: Path) -> None:
     source = source_at(folder)
     content = json.loads(json.dumps(reference(source)))
-    same(filled(referred(content), source.opened().config).eval(), model)
+    same_logits(filled(referred(content), source.opened().config).eval(), model)
     with (folder / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(ImportRefusedError, match="have changed: import the model again"):
@@ -171,42 +153,20 @@ def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, fold
 # nanoGPT
 
 
-def saved_by_nanogpt(folder: Path, *, bias: bool) -> Any:
-    """A `ckpt.pt` as nanoGPT's train.py writes it, and the same model of `transformers`."""
-    model = theirs("gpt2", GPT2 | {"activation_function": "gelu"})
-    tensors = {}
-    with torch.no_grad():
-        for name, tensor in model.state_dict().items():
-            if name.endswith(".bias") and not bias:
-                tensor.zero_()
-                continue
-            turned = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # theirs is a Conv1D, nanoGPT's a Linear
-            tensors[f"_orig_mod.{name}"] = tensor.T.contiguous() if turned else tensor.clone()
-    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 24, "block_size": CONTEXT, "bias": bias, "vocab_size": VOCAB, "dropout": 0.1}
-    best = torch.tensor(1.5)  # train.py keeps its best loss as a tensor beside the model
-    about = {"iter_num": 7, "best_val_loss": best, "config": {"dataset": "shakespeare_char"}}
-    torch.save({"model": tensors, "model_args": sizes, **about}, folder / "ckpt.pt")
-    return model
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_nanogpts_checkpoint_has_the_same_logits(tmp_path: Path, bias: bool) -> None:
     model = saved_by_nanogpt(tmp_path, bias=bias)
     characters = [chr(ord("A") + place) for place in range(VOCAB)]
     meta = {"vocab_size": VOCAB, "itos": dict(enumerate(characters)), "stoi": {c: i for i, c in enumerate(characters)}}
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
-    same(opened(tmp_path / "ckpt.pt"), model)
+    same_logits(opened(tmp_path / "ckpt.pt"), model)
     assert source_at(tmp_path / "ckpt.pt").opened().tokenizer.encode("CAB").ids == [2, 0, 1]
 
 
 def test_nothing_in_meta_pkl_runs(tmp_path: Path) -> None:
-    saved_by_nanogpt(tmp_path, bias=True)
+    saved_by_nanogpt(tmp_path)
 
-    class Call:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
-
-    (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": Call()}))
+    (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": Touch(tmp_path / "it ran")}))
     with pytest.raises(ImportRefusedError, match=r"meta\.pkl holds more than characters .* move it away to open"):
         opened(tmp_path / "ckpt.pt")
     assert not (tmp_path / "it ran").exists()
@@ -218,7 +178,7 @@ DAMAGED = [b"\x80\x02Nr\xff\xff\xff\x7f.", b"\x80\x02}Na.", b"\x80\x04\x95" + b"
 
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_meta_pkl_is_refused_by_name_and_takes_no_memory(tmp_path: Path, content: bytes) -> None:
-    saved_by_nanogpt(tmp_path, bias=True)
+    saved_by_nanogpt(tmp_path)
     (tmp_path / "meta.pkl").write_bytes(content)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ImportRefusedError, match=r"meta\.pkl"):
@@ -228,7 +188,7 @@ def test_a_damaged_meta_pkl_is_refused_by_name_and_takes_no_memory(tmp_path: Pat
 
 @pytest.mark.parametrize("table", [{0: "b", 1: "a"}, {0: "a", "1": "b"}, {0: "a", 1: 7}, ["a", "b"], {0: "a", 1: "bc"}])
 def test_a_table_of_characters_that_would_be_read_as_another_is_refused(tmp_path: Path, table: Any) -> None:
-    saved_by_nanogpt(tmp_path, bias=True)
+    saved_by_nanogpt(tmp_path)
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": table}))
     with pytest.raises(ImportRefusedError, match=r"meta\.pkl.*: move it away to open the model"):
         source_at(tmp_path / "ckpt.pt").opened()

@@ -17,72 +17,17 @@ from torch.nn import functional as F
 
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.model import PRESETS, Config, Transformer
+from gptviz.model import PRESETS, Config
 from gptviz.pretrained.families.expressing import NotExpressibleError, differences, expressed
 from gptviz.pretrained.opening import filled, source_at
-from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
+from gptviz.pretrained.writing import write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
-from tests.pretrained import test_encoders
-from tests.pretrained.test_families import CASES, GROUPED, VOCAB, close, ours, theirs
+from tests.pretrained.test_families import GROUPED, MODELS, VOCAB, close, judge, opened_there, ours, theirs, written
 from tests.text.sentencepieces import GEMMA, LLAMA, trained
 from tests.tiny import scrambled, some_ids, tiny
-
-
-def written(model: Transformer, tokenizer: Tokenizer | None = None, family: str | None = None, **more: Any) -> Written:
-    known = tokenizer or SymbolTokenizer.numbers(model.config.vocab_size)
-    about: dict[str, Any] = {"name": "mine", "card": "", "licence": None} | more
-    return Written(config=model.config, tokenizer=known, weights=dict(model.named_parameters()), family=family, **about)
-
-
-def opened_there(folder: Path) -> Any:
-    transformers = pytest.importorskip("transformers")
-    model, report = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
-    assert not any(report.values()), report
-    return model.eval()
-
-
-@pytest.mark.parametrize(("kind", "sizes"), CASES)
-@torch.inference_mode()
-def test_what_was_opened_and_is_written_again_has_the_same_logits_there(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
-    model = theirs(kind, sizes)
-    mine = ours(model, tmp_path / "given")
-    title = source_at(tmp_path / "given").opened().family
-    (tmp_path / "written").mkdir()
-    write_transformers(written(mine, family=title), tmp_path / "written")
-    again, ids = opened_there(tmp_path / "written"), some_ids(20, vocab=VOCAB)
-    assert again.config.model_type == kind
-    close(again(ids).logits, model(ids).logits)
-    given, fresh = model.state_dict(), again.state_dict()
-    assert given.keys() == fresh.keys()
-    for name, tensor in given.items():
-        unread = 2 if kind == "opt" and "embed_positions" in name else 0
-        assert torch.allclose(tensor[unread:], fresh[name][unread:], atol=1e-6), name
-
-
-@pytest.mark.parametrize(("kind", "sizes"), test_encoders.CASES)
-@torch.inference_mode()
-def test_a_classifier_that_was_opened_and_is_written_again_has_the_same_logits_and_labels_there(
-    kind: str, sizes: dict[str, Any], tmp_path: Path
-) -> None:
-    transformers = pytest.importorskip("transformers")
-    model = test_encoders.theirs(kind, sizes)
-    mine = test_encoders.ours(model, tmp_path / "given")
-    labels = source_at(tmp_path / "given").opened().labels
-    (tmp_path / "written").mkdir()
-    write_transformers(written(mine, labels=labels), tmp_path / "written")
-    again, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-        tmp_path / "written", output_loading_info=True
-    )
-    assert not any(report.values()), report
-    assert again.config.model_type == kind
-    assert again.config.id2label == model.config.id2label
-    ids = some_ids(20, batch=3, vocab=VOCAB - 1) + 1
-    ids[1, 7:] = test_encoders.PADDING
-    mask = (ids != test_encoders.PADDING).long()
-    close(again.eval()(ids, attention_mask=mask).logits, model(ids, attention_mask=mask).logits)
 
 
 @torch.inference_mode()
@@ -90,11 +35,11 @@ def test_texts_of_several_lengths_are_labelled_there_as_here(tmp_path: Path) -> 
     transformers = pytest.importorskip("transformers")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "fine", "film", "##s", "dull"]
     tokenizer = from_wordpiece("\n".join(pieces))
-    sizes = test_encoders.CLASSIFIERS["distilbert"][0] | {"vocab_size": len(pieces)}
-    mine = test_encoders.ours(test_encoders.theirs("distilbert", sizes), tmp_path / "given")
+    sizes = MODELS["distilbert"][0] | {"vocab_size": len(pieces)}
+    mine = ours(theirs("distilbert", sizes), tmp_path / "given")
     (tmp_path / "written").mkdir()
     write_transformers(written(mine, tokenizer), tmp_path / "written")
-    there = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "written").eval()
+    there = judge("distilbert").from_pretrained(tmp_path / "written").eval()
     reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "written")
     texts = ["a fine film", "dull", "Films, films and films"]
     logits = there(**reader(texts, padding=True, return_tensors="pt")).logits

@@ -24,6 +24,7 @@ from gptviz.runs.imports import import_model
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
+from tests.pretrained.torch_files import Touch
 from tests.tiny import some_ids
 
 
@@ -127,12 +128,8 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
 def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(
     model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Call:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch '{tmp_path / 'it ran'}'",)
-
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
-    torch.save({"weight": Call()}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
+    torch.save({"weight": Touch(tmp_path / "it ran")}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
     assert main(["import", str(tmp_path / "Tiny llama!")]) != 0
     error = capsys.readouterr().err
     assert "pytorch_model.bin holds more than tensors, and opening it could run code: it is not opened" in error

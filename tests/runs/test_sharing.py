@@ -30,8 +30,7 @@ from gptviz.runs.imports import import_model
 from gptviz.runs.status import locked
 from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
-from tests.pretrained.test_mapping import saved_by_mingpt
-from tests.pretrained.test_sources import saved_by_nanogpt
+from tests.pretrained.torch_files import saved_by_mingpt, saved_by_nanogpt
 from tests.tiny import TinyModel
 
 Files = dict[str, bytes]
@@ -158,7 +157,7 @@ def one_gguf(folder: Path) -> Files:
 
 
 def of_nanogpt(folder: Path) -> Files:
-    saved_by_nanogpt(folder, bias=True)
+    saved_by_nanogpt(folder)
     characters = {place: chr(ord("A") + place) for place in range(VOCAB)}
     (folder / "meta.pkl").write_bytes(pickle.dumps({"itos": characters}))
     return {f"out/{name}": data for name, data in content(folder).items()}
