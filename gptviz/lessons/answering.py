@@ -1,4 +1,4 @@
-"""Answers: the model's answer to a question, whether the reader's answer is right, and texts with computed values."""
+"""Answers: computing the model's answer to a question, checking the reader's, and filling computed values into texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_{}
 
 @dataclass(frozen=True)
 class Answer:
-    """The right answer to a question, as the model gives it.
+    """The right answer to a question, computed by the model.
 
     Attributes:
         value: an option, a number, the text of a token, or the values in a page's address.
@@ -72,7 +72,7 @@ def answer_to(question: Question, functions: Functions) -> Answer:
 
 
 def filled(text: str, functions: Functions) -> str:
-    """A text of a lesson, as Markdown, with the value of each `{{ expression }}` in its place. No value counts as Markdown.
+    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its value, which is escaped.
 
     Raises:
         ExpressionError: a value cannot be computed.

@@ -1,4 +1,4 @@
-"""Checking lessons as a reader would meet them: every page is opened, every answer and every value in a text is computed."""
+"""Checking lessons: every page is opened, and every answer and every value in a text is computed, as for a reader."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Found = Iterator[tuple[int, str]]
 def problems(
     library: Library, functions: Callable[[Lesson], Mapping[str, Callable[..., Any]]], opened: Opened | None = None
 ) -> Iterator[Problem]:
-    """The things that do not work in the lessons of a library.
+    """The problems in the lessons of a library.
 
     Args:
         functions: those of a lesson's expressions.
@@ -64,7 +64,7 @@ def problems(
             checkpoints.find(lesson.model)
         except checkpoints.CheckpointError as error:
             yield Problem(lesson.name, None, str(error), lesson.lines.get("model", 1))
-            continue  # each of its steps would say the same
+            continue  # each of its steps would report the same
         own = functions(lesson)
         for number, step in enumerate(lesson.steps, 1):
             for line, problem in _of_step(lesson, step, own, opened or open_page):

@@ -1,7 +1,7 @@
 """Expressions: the small language in which a lesson asks a model for a number, a token or a list.
 
 An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and comparisons, as in
-`100 * probability("ROMEO:", " ")`. It is read with Python's own parser but never run by it, so that a lesson from a stranger can
+`100 * probability("ROMEO:", " ")`. It is read with Python's parser but never run by Python, so that a lesson from a stranger can
 only call these functions.
 """
 

@@ -1,9 +1,9 @@
 r"""A lesson: a Markdown file with front matter, cut into steps, each with a state of a page and questions.
 
 The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `based_on` (a list of
-sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder of pieces of words
-that the reader opened last; if there is none, about `model`). Every heading of the second level begins a step. A step has
-paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and fenced blocks of two kinds, whose
+sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder with parts of words
+as tokens that the reader opened last; if there is none, about `model`). Every heading of the second level begins a step. A step
+has paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and fenced blocks of two kinds, whose
 content is YAML:
 
     ```page
@@ -62,7 +62,7 @@ class PageState:
         page: the name of its script, such as "next_token"; "home" for the first page.
         query: the keys and values of its address.
         look_at: a sentence that says where to look; may be empty.
-        lines: the line of the file in which each of its settings stands.
+        lines: the line of each of its settings in the file.
     """
 
     page: str
@@ -79,14 +79,14 @@ class Question:
         ask: the question, as Markdown; may have expressions.
         kind: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which
             the reader reaches by a click.
-        answer: an expression whose value is right; it is computed by the model, never written down.
+        answer: an expression whose value is the right answer: the model computes it, no file has it.
         options: those of a choice.
         within: how far the answer to a "number" may be off.
         unit: that of a number.
-        state: for a "state", the names in the page's address that the click sets. The answer is their values, with a
-            point between two of them: "1.3" for the names block and head.
-        reveal: the text that is shown once the reader has answered, as Markdown; may have expressions.
-        lines: the line of the file in which each of its settings stands.
+        state: for a "state", the names in the page's address that the click sets. The answer is their values, joined with a
+            point: "1.3" for the names block and head.
+        reveal: the text that is shown after the reader has answered, as Markdown; may have expressions.
+        lines: the line of each of its settings in the file.
     """
 
     ask: str
@@ -155,8 +155,8 @@ class Lesson:
         minutes: how long it takes.
         based_on: its sources.
         model: the model that it is about.
-        any_decoder: whether it is about a decoder of pieces of words that the reader opened, and about `model` only without one.
-        lines: the line of the file in which each of its settings stands.
+        any_decoder: whether it is about a decoder with parts of words as tokens that the reader opened, else about `model`.
+        lines: the line of each of its settings in the file.
     """
 
     name: str
@@ -250,7 +250,7 @@ def _check_steps(lesson: Lesson, file: str, first: int) -> None:
 
 
 def _front_matter(content: str, file: str) -> tuple[str, str, int]:
-    """The settings, the text below them, and the line in which that begins."""
+    """The settings, the text below them, and the line in which the text begins."""
     content = content.removeprefix("\ufeff")
     if not content.strip():
         raise LessonError(f"{file}, line 1: it is empty; it must begin with its settings between two lines ---")
@@ -279,7 +279,7 @@ class _Place:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without references: a few lines of them can stand for a text of gigabytes."""
+    """YAML without references: with these a few lines can stand for gigabytes of text."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -288,7 +288,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _fields(text: str, place: _Place) -> _Fields:
-    """The settings that a text in YAML has, whose first line is that of `place`."""
+    """The settings in a text of YAML that begins at the line of `place`."""
     try:
         node = yaml.compose(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -322,7 +322,7 @@ _YAML = "tag:yaml.org,2002:"
 
 @dataclass
 class _Fields:
-    """The fields of a block; fields that nobody has read are an error. A text stays as it is written: `yes` is "yes"."""
+    """The fields of a block; a field that is never read is an error. A text stays as it is written: `yes` is "yes"."""
 
     content: dict[str, yaml.Node]
     place: _Place
@@ -390,7 +390,7 @@ class _Fields:
         return tuple(part.strip() for part in self.text(name).split(","))
 
     def nothing_else(self) -> None:
-        """Refuse fields that nobody has read: a misspelt name would otherwise do nothing."""
+        """Refuse fields that were not read: a misspelt name would otherwise have no effect."""
         if unknown := sorted(set(self.content) - self.read):
             raise self.error(f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}", unknown[0])
 
@@ -439,7 +439,7 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
         if kind not in BLOCKS or fence.map is None:
             continue
         blocks |= set(range(*fence.map))
-        # The heading stands in the line before `of`, so what is `fence.map[0]` lines from the text's beginning is in this line.
+        # The heading is in the line before `of`; a fence begins `fence.map[0]` lines after the beginning of the text.
         line = place.line + fence.map[0] - of[0] + 2
         fields = _fields(fence.content, replace(place, line=line, what=f"{place.what}, {kind}"))
         if kind == "question":

@@ -1,4 +1,4 @@
-"""The lessons there are: those that come with gptviz, in their order, and those in the user's own folder."""
+"""All lessons: those that come with gptviz, in their order, and those in the user's own folder."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _written(path: Path) -> tuple[int, int] | None:
 # Reading YAML takes longer than showing a page. `written` differs if the content of the file has changed.
 @lru_cache(maxsize=2 * MOST_LESSONS)
 def _read(path: Path, written: tuple[int, int] | None) -> Lesson | str:
-    """The lesson in a file, or the reason why it is none."""
+    """The lesson in a file, or the reason why it is not one."""
     try:
         return read_lesson(path)
     except LessonError as error:

@@ -1,4 +1,4 @@
-"""Quantities: the functions that the expressions of a lesson may call. Each computes its answer; none is written down."""
+"""Quantities: the functions that the expressions of a lesson may call. Each computes its value from a model or data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
 
 
 class Quantities:
-    """The functions of expressions, over the models that a lesson names.
+    """The functions of expressions, for the models that a lesson names.
 
     Every function takes `model`, the name of a model, and `step`, one of its snapshots; by default the lesson's model as it was
     saved last. It also takes `without`, a part that is switched off, as in `without="blocks.1.attention.head.3"`, or a list.
@@ -46,7 +46,7 @@ class Quantities:
 
     @property
     def functions(self) -> dict[str, Function]:
-        """By name."""
+        """The functions by name."""
         return {name: self._with_model(function) for name, function in OF_MODELS.items()} | PLAIN
 
     def _with_model(self, function: Function) -> Function:
@@ -85,7 +85,7 @@ def _token(lm: LanguageModel, token: str) -> int:
     """The id of a token that is given as its text.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such token.
     """
     found = lm.tokenizer.id_of(token)
     if found is None:
@@ -94,7 +94,7 @@ def _token(lm: LanguageModel, token: str) -> int:
 
 
 def _text(lm: LanguageModel, token: int) -> str:
-    """The text of a token; a whole word is without the space before it, as pages and lessons write it."""
+    """The text of a token; that of a whole word is without the space before it, as on pages and in lessons."""
     label = lm.tokenizer.label(token)
     return label if lm.tokenizer.id_of(label) == token else lm.tokenizer.piece(token)
 
@@ -132,7 +132,7 @@ def logit(lm: LanguageModel, prompt: str, token: str) -> float:
 
 
 def rank(lm: LanguageModel, prompt: str, token: str) -> int:
-    """The place of a token among all, 1 for the likeliest."""
+    """The rank of a token as the next one, 1 for the likeliest."""
     logits = _logits(lm, prompt)
     return int((logits > logits[_token(lm, token)]).sum()) + 1
 
@@ -147,12 +147,12 @@ def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]
 
 
 def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:
-    """How likely a draw takes a token, with a temperature, among the `top_k` likeliest (0: all), and of these with top-p."""
+    """The probability that a draw takes a token, with a temperature, among the `top_k` likeliest (0: all), then with top-p."""
     return float(_draw(lm, prompt, temperature, top_k, top_p).after[_token(lm, token)])
 
 
 def stay(lm: LanguageModel, prompt: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
-    """How many tokens such a draw may take."""
+    """The number of tokens that a draw with these settings may take."""
     return int((_draw(lm, prompt, temperature, top_k, top_p).after > 0).sum())
 
 
@@ -162,13 +162,13 @@ def _draw(lm: LanguageModel, prompt: str, temperature: float, top_k: int, top_p:
 
 
 def entropy(lm: LanguageModel, prompt: str) -> float:
-    """How unsure the model is of the next token, in nats."""
+    """The entropy of the next token, in nats: how unsure the model is."""
     shares = _shares(lm, prompt)
     return float(-(shares * np.log(np.maximum(shares, 1e-300))).sum())
 
 
 def least_expected(lm: LanguageModel, text: str) -> int:
-    """The place of the token of a text that the model found least likely, from 1: the first is not guessed."""
+    """The position, from 0, of the token of a text that the model found least likely; at least 1: the first is not guessed."""
     ids = _ids(lm, text)
     if len(ids) < 2:
         raise ValueError("the text needs two tokens or more")
@@ -178,7 +178,7 @@ def least_expected(lm: LanguageModel, text: str) -> int:
 
 
 def loss(lm: LanguageModel, text: str) -> float:
-    """The mean surprise of the model at the tokens of a text, in nats per token; the first is not guessed."""
+    """The mean loss over the tokens of a text, in nats per token; the first is not guessed."""
     ids = _ids(lm, text)
     if len(ids) < 2:
         raise ValueError("the text needs two tokens or more")
@@ -300,7 +300,7 @@ def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: s
 
 
 def stream_length(lm: LanguageModel, prompt: str, layer: int, position: int = -1) -> float:
-    """How long the vector of a token is after a layer, 0 the embedding, −1 the last."""
+    """The length of the vector of a token after a layer; 0 is the embedding, −1 the last layer."""
     found = stream.lengths(lm.stream(prompt), tokens(lm, prompt)).values
     if not (-found.shape[0] <= layer < found.shape[0] and -found.shape[1] <= position < found.shape[1]):
         raise ValueError(f"there are {found.shape[0]} layers and {found.shape[1]} positions")
@@ -308,7 +308,7 @@ def stream_length(lm: LanguageModel, prompt: str, layer: int, position: int = -1
 
 
 def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
-    """The place of a token among all, 1 for the likeliest, if the model stopped after a layer, 0 the embedding."""
+    """The rank of a token, 1 for the likeliest, if the model stopped after a layer; 0 is the embedding."""
     seen = lm.lens(prompt, top=min(lm.tokenizer.vocab_size, 1_000))
     if not -len(seen.top) <= layer < len(seen.top):
         raise ValueError(f"there is no layer {layer}; there are {len(seen.top)}")
@@ -331,7 +331,7 @@ def setting(lm: LanguageModel, name: str) -> Any:
 
 
 def validation_loss(lm: LanguageModel) -> float:
-    """The loss on held-out data that stands on the model's card, in nats."""
+    """The loss on held-out data according to the model's card, in nats."""
     if lm.card.validation_loss is None:
         raise ValueError(f"the card of {lm.name} has no validation loss")
     return lm.card.validation_loss
@@ -365,7 +365,7 @@ def accuracy(lm: LanguageModel, of: str = "model") -> float:
 
 
 def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
-    """How many bytes the keys and values of this number of tokens take while the model writes, in float32."""
+    """The bytes of the keys and values that the model keeps for this number of tokens while it writes, in float32."""
     found = lm.costs(1, tokens).cache
     if found is None:
         raise ValueError(f"{lm.name} keeps no keys and values")
@@ -422,8 +422,8 @@ def wave(lm: LanguageModel, dimension: int) -> float:
 
 
 def gradient_reaching(residual: str, depth: int = 12) -> float:
-    """The size of the loss's gradient as it enters block 0, as a share of its size behind the last block, for an untrained model
-    with these residual connections, such as "pre-norm" or "none". See the page Gradients.
+    """The size of the loss's gradient at the input of block 0, as a share of its size after the last block, for an untrained
+    model with these residual connections, such as "pre-norm" or "none". See the page Gradients.
     """
     if not 2 <= depth <= _DEEPEST:
         raise ValueError(f"depth is {depth}; it must be from 2 to {_DEEPEST}")
@@ -435,7 +435,7 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
 
 @lru_cache(maxsize=64)
 def _reaching(residual: str, depth: int) -> float:
-    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text will do: the models know nothing
+    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text: the models are not trained
     final_norm = gradients.has_final_norm(gradients.compared()[residual])
     config = replace(_FRESH, n_layer=depth, residual=residual, final_norm=final_norm)
     table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
@@ -453,7 +453,7 @@ def chance(data: str) -> float:
 
 
 def occurrences(text: str, piece: str) -> int:
-    """How often a piece stands in a text."""
+    """How often a piece occurs in a text."""
     return text.count(piece)
 
 
@@ -475,7 +475,7 @@ def _digits(digits: int) -> int:
 
 
 def quoted(text: str) -> str:
-    """A token as it can be seen: a space as ␣, a line break as ⏎."""
+    """The visible form of a token: a space as ␣, a line break as ⏎."""
     return f"“{visible(text)}”"
 
 

@@ -9,18 +9,18 @@ from gptviz.runs import checkpoints
 
 from .lesson import Lesson
 
-# A decoder with fewer tokens reads letters or digits, not pieces of words.
+# A decoder with fewer tokens reads letters or digits, not parts of words.
 FEWEST_TOKENS = 1_000
 
 
 def opened_last() -> str | None:
-    """The name of the decoder of another program, with tokens of pieces of words, that was opened last, or None."""
+    """The name of the decoder of another program, with parts of words as tokens, that was opened last, or None."""
     found = [(_when(folder), name) for name, folder in checkpoints.folders().items() if _is_meant(folder)]
     return max(found)[1] if found else None
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
-    """The lesson with the model that it is about here: a lesson about any decoder has the one opened last, others their own."""
+    """The lesson with its model filled in: for a lesson about any decoder the one opened last, for others unchanged."""
     model = opened_last() if lesson.any_decoder else None
     return lesson if model is None else replace(lesson, model=model)
 

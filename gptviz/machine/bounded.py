@@ -1,4 +1,4 @@
-"""Files from elsewhere, which may be anything: read within bounds, and never waited for."""
+"""Files from elsewhere, which may be of any kind: read within bounds, and without waiting."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
     """The content of a regular file of at most `at_most` bytes; with `cut`, the beginning of a longer one.
 
-    A file that came from elsewhere may be anything: reading from a pipe could wait for ever, and a device never ends.
+    A file from elsewhere may be of any kind: reading from a pipe could wait forever, and a device never ends.
 
     Raises:
         OSError: the file cannot be read, is no regular file, or is longer.

@@ -24,8 +24,8 @@ def beside(path: Path) -> Iterator[Path]:
     """A path next to `path` for the file or folder that will replace it. If it still exists at the end, it is removed.
 
     The three names it uses have the same beginning: `.new` is the path, `.old` the place to which `swap` moves the old folder,
-    and `.lock` a file that is locked meanwhile. The system releases a lock however its process ends. So `sweep` knows which of
-    these files are in use, and which were left by a process that was killed.
+    and `.lock` a file that is locked meanwhile. The system releases the lock when its process ends in any way. So `sweep` knows
+    which of these files are in use, and which were left by a process that was killed.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
@@ -59,7 +59,7 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
 
 def swap(fresh: Path, path: Path) -> None:
-    """Put the folder `fresh`, a path from `beside`, in the place of the folder `path`.
+    """Replace the folder `path` by the folder `fresh`, a path from `beside`.
 
     After a crash between the two renames, `sweep` puts the old folder back.
 

@@ -1,4 +1,4 @@
-"""Hosting: the limits of a server that strangers visit, set by the environment. Without any of these settings all is allowed.
+"""Hosting: the limits of a public server, set by environment variables. Without any of them everything is allowed.
 
 The variable of a field called `minutes` is `GPTVIZ_MINUTES`. An impossible value is an error that names it: a misspelt limit must
 not mean that there is no limit.
@@ -25,7 +25,7 @@ class Hosting:
     """The limits of a server; `gptviz app --help` lists the variables.
 
     Raises:
-        ValueError: a value is out of its limits.
+        ValueError: a value is out of range.
     """
 
     read_only: bool = field(
@@ -71,7 +71,7 @@ class Hosting:
 
 
 def variable(name: str) -> str:
-    """The variable of the environment that sets a field."""
+    """The environment variable that sets a field."""
     return f"GPTVIZ_{name.upper()}"
 
 
@@ -125,5 +125,5 @@ def largest_upload() -> int:
 
 
 def upload_limit(most: int) -> int | None:
-    """The largest file, in MB, that a page which takes files of up to `most` lets people upload, or None if it takes none."""
+    """The largest upload, in MB, on a page that accepts files of up to `most` MB, or None if uploads are not allowed."""
     return min(most, largest_upload()) or None

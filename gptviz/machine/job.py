@@ -1,8 +1,8 @@
-"""Long computations, each in a thread of its own: it goes on while whoever began it does something else, and is found again.
+"""Long computations, each in its own thread: it goes on while the page that began it does something else, and is found again.
 
-A computation says how far it is by `gptviz.machine.progress`; that is also where it ends when somebody has asked it to stop.
-Somebody looks at it from time to time as long as its results are wanted. One that nobody has looked at for a while is forgotten:
-it is stopped as soon as another one waits for its place, and at once if it needs no place.
+A computation reports how far it is by `gptviz.machine.progress`; if it was asked to stop, it ends at its next report. As long as
+its results are wanted, it is looked at from time to time. One that was not looked at for a while is forgotten: it is stopped as
+soon as another one waits for its place, and at once if it needs no place.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .progress import Progress
 
 R = TypeVar("R")
 State = Literal["waiting", "going on", "done", "stopped", "failed"]
-# What is ready of a computation, by name.
+# The results of a computation so far, by name.
 Results = dict[str, Any]
 
-# How many computations that have ended are kept with their results.
+# The number of ended computations that are kept with their results.
 MOST_KEPT = 16
-# Seconds between two looks of whoever waits for the end.
+# Seconds between two looks of a thread that waits for the end.
 LOOK = 0.1
-# A computation is forgotten that nobody has looked at for so many seconds.
+# Seconds without a look after which a computation is forgotten.
 FORGOTTEN = 20.0
 # The errors whose message says what a user can do. Any other one is an error of gptviz, and is written to the terminal.
 EXPECTED = (ValueError, OSError, RuntimeError, MemoryError)
 
 
 class StoppedError(Exception):
-    """Somebody asked the computation to stop, or nobody wants its result any more."""
+    """The computation was asked to stop, or its result is no longer wanted."""
 
 
 class Stage(NamedTuple):
@@ -50,10 +50,10 @@ class Stage(NamedTuple):
 
 
 class Places:
-    """The places for computations that go on side by side. Others wait, and go on in the order in which they were begun.
+    """The places for computations that go on at the same time. Others wait, and go on in the order in which they were begun.
 
     Args:
-        number: how many go on at once: one that takes long then holds up no other, and memory is bounded.
+        number: how many go on at the same time: one that takes long does not delay the others, and memory is bounded.
     """
 
     def __init__(self, number: int) -> None:
@@ -73,8 +73,8 @@ class Places:
             self.move_up()
 
     def move_up(self) -> None:
-        """Let those go on whose turn has come. Where some wait, those of them that are forgotten are given up, and one that is
-        forgotten and goes on is stopped.
+        """Start the computations whose turn has come. If some wait, forgotten ones among them are dropped, and a forgotten one
+        that goes on is stopped.
         """
         with _lock:
             for job in [job for job in self._line[self.number :] if job.is_forgotten]:
@@ -95,15 +95,15 @@ class Job(Generic[R]):
         title: what is computed, in words.
         state: whether it waits for a place, goes on, or how it ended.
         progress: how far it is.
-        results: what is ready so far, by name; it stays there when the computation is stopped.
-        value: what it gave, once it is done.
+        results: the results so far, by name; they stay there when the computation is stopped.
+        value: the value it returned, once it is done.
         error: why it failed.
         seconds: since it was begun.
 
     Args:
         title: as above.
-        compute: computes the value, and puts into `results` what is ready on the way.
-        places: where it needs one; None for a computation that goes on at once.
+        compute: computes the value, and puts into `results` those that are ready earlier.
+        places: the places of which it needs one; None for a computation that starts at once.
         patience: the seconds without a look after which it is forgotten; None for one that is never forgotten.
     """
 
@@ -137,17 +137,17 @@ class Job(Generic[R]):
 
     @property
     def stage(self) -> Stage:
-        """Where it is now."""
+        """Its stage now."""
         return Stage(self.is_active, len(self.results))
 
     @property
     def is_stopping(self) -> bool:
-        """Whether somebody has asked it to stop, and it has not done so yet."""
+        """Whether it was asked to stop, and has not done so yet."""
         return self.is_active and self._stop.is_set()
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether nobody has looked at it for a while."""
+        """Whether it was not looked at for a while."""
         return self._patience is not None and _now() - self._looked_at >= self._patience
 
     @property
@@ -176,7 +176,7 @@ class Job(Generic[R]):
             self._places.move_up()
 
     def start(self) -> None:
-        """Let it go on, unless it does already."""
+        """Start it, unless it goes on already."""
         with _lock:
             if self.state == "waiting":
                 self.state = "going on"
@@ -190,7 +190,7 @@ class Job(Generic[R]):
                 self._end("stopped")
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end, at most so many seconds. Returns whether it has ended."""
+        """Wait for its end, at most `seconds`. Returns whether it has ended."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
             self.look()
@@ -216,7 +216,7 @@ class Job(Generic[R]):
 
     @property
     def _is_left(self) -> bool:
-        """Whether it is to end since nobody wants its result any more."""
+        """Whether it has to end because its result is no longer wanted."""
         return self._places is None and self.is_forgotten
 
     def _hear(self, now: Progress) -> None:
@@ -236,7 +236,7 @@ class Job(Generic[R]):
             state = "stopped"
         except BaseException as error:
             self.error = error
-            traceback.clear_frames(error.__traceback__)  # they would keep what was computed in memory
+            traceback.clear_frames(error.__traceback__)  # they would keep computed values in memory
             if not isinstance(error, EXPECTED):
                 raise
         finally:
@@ -275,10 +275,10 @@ def begin(
 
     Args:
         key: all that the results depend on.
-        title: as in `Job`, as all that follows.
-        compute: as there.
-        places: as there.
-        patience: as there.
+        title: as in `Job`.
+        compute: as in `Job`.
+        places: as in `Job`.
+        patience: as in `Job`.
     """
     with _lock:
         job = _begun.get(key)
@@ -295,7 +295,7 @@ def begin(
 
 
 def found(key: Hashable) -> Job[Any] | None:
-    """The computation of this key that was begun last, or None if there is none, or its results were given up."""
+    """The computation of this key that was begun last, or None if there is none, or its results were dropped."""
     with _lock:
         job = _begun.get(key)
     if job is not None:
@@ -304,7 +304,7 @@ def found(key: Hashable) -> Job[Any] | None:
 
 
 def forget(key: Hashable) -> None:
-    """Give up a computation that has ended, with its results: the next one of this key begins anew."""
+    """Drop a computation that has ended, with its results: the next one of this key begins again."""
     with _lock:
         if key in _begun and not _begun[key].is_active:
             del _begun[key]

@@ -13,7 +13,7 @@ import torch
 from .hosting import hosting
 
 FLOAT32 = 4  # bytes
-# Nothing is begun that needs more than this share of the free memory: the rest of the machine needs some too.
+# The largest share of the free memory that a computation may need: other programs need some too.
 MOST_OF_MEMORY = 0.9
 
 

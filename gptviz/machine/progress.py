@@ -1,6 +1,6 @@
-"""How far a long computation is: it says so between its steps, and whoever waits for it may listen.
+"""How far a long computation is: it reports so between its steps, to a listener.
 
-A listener hears what its own thread computes, and nothing else. It may raise an exception: the computation then ends there.
+A listener hears only the reports of its own thread. It may raise an exception: the computation then ends there.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Progress(NamedTuple):
         share: how much of it is done, from 0 to 1.
         done: how many of its steps are done; they may be steps of a part of it.
         of: how many steps there are; 0 as long as that is not known.
-        step: what one of the steps is called, such as "block".
-        doing: what is done now, in words, where that says more than the name of a step.
+        step: the name of one step, such as "block".
+        doing: what is being done now, in words, if that says more than the name of a step.
     """
 
     share: float = 0.0
@@ -44,7 +44,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let `listener` hear what is reported within."""
+    """Call `listener` with the reports in this block."""
     before = _listener.set(listener)
     try:
         yield
@@ -53,12 +53,12 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Whether anybody listens: a loop of quick steps asks once instead of reporting each of them to nobody."""
+    """Whether there is a listener: a loop of quick steps asks once instead of reporting each step."""
     return _listener.get() is not None
 
 
 def report(done: int, of: int, step: str = "", *, doing: str = "") -> None:
-    """Say that the first `done` of the `of` steps are done; see `Progress`."""
+    """Report that the first `done` of the `of` steps are done; see `Progress`."""
     listener = _listener.get()
     if listener is not None:
         listener(Progress(min(done / of, 1.0) if of else 0.0, done, of, step, doing))
@@ -66,10 +66,10 @@ def report(done: int, of: int, step: str = "", *, doing: str = "") -> None:
 
 @contextmanager
 def part(before: int, of: int, size: int = 1, *, step: str = "", doing: str = "") -> Iterator[None]:
-    """What is computed within is `size` of the `of` steps of the whole, those `before` being done.
+    """Count this block as `size` of the `of` steps of the whole, after `before` steps.
 
-    Steps take about equally long. With a `step` or what it is `doing` the steps of the whole are told, and not those of what is
-    computed within, which only move the share.
+    Steps take about equally long. With `step` or `doing` the steps of the whole are reported; the steps within the block then
+    only change the share.
     """
     outer = _listener.get()
     if outer is None:
@@ -99,4 +99,4 @@ def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
             one = next(iterator, end)
         if one is end:
             return
-        yield one  # type: ignore[misc]  # it is no end
+        yield one  # type: ignore[misc]  # it is not the end mark

@@ -1,4 +1,4 @@
-"""Texts of models and users on a terminal. A terminal carries out some characters as commands instead of showing them."""
+"""Texts of models and users on a terminal, which executes some characters as commands instead of showing them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-# Controls, marks that change the direction of writing or have no width, separators of lines: with them a text can hide, or move
-# the cursor. Exceptions are the two that join letters and emoji into one sign, newline and tab.
+# Controls, marks that change the direction of writing or have no width, separators of lines: with them a text can hide itself or
+# move the cursor. Exceptions are newline, tab, and the two that join letters and emoji into one sign.
 _OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 _LEFT = frozenset("\n\t\u200c\u200d")
 
 
 def escaped(text: str) -> str:
-    r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would carry out instead of showing it."""
+    r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would execute instead of showing it."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(each if each in _LEFT or unicodedata.category(each) not in _OBEYED else _escape(each) for each in text)
@@ -24,18 +24,18 @@ def _escape(character: str) -> str:
 
 
 class Terminal:
-    """A stream to a terminal that escapes every text; everything else is that of the stream."""
+    """A stream to a terminal that escapes every text; otherwise it behaves as the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text, escaped; the number of its characters."""
+        """Write the text, escaped. Returns the number of its characters."""
         self._stream.write(escaped(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write these texts one after another."""
+        """Write these texts one after the other."""
         for line in lines:
             self.write(line)
 

@@ -1,4 +1,4 @@
-"""generation_config.json: what `generate()` of `transformers` has to know of a model so that it writes what gptviz writes."""
+"""generation_config.json: the settings with which `generate()` of `transformers` writes the same text as gptviz."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def generation_config(config: Config, tokenizer: Tokenizer, ends: Sequence[int])
 
 
 def one_or_all(tokens: Sequence[int]) -> int | list[int] | None:
-    """Tokens as a config has them: one alone as a number, several as a list, and none as nothing."""
+    """Tokens in the form of a config: a single one as a number, several as a list, none as None."""
     return (tokens[0] if len(tokens) == 1 else list(tokens)) if tokens else None
 
 
@@ -42,7 +42,7 @@ def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> di
         "decoder_start_token_id": start,
         "eos_token_id": end,
         "pad_token_id": config.padding,
-        # An answer that reaches the last place is cut there, and does not get an end that the model did not write.
+        # An answer that reaches the last position is cut there, without an end token that the model did not write.
         "forced_eos_token_id": None,
         "max_length": config.context_length + 1,  # it counts the start token
     }

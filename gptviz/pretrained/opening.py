@@ -1,4 +1,4 @@
-"""Opening a model that lies somewhere on this machine: its config, its tokenizer, and its weights where they are."""
+"""Opening a model of another program on this machine: its config, its tokenizer, and its weights, which stay where they are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
         additions: facts that its files do not tell: a "mapping" (see `mapping.mapping_of`), or fields of our config under "set".
 
     Raises:
-        ImportRefusedError: there is nothing, or nothing that gptviz can open, or its files already tell an addition.
+        ImportRefusedError: there is nothing, or nothing that gptviz can open, or an addition is already in its files.
     """
     if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
         return Folder(path.parent.resolve())
@@ -57,7 +57,7 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
 
 
 def reference(source: ModelSource) -> dict[str, Any]:
-    """The record by which the source is found again: its kind and place, and the sizes of its files."""
+    """The record from which the source is found again: its kind and path, and the sizes of its files."""
     sizes = {str(file): file.stat().st_size for file in source.files()}
     return {
         "kind": source.kind,
@@ -68,7 +68,7 @@ def reference(source: ModelSource) -> dict[str, Any]:
 
 
 def referred(content: dict[str, Any]) -> ModelSource:
-    """The source that a reference leads to.
+    """The source that a reference describes.
 
     Raises:
         ImportRefusedError: the reference is damaged, or its files are gone or have changed.
@@ -88,30 +88,30 @@ def referred(content: dict[str, Any]) -> ModelSource:
 
 
 def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types: bool = True) -> int:
-    """How many bytes a weight takes in memory of a model with so many `numbers` in files of `size` bytes.
+    """The bytes that a weight takes in memory, for a model with this many `numbers` in files of `size` bytes.
 
     Args:
-        size: bytes.
-        numbers: of all its parameters.
+        size: bytes of its files.
+        numbers: how many numbers all its parameters have.
         precision: as in `gptviz.model.precision.place`.
-        keeps_types: whether the tensors come in the type in which the files have them.
+        keeps_types: whether the source gives the tensors in the types that they have in the files.
     """
     stored = torch.bfloat16 if keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
     return kept(stored, precision).itemsize
 
 
 def require_room(source: ModelSource, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
-    """See that the model with this config fits into the memory that is free; none of its tensors is looked at.
+    """Refuse a model with this config that does not fit into the free memory; none of its tensors is read.
 
-    Files that are too large can fail to open at all, which then looks as if they were damaged: this comes first.
+    This comes first, since files that are too large can fail to open, as if they were damaged.
 
     Raises:
-        ImportRefusedError: it does not; a config of more numbers than the files can hold is left to `filled`.
+        ImportRefusedError: it does not fit; a config of more numbers than the files can hold is left to `filled`.
     """
     numbers = parameter_count(config)
     size = sum(file.stat().st_size for file in source.files())
     if numbers > MOST_NUMBERS_PER_BYTE * size:
-        return  # what is wrong with these files is not that they are too large
+        return  # these files are wrong for another reason than their size
     needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
     if problem := memory_needed.refusal(needs, memory.available(device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
@@ -125,18 +125,18 @@ def filled(
 ) -> Transformer:
     """The model with this config and the weights of the source.
 
-    Names and shapes are compared before memory is taken, one tensor after the other is copied, so that the weights are in
-    memory once. It reports how many are read.
+    Names and shapes are compared before memory is allocated, and tensors are copied one after the other, so that the weights are
+    in memory once. It reports how many tensors are read.
 
     Args:
-        source: where they lie.
+        source: the source.
         config: as the source describes it.
-        device: where they are to be.
+        device: the device for the weights.
         precision: as in `gptviz.model.precision.place`.
 
     Raises:
-        ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or holds what is no
-            number.
+        ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or has values that
+            are not finite.
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
@@ -169,7 +169,7 @@ def _checked(source: ModelSource, config: Config, expected: dict[str, tuple[int,
             raise ImportRefusedError(
                 f"{source.origin(config, name)} holds complex numbers, and gptviz has models of real ones alone"
             )
-        # Of numbers with eight bits torch computes little, not even whether they are finite.
+        # torch supports few operations on 8-bit numbers: not even `isfinite`.
         number = tensor.float() if tensor.element_size() == 1 else tensor
         if not are_finite(number):
             raise ImportRefusedError(f"{source.origin(config, name)} holds values that are not numbers: download it again")
@@ -180,7 +180,7 @@ def _checked(source: ModelSource, config: Config, expected: dict[str, tuple[int,
 
 
 def _parameters(source: ModelSource, config: Config) -> Iterator[tuple[str, Tensor]]:
-    """The parameters of a source; where a shape does not go with the config, the message names the source too."""
+    """The parameters of a source; if a shape does not fit the config, the message names the source too."""
     try:
         yield from source.parameters(config)
     except ShapeError as error:

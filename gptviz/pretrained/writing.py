@@ -1,4 +1,4 @@
-"""Writing a model of ours as another program keeps it: a folder of `transformers`, or nanoGPT's two files."""
+"""Writing a model of ours in the format of another program: a folder of `transformers`, or nanoGPT's two files."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Written:
         tokenizer: its tokenizer.
         weights: its parameters by our names, in the types in which they are to be written.
         family: the family it was imported as, by its title; None for others.
-        card: what there is to say about it, in Markdown.
-        licence: its licence, where it is known.
-        chat: how a chat is written for it, where that is known.
+        card: a description of it, in Markdown.
+        licence: its licence, if it is known.
+        chat: how a chat is written for it, if that is known.
         ends: the tokens that end a text.
         labels: the names of the labels that a classifier tells apart.
-        notes: what else a reader should know, in sentences.
-        languages: what a translator reads and what it writes, where that is known.
+        notes: other facts that a reader should know, in sentences.
+        languages: the languages that a translator reads and writes, if they are known.
     """
 
     name: str
@@ -65,10 +65,10 @@ class Written:
 
 
 def write_transformers(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder that the classes of `transformers` open.
+    """Write a model into an empty folder, for the classes of `transformers`.
 
     Raises:
-        NotExpressibleError: no family of theirs computes what it computes.
+        NotExpressibleError: no family of theirs computes the same.
         OSError: the disk is full or not writable.
     """
     found = expressed(model.config, model.family)
@@ -77,16 +77,16 @@ def write_transformers(model: Written, folder: Path) -> None:
     fields = {
         "model_type": found.family.model_type,
         "architectures": [found.family.architecture],
-        # A family's usual tokens for begin, end and padding are other tokens here.
+        # A family's usual ids for begin, end and padding are other tokens here.
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": one_or_all(model.ends),
         **found.fields,
         **_labels(model.labels),
-        # Weights may be stored in float16; they were made to be computed in float32.
+        # Weights may be stored in float16, but the model computes in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
     generated = generation_config(model.config, model.tokenizer, model.ends)
-    if generated is not None:  # both files say the same
+    if generated is not None:  # both files have the same values
         fields |= {name: generated[name] for name in fields.keys() & generated.keys()}
         _write_json(folder / "generation_config.json", generated)
     _write_json(folder / "config.json", fields)
@@ -96,7 +96,7 @@ def write_transformers(model: Written, folder: Path) -> None:
 
 
 def write_nanogpt(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder as nanoGPT's `sample.py` reads it: ckpt.pt, and meta.pkl for characters.
+    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters.
 
     Raises:
         NotExpressibleError: nanoGPT has no such model.
@@ -117,7 +117,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _write_tokenizer(model: Written, folder: Path) -> bool:
-    """Write the files of the tokenizer; false where `transformers` has none that gives the same ids."""
+    """Write the files of the tokenizer; false if `transformers` has none that gives the same ids."""
     tokenizer = model.tokenizer.inner if isinstance(model.tokenizer, PaddedTokenizer) else model.tokenizer
     if isinstance(tokenizer, MarianTokenizer):
         for name, content in tokenizer.files().items():
@@ -148,7 +148,7 @@ def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
 
 
 def _labels(names: tuple[str, ...]) -> dict[str, Any]:
-    """The names of labels as `config.json` has them; nothing where there are none."""
+    """The fields of `config.json` with the names of labels; empty if there are none."""
     if not names:
         return {}
     return {
@@ -158,7 +158,7 @@ def _labels(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _readme(model: Written, *, has_tokenizer: bool) -> str:
-    """A model card: what the hub reads of it stands between the lines of dashes."""
+    """A model card; the hub reads the part between the lines of dashes."""
     head = ["---", "library_name: transformers", "tags: [gptviz]"]
     if model.licence:
         head.insert(1, f"license: {json.dumps(model.licence)}")

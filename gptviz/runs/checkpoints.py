@@ -106,7 +106,7 @@ def about_hiding(name: str, folder: Path) -> str:
 def _folders_in(root: Path) -> dict[str, Path]:
     """The checkpoints in one folder, by name.
 
-    Left out are links to places outside of that folder, and whatever may not be read.
+    Links to places outside of that folder, and folders that may not be read, are left out.
     """
     by_name: dict[str, Path] = {}
     with suppress(OSError), os.scandir(root) as entries:
@@ -347,7 +347,7 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
         require_regular(path)  # opening a pipe would wait for ever
-        with safe_open(path, framework="pt") as file:  # which compares the length with the header's
+        with safe_open(path, framework="pt") as file:  # this compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
@@ -555,7 +555,7 @@ def _saved(
             if replace:
                 swap(fresh, target)
             else:
-                fresh.rename(target)  # which fails if there is such a folder by now
+                fresh.rename(target)  # fails if there is such a folder by now
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             check_is_free(name, root)

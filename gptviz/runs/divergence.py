@@ -1,4 +1,4 @@
-"""Whether the run of a model has diverged, as its card tells."""
+"""Whether the run of a model has diverged, according to its card."""
 
 from __future__ import annotations
 

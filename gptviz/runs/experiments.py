@@ -22,7 +22,7 @@ TokenizerKind = Literal["characters", "bpe", "words"]
 
 @dataclass(frozen=True)
 class Target:
-    """A number somebody published for this experiment.
+    """A number that was published for this experiment.
 
     Attributes:
         quantity: "validation_loss" (in nats per token), "perplexity" (the exponential of that) or "parameters".

@@ -1,4 +1,4 @@
-"""The formats in which a model leaves gptviz: its own, that of `transformers`, and nanoGPT's."""
+"""The formats in which a model can be exported: gptviz's own, that of `transformers`, and nanoGPT's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .checkpoints import CheckpointError
 
 
 class Format(ABC):
-    """A format in which a model leaves gptviz.
+    """A format in which a model can be exported.
 
     Attributes:
         title: its name for people.
@@ -43,7 +43,7 @@ class Format(ABC):
         """
 
     def left_out(self, folder: Path) -> str | None:
-        """The parts of the model in `folder` for which this format has no place, in words, or None if it has a place for all."""
+        """The parts of the model in `folder` that this format cannot hold, in words, or None if it can hold all of it."""
         return None
 
     @abstractmethod
@@ -134,7 +134,7 @@ class _Files(Format):
                 fresh.rename(to)
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None
-        except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch says with the last one that the disk is full
+        except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
             raise CheckpointError(
                 f"{name} cannot be written to {to} ({error}): make room there, or choose another place"
             ) from None
@@ -183,7 +183,7 @@ FORMATS: dict[str, Format] = {"zip": Zip(), "transformers": Transformers(), "nan
 
 
 def _check_free(to: Path) -> None:
-    """Refuse a path where something is already.
+    """Refuse a path that exists already.
 
     Raises:
         CheckpointError: the message names it.

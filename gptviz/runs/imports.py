@@ -160,7 +160,7 @@ def of_hub(name: str) -> Path:
     if whole := next(filter(_has_weights, known), None):
         return whole
     with bar(name):
-        if known:  # its files were removed from the cache: if the hub has the same ones, they fit again
+        if known:  # its files were removed from the cache: if the hub still has the same ones, its checkpoint works again
             try:
                 hub.fetched(name)
             except ImportRefusedError as error:
@@ -221,7 +221,7 @@ def _is_of_others(folder: Path) -> bool:
 
 @contextmanager
 def bar(name: str, size: int | None = None) -> Iterator[None]:
-    """A bar on stderr for the bytes that arrive within, or for `size` bytes that are written; drawn once some are there."""
+    """A bar on stderr for the bytes that arrive in the block, or for `size` bytes that are written; drawn after the first."""
     from tqdm.auto import tqdm
 
     drawn: tqdm[Any] | None = None

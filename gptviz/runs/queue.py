@@ -203,7 +203,7 @@ class Queue:
                 end_before_a_step(folder)
                 return
             if name in self._processes and read_status(folder).state == "waiting":
-                # It still loads Python and torch, which takes too long to wait for, and nothing is lost.
+                # It still loads Python and torch: waiting would take too long, and nothing is lost.
                 process = self._processes.pop(name)
                 process.kill()
                 with suppress(subprocess.TimeoutExpired):

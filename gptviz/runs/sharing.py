@@ -156,7 +156,7 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
         return weights
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
-    except (RuntimeError, IndexError) as error:  # a tensor that cannot be taken apart as its config says
+    except (RuntimeError, IndexError) as error:  # a tensor that cannot be split as its config says
         raise CheckpointError(f"{source.path.name}: its tensors do not have the shapes its config says ({error})") from None
 
 
@@ -183,7 +183,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
                 with beside(claim.folder) as fresh:
                     fresh.mkdir()
                     made = found.made_in(fresh)
-                    made.rename(claim.folder)  # which fails if there is such a folder by now
+                    made.rename(claim.folder)  # fails if there is such a folder by now
                 return claim.folder
     except ZipError as error:
         raise CheckpointError(f"{shown}: {error}") from None

@@ -302,7 +302,7 @@ class _Recorder:
             (self.folder / "state.safetensors").unlink(missing_ok=True)
 
     def diverged(self, message: str) -> None:
-        """Write down that the loss or the weights are no numbers any more; the last weights saved stay.
+        """Record that the loss or the weights are no longer numbers; the last weights saved stay.
 
         The card on the disk is changed, since the card of this object may describe a model that is not saved.
         """

@@ -114,7 +114,7 @@ def opened(file: BinaryIO | Path) -> Iterator[Zip]:
 
 
 class _InPieces:
-    """A file of which only a piece can be read at a time: the list of entries of a hostile zip file may fill the memory."""
+    """A file that is read in pieces of limited size: the list of entries of a hostile zip file may fill the memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self._read = file.seek, file.tell, file.read
@@ -157,7 +157,7 @@ def _check_kind(entry: zipfile.ZipInfo) -> None:
 
 
 def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse names that lead out of a folder, mean something to a system, or cannot lie side by side everywhere.
+    """Refuse names that lead out of a folder, are special to a system, or could not exist in one folder on every disk.
 
     Raises:
         ZipError: the message names the entry.
@@ -174,7 +174,7 @@ def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
             raise ZipError(f"{_shown(entry)} leads out of its folder")
         if any(part[-1] in ". " or _DEVICE.fullmatch(part) for part in parts):
             raise ZipError(f"{_shown(entry)} is a name that some systems take for something else")
-        alike = unicodedata.normalize("NFC", path).casefold()  # for a disk that does not tell them apart
+        alike = unicodedata.normalize("NFC", path).casefold()  # some disks do not tell such names apart
         if alike in files or (alike in folders and not entry.is_dir()):
             raise ZipError(f"{_shown(entry)} stands twice in it")
         (folders if entry.is_dir() else files).add(alike)

@@ -1,1 +1,1 @@
-"""Things to take home: a page as one file that needs no server, and as a notebook."""
+"""Downloads: a page as one file that needs no server, and as a notebook."""

@@ -1,4 +1,4 @@
-"""How a model learned: the curves that figures draw, from the log and the card in its folder."""
+"""The learning curves of a model, for figures: from the log and the card in its folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gptviz.runs.log import curve_points, read_log
 
 
 def read_curve(folder: Path) -> Curve:
-    """The losses of the model in `folder`: from its log, or from its card where there is no log.
+    """The losses of the model in `folder`: from its log, or from its card if there is no log.
 
     Raises:
         CheckpointError: its config or its card cannot be read.
@@ -42,7 +42,7 @@ def read_curve(folder: Path) -> Curve:
 
 
 def read_accuracy(folder: Path) -> Accuracy | None:
-    """The share that the model in `folder` got right over its training, of whole answers if it gives answers.
+    """The accuracy of the model in `folder` over its training: of whole answers if it has answers.
 
     None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured.
 

@@ -1,4 +1,4 @@
-"""A page as a Jupyter notebook: the code of what is on screen, ready to be run."""
+"""A page as a Jupyter notebook: the code of its figures and views, ready to be run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gptviz.components import kit
 
 from .page import Code, MarkdownText, PageContent, SavedView
 
-# In a Python without gptviz the first cell fails, and says only that there is no such module.
+# In a Python without gptviz the first cell fails with an error that says only that there is no such module.
 NEEDS = (
     f"The cells need gptviz (this file was written by version {__version__}) in the Python that runs this notebook: "
     "`pip install .` in the folder of its source brings it there."
@@ -19,9 +19,9 @@ NEEDS = (
 
 
 def as_notebook(page: PageContent) -> str:
-    """The page as an `.ipynb` file (format 4): title, first sentence, what it needs, then a cell for each piece of code on it.
+    """The page as an `.ipynb` file (format 4): title, first sentence, requirements, then a cell for each piece of code on it.
 
-    Code stands below figures, and in the data of views made by hand.
+    The code is found below figures, and in the data of views made by hand.
     """
     sentence = next((piece.body for piece in page.all(MarkdownText) if piece.look == "caption"), "")
     cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
@@ -48,7 +48,7 @@ def _of_view(view: SavedView) -> str | None:
         code = kit.unpack(view.data)[0].get("code")
     except (ValueError, struct.error, KeyError, UnicodeDecodeError):  # a payload of another form, of a view without code
         return None
-    if isinstance(code, list) and all(isinstance(part, str) for part in code):  # around settings that are chosen in the browser
+    if isinstance(code, list) and all(isinstance(part, str) for part in code):  # before and after settings chosen in the browser
         return "Sampling()".join(code)
     return code if isinstance(code, str) and code else None
 

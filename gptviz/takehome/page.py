@@ -16,7 +16,7 @@ from gptviz.settings.known_names import instead
 from gptviz.streamlit_internals import Element, run_page
 
 PATIENCE = 600  # seconds, for a page to open
-# Links and suggestions mean nothing without the app.
+# Containers that are left out: links and suggestions have no use without the app.
 _ELSEWHERE = re.compile(r"-(suggestions|next step|lesson|about-the-model)$")
 _VIEW = re.compile(r"gptviz_(\w+)_[0-9a-f]{8}")
 
@@ -111,14 +111,14 @@ TRY_THIS = MarkdownText("**Try this**")
 
 @dataclass(frozen=True)
 class PageContent:
-    """A page at one moment, or something written like one; it may be a piece of another.
+    """A page at one moment, or another document of the same form; it may be a piece of another.
 
     Attributes:
         name: the name in its address, "home" for the first page.
         query: the query of its address.
         pieces: what it shows.
-        source: a sentence that its last line says about it; by default the line names the page.
-        rejected: a sentence for each value of its address that the page does not take.
+        source: the sentence in its last line; by default the line names the page.
+        rejected: a sentence for each value of its address that the page does not accept.
     """
 
     name: str
@@ -128,7 +128,7 @@ class PageContent:
     rejected: Sequence[str] = ()
 
     def all(self, kind: type) -> list[Any]:
-        """Every piece of a kind, in their order."""
+        """Every piece of a kind, in order."""
         return [piece for piece in _flat(self.pieces) if isinstance(piece, kind)]
 
     @property
@@ -157,7 +157,7 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     """
     if name not in page_names():
         raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
-    if "model" in query:  # the page itself would open another model and say so
+    if "model" in query:  # for a model that is missing the page would open another one and say so
         try:
             checkpoints.find(query["model"])
         except checkpoints.CheckpointError as error:
@@ -211,7 +211,7 @@ def _piece(element: Element) -> Iterator[PagePiece]:
 
 
 def _whole(pieces: list[PagePiece]) -> tuple[PagePiece, ...]:
-    """The pieces, with each part of a view's data, which is a piece next to it on a page, put into the view."""
+    """The pieces, with the parts of a view's data, which are separate pieces on a page, put into the view."""
     parts = tuple(piece for piece in pieces if isinstance(piece, Part))
     if not parts:
         return tuple(pieces)

@@ -1,4 +1,4 @@
-"""A page as one HTML file: its text, its figures, and its views made by hand, which live in it without any server."""
+"""A page as one HTML file: its text, its figures, and its views made by hand, which work without a server."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Writer:
         return f"<h{level}>{escape(heading.text) if heading.plain else self._inline(heading.text)}</h{level}>"
 
     def _page(self, page: PageContent) -> str:
-        """A page inside another: its views read its own address, and its title is no title of the whole."""
+        """A page inside another: its views read its own address, and its headings are below those of the outer page."""
         self._lower += 2
         inside = "\n".join(self.written(piece) for piece in page.pieces)
         self._lower -= 2
@@ -199,5 +199,5 @@ def _mathml(equation: str, *, block: bool) -> str:
 
     try:
         return str(convert(equation, display="block" if block else "inline"))
-    except Exception:  # whatever that library cannot read is shown as it is written
+    except Exception:  # an equation that the library cannot read is shown as it is written
         return f"<code>{escape(equation)}</code>"

@@ -1,4 +1,4 @@
-"""The report of a training run as one page: how it went, with what settings, what it wrote on the way, and its card."""
+"""The report of a training run as one page: its curves, its settings, its samples, and its card."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _figure(figure: go.Figure, alt: str) -> Figure:
 
 
 def settings_table(of: type, values: Mapping[str, Any]) -> pd.DataFrame:
-    """Every setting of a recipe or a config that `values` has, with what it does."""
+    """Every setting of a recipe or a config that `values` has, with its meaning."""
     known = [(info.label, values[name], info.help) for name, info in field_infos(of).items() if name in values]
     rows = [(label, _in_words(value), about) for label, value, about in known]
     return (
@@ -156,7 +156,7 @@ def _card(card: Card) -> Iterator[PagePiece]:
 
 
 def evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:
-    """At most `most` of the entries: the first, the last, and others evenly between them."""
+    """At most `most` of the entries: the first, the last, and evenly spaced ones between them."""
     if len(entries) <= most:
         return list(entries)
     return [entries[round(i * (len(entries) - 1) / (most - 1))] for i in range(most)]

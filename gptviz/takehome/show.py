@@ -26,7 +26,7 @@ class Shown:
         return f"<the page {self.page.name}: {self.page.title}>"
 
     def _repr_html_(self) -> str:
-        # Scripts in this frame have no rights of the notebook, and reach nothing outside.
+        # Scripts in this frame do not have the rights of the notebook, and cannot reach anything outside.
         frame = escape(as_html(self.page))
         look = f"width: 100%; height: {self.height}px; border: 0"
         rights = "allow-scripts allow-downloads"
@@ -44,15 +44,15 @@ def show(
     Args:
         what: a trace that `LanguageModel.trace` recorded; or a model, or its name. A model that was opened with edits or at a
             step of its training is shown so.
-        prompt: what the model reads; by default the text that the page opens on. A trace has its own.
+        prompt: the text that the model reads; by default the one that the page opens on. A trace has its own.
         page: the name of a page, as its address has it: "attention", "next_token", "lens", …
         height: of the frame, in pixels.
         state: more values of the page's address.
 
     Raises:
         TypeError: `what` is none of these.
-        ValueError: there is no such page, or it cannot be shown; it does not take a value of `state`; or no page can compute what
-            the trace recorded.
+        ValueError: there is no such page, or it cannot be shown; it does not accept a value of `state`; or no page can compute
+            the values that the trace recorded.
     """
     if isinstance(what, Trace):
         if prompt is not None:
@@ -73,7 +73,7 @@ def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:
     """The model and the text of a trace.
 
     Raises:
-        ValueError: the trace does not know them; or another pass over the text would not compute the same.
+        ValueError: the trace does not know them, or another pass over the text would not compute the same values.
     """
     if not isinstance(trace, TextTrace):
         raise ValueError("this trace knows no model and no text: take one from LanguageModel.trace")

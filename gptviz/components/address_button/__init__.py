@@ -1,7 +1,7 @@
-"""A button that tells the server what the page's address says at the moment it is pressed.
+"""A button that sends the page's address to the server when it is pressed.
 
-Views write what was chosen in them into the address by themselves. Streamlit does not send it: it goes on sending the address as
-the server last wrote it.
+Views write the choices made in them into the address. Streamlit does not send these: it goes on sending the address as the
+server last wrote it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST = 1_000  # characters of a value
 
 
 def address_button(label: str, names: Sequence[str], *, key: str, on_press: Callable[[dict[str, str]], None]) -> None:
-    """A button called `label`; `on_press` is called with the values that the address has for some of these names."""
+    """A button with this `label`; `on_press` is called with the values that the address has for some of these names."""
 
     def pressed() -> None:
         if (values := told(st.session_state[key].get("press"), names)) is not None:

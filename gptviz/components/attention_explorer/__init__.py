@@ -1,7 +1,7 @@
-"""Who reads whom: every head at a glance, the tokens with what each attends to, and the arithmetic of one cell.
+"""Which token reads which: every head at a glance, the tokens that each token attends to, and the arithmetic of one cell.
 
-Hovering and choosing happen in the browser, which holds the choice in the page's address. Python is told only one thing: that
-the reader looks at a block whose numbers did not fit into what was sent.
+Hovering and choosing happen in the browser, which keeps the choice in the page's address. Python is told only if the reader looks
+at a block whose numbers did not fit into the payload.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, 
 
 _mount = register(Path(__file__).parent)
 
-# Up to the first of these limits (in bytes) numbers are sent with all their digits, above it in half precision (three digits);
-# above the second limit only the numbers of one block are sent.
+# Up to the first of these limits, in bytes, numbers are sent with all their digits, above it in half precision (three digits).
+# Above the second limit only the numbers of one block are sent.
 PRECISE_BYTES = 8 * 2**20
 MOST_BYTES = 32 * 2**20
 
@@ -33,23 +33,23 @@ class Heads:
     """All heads of a stack over one text.
 
     Attributes:
-        patterns: for each block the shares [n_head, query, key]. These and all other numbers but `thumbnails` and `facts` are of
-            the blocks that are sent: see `blocks_sent`.
-        blocked: where a query must not look at a key, to be broadcast to [query, key]; None if all may look at all.
+        patterns: for each block the shares [n_head, query, key]. All numbers except `thumbnails` and `facts` are only of the
+            blocks that are sent: see `blocks_sent`.
+        blocked: where a query must not look at a key, to be broadcast to [query, key]; None if every query may look at every key.
         q: the queries [n_block, n_head, query, d_head].
         k: the keys [n_block, n_head, key, d_head].
         moved: the length of the vector that each key moves [n_block, n_head, key].
-        position: the term that positions add to the scores [n_block, n_head, query, key], None for nothing.
-        rollout: attention multiplied through the blocks [n_block, query, key], None if that means nothing.
+        position: the term that positions add to the scores [n_block, n_head, query, key], None if they add nothing.
+        rollout: attention multiplied through the blocks [n_block, query, key], None if that has no meaning.
         thumbnails: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank.
-        facts: averages that tell what each head does, by name: [n_block, n_head].
+        facts: averages that describe each head, by name: [n_block, n_head].
         scale: the factor of the product of a query and a key.
         cap: capped scores s are cap · tanh(s / cap); None for no cap.
-        sharing: how many neighbouring heads share their keys and values; 1 where each has its own.
-        hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty where it is `blocked` in all.
+        sharing: how many neighbouring heads share their keys and values; 1 if each has its own.
+        hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty if it is `blocked` in all blocks.
         first: the number of the first block that is sent.
-        without_first: thumbnails of the rows without the first token; None if that means nothing.
-        windows: for each block of the model how many keys its window leaves a query, None for no window; empty without windows.
+        without_first: thumbnails of the rows without the first token; None if that has no meaning.
+        windows: for each block of the model the number of keys in a query's window, None for no window; empty without windows.
     """
 
     patterns: Sequence[Float32Array]
@@ -78,7 +78,7 @@ class Heads:
 
 
 def is_causal(blocked: npt.NDArray[np.bool_] | None, queries: int, keys: int) -> bool:
-    """Whether exactly the keys after a query are masked: then the half below the diagonal is all there is."""
+    """Whether exactly the keys after a query are masked: then only the half below the diagonal is sent."""
     return blocked is not None and queries == keys and np.array_equal(blocked, np.triu(np.ones((keys, keys), bool), 1))
 
 
@@ -114,7 +114,7 @@ class Size:
 
 
 def blocks_sent(size: Size, n_block: int, block: int) -> range:
-    """The blocks whose numbers are sent: all of them, or `block` alone where all are too many."""
+    """The blocks whose numbers are sent: all of them, or `block` alone if all are too many."""
     return range(n_block) if 2 * n_block * size.numbers <= MOST_BYTES else range(block, block + 1)
 
 
@@ -122,7 +122,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
     """The bytes that the browser gets: `header`, and the numbers of the blocks that `heads` has.
 
     The header has these keys besides the given ones: `first` and `count`, the blocks whose numbers are sent; `triangle`, whether
-    squares have only what is on and below their diagonal, row after row; `half`, whether numbers have only three digits.
+    only the cells on and below the diagonal are sent, row after row; `half`, whether numbers have only three digits.
     """
     size, count = heads.size, len(heads.patterns)
     half = 4 * count * size.numbers > PRECISE_BYTES
@@ -136,7 +136,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         return (seen[corner] if size.triangle else _blank(seen, heads.blocked).reshape(-1)).astype(kind)
 
     def squares(values: Sequence[Float32Array] | Float32Array, hides: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[Any]:
-        """Head by head, into the array that is sent: a long text has large ones."""
+        """Head by head, written straight into the array that is sent: for a long text it is large."""
         flat = np.empty((count, len(values[0]), size.cells), kind)
         for block, heads_of in enumerate(values):
             for head, one in enumerate(heads_of):

@@ -35,7 +35,7 @@ def payload(
     Args:
         found: the circuit.
         label: the visible form of a token.
-        of: tells one graph from another: a click that was made on another one is refused.
+        of: identifies the graph: a click that was made on another one is refused.
         title: of pictures.
         model: the name of the model, for pictures.
         code: the lines of gptviz that compute the same.

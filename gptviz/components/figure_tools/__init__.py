@@ -1,6 +1,6 @@
-"""The buttons for the picture of a plotly figure, below the figure, as views made by hand have them.
+"""The buttons for the picture of a plotly figure, below the figure, the same as those of views made by hand.
 
-It also tells Python the size of type of the page, which grows with the window (kit/page.css): figures are drawn by it.
+It also tells Python the size of type of the page, which grows with the window (kit/page.css): figures are drawn to match it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def payload(known: float, heading: Mapping[str, Any], *, name: str, sharp: bool)
     """The bytes that the browser gets.
 
     Args:
-        known: the size that is drawn for now, 1 being the usual one.
+        known: the size that the figure has now, 1 being the usual one.
         heading: of a picture: `title`, `model`, `prompt`, and `settings`, a list of phrases.
-        name: of the files.
+        name: the name of the files.
         sharp: whether the whole figure is lines and words, so that it can be an SVG; figures in 3-D, or with very many points,
-            are pixels.
+            are made of pixels.
     """
     return pack({"known": known, "heading": dict(heading), "name": name, "sharp": sharp})
 
@@ -39,7 +39,7 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
     Args:
         data: from `payload`.
         key: tells the tools of one page apart.
-        on_size: called with another size of the page.
+        on_size: called with the new size of the page.
     """
 
     def answer() -> None:

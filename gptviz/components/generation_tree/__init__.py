@@ -1,9 +1,9 @@
-"""The generation tree: what a model wrote from one prompt, left to right, forking where another token was taken.
+"""The generation tree: the texts that a model wrote from one prompt, left to right, forking where another token was chosen.
 
 Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes to a token, takes another one,
 or asks for attention that was not sent.
 
-A step sends little: the finished part of the tree travels in parts that the browser gets once (finished.py).
+A step sends little: the finished part of the tree is sent in parts, each once (finished.py).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def generation_tree(
     on_take: Callable[[object], None],
     on_attend: Callable[[object], None],
 ) -> None:
-    """Show what `packed` gives.
+    """Show the result of `packed`.
 
     Args:
         key: tells the trees of one page apart.
         on_go: called when a token was clicked; see `place`.
-        on_take: called when a token was taken after another; see `taken`.
+        on_take: called when a token was chosen to come after another; see `taken`.
         on_attend: called when the browser asks for the attention of a step that was not sent; see `place`.
     """
 
@@ -54,7 +54,7 @@ def generation_tree(
 
 
 def address(n_layer: int, n_head: int) -> dict[str, Values]:
-    """The choice that the address may hold for the view: the head whose attention is shown, as block.head."""
+    """The values that the address may have for the view: the head whose attention is shown, as block.head."""
     return {"attended": pairs(n_layer, n_head, "a head as block.head", most=1)}
 
 
@@ -75,10 +75,10 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
     there is room for.
 
     Args:
-        tree: what was written.
-        look: how it is shown.
+        tree: the texts.
+        look: how they are shown.
         finished: the parts of this tree that were packed before.
-        asked: the node at which a step begins whose attention is sent in any case. Steps of the current path come next.
+        asked: the node after which the attention of the step is sent in any case. Steps of the current path come next.
     """
     if asked is not None and asked in tree.nodes:
         tree.after(asked)

@@ -1,7 +1,7 @@
-"""The parts of a generation tree that do not change any more, packed once.
+"""The parts of a generation tree that no longer change, packed once.
 
-Nodes and the attention of steps come in parts, in the order in which they were made. A part that is full is never packed again,
-and Streamlit sends it to a browser once. Only what is in no full part yet travels with every message.
+Nodes and the attention of steps are put into parts, in the order in which they were made. A full part is never packed again, and
+Streamlit sends it to a browser once. Only the rest is sent with every message.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gptviz.labelled_array import Float32Array
 
 from .look import Look
 
-# The most bytes of attention that are sent to the browser; what is missing it asks for, one step at a time.
+# The most bytes of attention that are sent unasked; the browser asks for the rest, one step at a time.
 MOST_BYTES = 4 * 2**20
-# The number of nodes, or of bytes of attention, with which a part is full. Streamlit sends messages below 10 KB every time; with
-# many parts, the list of those that the browser has, which travels with every click, would be long.
+# The number of nodes, or of bytes of attention, that fill a part. Streamlit sends messages below 10 KB again every time; with
+# many parts, the list of those that the browser has, which is sent with every click, would be long.
 PART_NODES, PART_BYTES = 128, 64 * 2**10
 BY_HAND = "chosen by hand"
 
@@ -46,7 +46,7 @@ class _Attention(NamedTuple):
 
 
 class Finished:
-    """The full parts of one tree that were packed so far."""
+    """The full parts of one tree, as far as they are packed."""
 
     def __init__(self) -> None:
         self._of: object = None
@@ -70,7 +70,7 @@ class Finished:
             if not nodes:
                 continue
             known = self._nodes.get(number)
-            if known is None or len(known.nodes) != len(nodes):  # the oldest nodes of a large tree are dropped
+            if known is None or len(known.nodes) != len(nodes):  # a large tree drops its oldest nodes
                 labels, columns = chosen(nodes, tree.n_candidates, look)
                 self._nodes[number] = known = _Nodes(nodes, Part(pack(labels, **columns)))
             full.append(known.part)
@@ -101,12 +101,12 @@ class Finished:
         return [full.part for full in self._attention], self._open
 
     def _check(self, tree: Tree) -> None:
-        if self._of is not tree.nodes:  # a tree that was brought back has others under the same ids
+        if self._of is not tree.nodes:  # a restored tree has other nodes with the same ids
             self._forget(tree.nodes)
 
 
 def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Nodes with at most `most` candidates each that they were chosen from: their part of the header, and their numbers."""
+    """Nodes, each with at most `most` of the candidates it was chosen from: their part of the header, and their numbers."""
     words = dict.fromkeys((BY_HAND, *(node.origin for node in nodes if node.origin)))
     how = {way: i for i, way in enumerate((*words, *dict.fromkeys(node.drawn for node in nodes if node.drawn)))}
     used = {token for node in nodes for token in (node.token, *(candidate.token for candidate in node.candidates))}
@@ -131,7 +131,7 @@ def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, 
 
 
 def attended(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
-    """The attention of some steps: `place` [step, (node, first key, keys, where in the numbers)], and the numbers of all
+    """The attention of some steps: `place` [step, (node, first key, keys, offset in the numbers)], and the numbers of all
     these steps one after the other, each [n_layer, n_head, keys].
     """
     ends = np.cumsum([0, *(step.weights.size for step in steps)])

@@ -29,16 +29,16 @@ class Look:
     """How a tree is shown.
 
     Attributes:
-        number: of the tree, among those of a session: a click on another tree does not count.
+        number: the number of the tree in its session: a click on another tree does not count.
         prompt: the visible forms of the prompt's last tokens.
         label: the visible form of a token.
         described: describes the settings of a draw in a few words.
         ghosts: the tokens that may come next.
         code: the lines of `gptviz` that make the tree.
-        playing: whether the tree is growing by itself; its card then waits.
+        playing: whether the tree is growing by itself; its card is then not updated.
         full: whether no token may be added.
         spaced: whether every token is a word, with a gap between them.
-        status: a line beside the legend.
+        status: a line next to the legend.
         heading: of a picture: `model`, `prompt` and `settings`, a list of phrases.
         address: the values to write into the address of the page, by key; None takes a key out of it.
     """

@@ -1,4 +1,4 @@
-"""The steps that the browser's Back button goes back by: one for each thing that the visitor did."""
+"""The steps of the browser's Back button: one for each action of the visitor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The parts that all views made by hand share: how a view is registered, how data are sent to it, and what it is built from.
+"""The code that all views made by hand share: how a view is registered, how data are sent to it, and the modules it is built of.
 
-A view is a folder: `__init__.py` says in Python what it shows, the module and the style sheet named like the folder draw it. All
+A view is a folder: `__init__.py` has its content in Python, and the module and the style sheet named like the folder draw it. All
 views import the modules of this folder, so that tokens, numbers, scales of colour and the buttons for numbers, code and picture
 are the same in all of them.
 """
@@ -34,7 +34,7 @@ ROLES = {
     "stream": theme.STREAM,
     "weight": theme.WEIGHT,
 }
-# The kinds of numbers that a typed array of the browser can hold; numbers of half precision are widened there.
+# The types of numbers that can be sent to the browser, which widens half precision.
 ARRAY_KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
 # The hexadecimal digits of the name of a part; kit/part.js reads as many.
@@ -43,27 +43,27 @@ NAME = 16
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a payload that does not change any more, packed (`pack`).
+    """A part of a payload that no longer changes, packed (`pack`).
 
-    It travels in a separate element, which Streamlit sends to a browser once: with every run the browser says which messages it
-    has, and only their names are sent again. So a browser that lost one, or never had it, gets it.
+    It is sent in a separate element, which Streamlit sends to a browser once: with every run the browser lists the messages that
+    it has, and of these only the names are sent again. So a browser that lost one, or never had it, gets it.
     """
 
     data: bytes
 
     @cached_property
     def name(self) -> str:
-        """The name that payloads have for it."""
+        """Its name in payloads."""
         return hashlib.sha256(self.data).hexdigest()[:NAME]
 
     @property
     def carried(self) -> bytes:
-        """The bytes that its element carries: the name, then the data."""
+        """The bytes of its element: the name, then the data."""
         return self.name.encode() + self.data
 
     @classmethod
     def of(cls, carried: bytes) -> Part:
-        """The part that an element carries."""
+        """The part in the bytes of an element."""
         return cls(carried[NAME:])
 
 
@@ -82,10 +82,10 @@ class Packed:
 
 
 def register(folder: Path) -> Callable[..., None]:
-    """The view in `folder`, to be mounted with `key=`, `data=` (from `pack` or `pack_in_parts`) and `on_<event>_change=`.
+    """A function that mounts the view in `folder`; it takes `key=`, `data=` (of `pack` or `pack_in_parts`), `on_<event>_change=`.
 
-    Streamlit sends the script of a component with every message that changes. So the script of a view travels in a separate
-    element, which never changes, and Streamlit sends that once (kit/arrival.js).
+    Streamlit sends the script of a component with every message that changes. So the script of a view is in a separate element,
+    which never changes and which Streamlit therefore sends once (kit/arrival.js).
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
@@ -115,10 +115,10 @@ def _provided(folder: Path, name: str) -> str:
 
 
 def page_style(*, lesson: bool = False, presenting: bool = False) -> str:
-    """The style sheet of a page that views stand on: the size of its type, which grows with the window.
+    """The style sheet of a page with views: the size of its type, which grows with the window.
 
-    The rules for a lesson, and for a page in front of a class, are there on such a page alone. Rules that test for such a page
-    (`:root:has(…)`) made a browser look at the whole page again whenever a part of it changed, and pages opened a fifth slower.
+    The rules for a lesson, and for a page in front of a class, are added only on such a page. Rules that test for such a page
+    (`:root:has(…)`) made a browser check the whole page again whenever a part of it changed, and pages opened a fifth slower.
 
     Args:
         lesson: whether a lesson stands next to the page.
@@ -170,7 +170,7 @@ def pack_in_parts(header: Mapping[str, Any], parts: Sequence[Part], **arrays: np
 
 
 def _aligned(part: bytes) -> bytes:
-    """`part`, filled up so that the bytes after it begin where the browser can read any number."""
+    """`part`, padded so that the bytes after it begin at an offset where the browser can read any type of number."""
     return part + bytes(-len(part) % ALIGNED)
 
 

@@ -1,4 +1,4 @@
-"""Read the events that a view sends. They come from outside: only events whose fields all have possible values are believed."""
+"""Read the events that a view sends. They come from outside: only events whose fields all have possible values are accepted."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def read(value: object, **possible: Possible) -> dict[str, Any] | None:
 def _is_possible(value: object, possible: Possible) -> bool:
     if callable(possible):
         return possible(value)
-    # Not `isinstance`: true and false are numbers to Python. Not numbers with a point: 1.0 is equal to 1.
+    # Types are compared, since true and 1.0 are equal to 1 in Python.
     if type(value) not in (int, str):
         return False
     return value == possible if isinstance(possible, str | int) else value in possible
 
 
 def maybe(possible: Possible) -> Callable[[object], bool]:
-    """Also None, which an absent field counts as."""
+    """A possible value, or None, which an absent field counts as."""
     return lambda value: value is None or _is_possible(value, possible)
 
 

@@ -1,7 +1,7 @@
-"""Join the modules of a view into one script, which Streamlit takes as text and a plain page can load.
+"""Join the modules of a view into one script, which Streamlit accepts as text and a plain page can load.
 
 Every module keeps its own scope: it becomes a function that returns what it exports, called once, after the modules that
-it imports. The forms that are understood are those the views use; any other is an error:
+it imports. Only the forms that the views use are supported; any other is an error:
 
     import { name, other as alias } from "./file.js";
     export function, export async function, export class, export const with one name
@@ -15,7 +15,7 @@ from pathlib import Path
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async function|function\*?|class|const) ([\w$]+))", re.MULTILINE)
-# Comments on lines of their own, which need not travel.
+# Comments on separate lines, which are not sent.
 COMMENT = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
 
@@ -25,7 +25,7 @@ def joined(entry: Path, *others: Path) -> str:
 
     Raises:
         ValueError: a module imports what another does not export, imports itself in a circle, or is written in a form that is
-            not understood.
+            not supported.
         FileNotFoundError: a module imports a file that is not there.
     """
     exports: dict[Path, list[str]] = {}
@@ -67,5 +67,5 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
 
 
 def scope(module: Path) -> str:
-    """The name of what a module exports, in the joined script."""
+    """The name in the joined script of the object with a module's exports."""
     return f"${module.parent.name}_{module.stem}"

@@ -1,7 +1,7 @@
-"""The logit lens as a grid: what the model would guess after every layer (rows) at every position of a text (columns).
+"""The logit lens as a grid: the model's guess after every layer (rows) at every position of a text (columns).
 
-Hovering, walking with the keyboard and the choice of colours happen in the browser, which holds what is chosen in the page's
-address. Python is told only which cell was opened.
+Hovering, moving with the keyboard and the choice of colours happen in the browser, which keeps the choices in the page's address.
+Python is told only which cell was opened.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def payload(
     Args:
         seen: the result of the lens.
         label: the visible form of a token.
-        of: tells one text and model from another: a cell that was chosen stays chosen while this stays as it is.
+        of: identifies the text and the model: a chosen cell stays chosen while this stays the same.
         model: the name of the model, for pictures.
         vocab_size: the size of its vocabulary.
         code: the lines of gptviz that compute the same.

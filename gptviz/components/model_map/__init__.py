@@ -1,7 +1,7 @@
 """The map of a model: every step from tokens to guesses as a box on the residual stream, each of which opens in place.
 
-The browser itself decides which block and which box are open and which of its tensors is shown, and keeps that in the address.
-It asks for the numbers of a tensor once its box is open. Python is told of that, and of a guess that is taken.
+The browser decides which block and which box are open and which of its tensors is shown, and keeps that in the address. It asks
+for the numbers of a tensor when its box is open. Python is told of that, and of a guess that was chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gptviz.settings.address_values import Values, one_of, whole
 
 _mount = register(Path(__file__).parent)
 
-# Cells of a tensor on a page, down and across; a tensor of at most MOST_WHOLE numbers travels whole, a larger one page by page.
+# Cells of a tensor on a page, down and across; a tensor of at most MOST_WHOLE numbers is sent whole, a larger one page by page.
 PAGE = 12
 MOST_WHOLE = 500_000
 # More tensors than any box has; `fit` checks which one is shown.
@@ -57,8 +57,8 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes. Callers check events with `taken` and `looked`; that a box was closed
-    (`on_shut`) carries nothing to check.
+    """Show the map that `payload` describes. Callers check events with `taken` and `looked`; the event of a closed box
+    (`on_shut`) has nothing to check.
     """
 
     def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
@@ -86,13 +86,13 @@ def address(drawn: Anatomy) -> dict[str, Values]:
 
 
 def taken(value: object, text: str, guesses: int) -> int | None:
-    """The guess that was clicked on the map of this `text` (its mark); None if it was on another map or is no such guess."""
+    """The guess that was clicked on the map with the mark `text`; None if it was on another map or is no such guess."""
     fields = read(value, text=text, guess=range(guesses))
     return None if fields is None else fields["guess"]
 
 
 def looked(value: object) -> TensorPage | None:
-    """The page of a tensor that an event asks for, None if it asks for none. It may be of another model: see `fit`."""
+    """The page of a tensor that an event asks for, None if it asks for none. This model may not have it: see `fit`."""
     fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=_is_place)
     return None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
 
@@ -113,8 +113,8 @@ def fit(look: TensorPage, drawn: Anatomy) -> tuple[Box, BoxTensor, tuple[int, ..
 
 
 def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[Float32Array, bool]:
-    """The numbers that travel: all of `values` and True if they are few, else the page [rows, columns] that begins at `at` (of a
-    vector [rows]) and False.
+    """The numbers that are sent: all of `values` and True if they are few, else the page [rows, columns] that begins at `at` (of
+    a vector [rows]) and False.
     """
     if values.size <= MOST_WHOLE:
         return values.astype(np.float32), True
@@ -135,20 +135,20 @@ def summary(values: npt.NDArray[Any]) -> Float64Array:
 
 
 def pooling(tokens: int) -> int:
-    """How many of `tokens` along an axis a cell of a thumbnail stands for."""
+    """The number of tokens along an axis that a cell of a thumbnail stands for, with `tokens` in all."""
     return -(-tokens // SIDE)
 
 
 def thumbnails(
     patterns: Float32Array, hidden: npt.NDArray[np.bool_] | None, whole: tuple[int, int] | None = None
 ) -> npt.NDArray[np.uint8]:
-    """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each the largest of those it stands for:
-    0 … 250, and 255 where the mask hides them all: `hidden` [query, key] is true.
+    """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each with the largest value of those it stands
+    for: 0 … 250, and 255 where the mask hides them all: `hidden` [query, key] is true.
 
     Args:
-        patterns: of all queries, or of some that begin where a cell does.
+        patterns: of all queries, or of some whose first is at the start of a cell.
         hidden: of the same queries and keys.
-        whole: the numbers of queries and of keys in all; keys that `patterns` lacks are hidden. By default those it has.
+        whole: the total numbers of queries and of keys; keys that `patterns` lacks are hidden. By default its own.
     """
     pools = tuple(map(pooling, whole or patterns.shape[-2:]))
     small = np.rint(np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
@@ -159,7 +159,7 @@ def thumbnails(
 
 
 def _pooled(values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc) -> npt.NDArray[Any]:
-    """Values [..., query, key]; `pools` queries and keys are put `together` into one."""
+    """Values [..., query, key] with groups of `pools` queries and keys combined into one by `together`."""
     for axis, pool in zip((-2, -1), pools, strict=True):
         values = together.reduceat(values, np.arange(0, values.shape[axis], pool), axis)
     return values
@@ -177,7 +177,7 @@ parameters = [(box.path, box.parameters) for box in boxes]"""
 
 
 def code_of(piece: BoxTensor, opened: str, traced: Callable[[str], str]) -> str:
-    """The lines of gptviz that give the numbers of a piece; `traced` gives those that trace a value by its name."""
+    """The lines of gptviz that compute the numbers of a tensor; `traced` returns those that trace a value by its name."""
     if piece.kind == "activation":
         first = "" if piece.name.endswith("positions") else "[0]"
         return f"{traced(piece.name)}\nvalues = trace[{piece.name!r}]{first}  # {piece.shape}"

@@ -1,6 +1,6 @@
-"""Tells the server the address that the page has in the browser, at the moment when the component appears.
+"""Sends the address that the page has in the browser to the server when the component appears.
 
-Views write what was chosen in them into the address by themselves, and Streamlit does not send that.
+Views write the choices made in them into the address, and Streamlit does not send these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the keyboard leads when a popover of the page is open."""
+"""The order of the Tab key when a popover of the page is open."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ class Payload:
     Attributes:
         data: all of it, with the labels of the vocabulary.
         bare: the same without the labels, for a browser that has them.
-        vocabulary: tells the labels of one vocabulary from those of another.
+        vocabulary: identifies the labels of a vocabulary.
         generation: the number of the text that the logits follow: a click made on another text is refused.
         vocab_size: how many tokens there are.
-        used: how many of them can be taken, from the first on; the others stand for nothing.
+        used: how many of them can be chosen, from the first on; the others stand for nothing.
     """
 
     data: bytes
@@ -68,20 +68,20 @@ def payload(
     used: int | None = None,
     command: ViewCommand = NO_COMMAND,
 ) -> Payload:
-    """The view of one place of a text.
+    """The payload of the view for one position of a text.
 
     Args:
-        logits: [vocab_size], as the model gave them there.
+        logits: [vocab_size], the model's output there.
         labels: the visible forms of all tokens.
         about: the model, ids and position that the logits follow from; two texts are the same if its `repr` is the same.
-        title: what is shown, for pictures and for screen readers.
+        title: a description, for pictures and for screen readers.
         code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in the browser.
-        numbers: [seeds], the random number of each seed at this place. None shows what the model says and draws nothing.
-        true: the token that stands there, if it is known; `true_name` is what to call it.
-        takes: whether a token can be taken.
-        note: what follows the name of the token drawn.
+        numbers: [seeds], the random number of each seed at this position. None: the view draws no token.
+        true: the token that really follows, if it is known; `true_name` is its label.
+        takes: whether a token can be chosen to go on with.
+        note: the text after the name of the token drawn.
         prompt: the text before the token in the visible forms of its tokens, for pictures.
-        used: how many tokens can be drawn and taken, from the first on; the others stand for nothing. By default, all.
+        used: how many tokens can be drawn and chosen, from the first on; the others stand for nothing. By default, all.
         command: the choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked to show.
 
     Raises:
@@ -115,15 +115,15 @@ def payload(
 
 @lru_cache(maxsize=4)
 def _packed(labels: tuple[str, ...]) -> tuple[str, npt.NDArray[np.uint8]]:
-    """Labels as the bytes of a list in JSON, and what tells them from others."""
+    """A hash of the labels, and the labels as the bytes of a list in JSON."""
     text = json.dumps(labels).encode("ascii")
     return blake2b(text, digest_size=12).hexdigest(), np.frombuffer(text, np.uint8)
 
 
 def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] | None = None) -> None:
-    """Show a payload; `on_take` is called with the id of a token that was taken."""
+    """Show a payload; `on_take` is called with the id of a token that was chosen to go on with."""
     # Streamlit sends all of an element again when any of it has changed, so this session remembers with which payload the labels
-    # went out. A view that does not have them (the page was left in between, or a message was never drawn) asks for them.
+    # were sent. A view that lacks them (the page was left in between, or a message was never drawn) asks for them.
     with_labels = f"{key}: the payload that has the labels"
     events: dict[str, Any] = {"on_lost_change": lambda: st.session_state.pop(with_labels, None)}
     if on_take is not None:

@@ -1,4 +1,4 @@
-"""The page scrolls to the view that a step of a lesson talks about when the step opens."""
+"""When a step of a lesson opens, the page scrolls to the view that it is about."""
 
 from __future__ import annotations
 

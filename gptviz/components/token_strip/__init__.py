@@ -1,4 +1,4 @@
-"""Tokens as chips in flowing text, tinted by probability; each opens a card that shows what else was likely there.
+"""Tokens as chips in flowing text, tinted by probability; each opens a card with other tokens that were likely there.
 
 Hovering, moving with the keyboard and opening a card happen in the browser; Python is told only which token was chosen.
 """
@@ -32,7 +32,7 @@ class Token:
         alternatives: labels and probabilities of the tokens that were likely at this place, the likeliest first.
         note: a line for the card.
         mark: underline the chip.
-        faint: show it as ruled out.
+        faint: show it as impossible.
     """
 
     label: str
@@ -76,7 +76,7 @@ def token_strip(
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for people who cannot see it.
         legend: the words next to the scale that say what a probability is; empty for no legend.
-        height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: as high as its
+        height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: the height of its
             text.
         bars: one token a line, with its probability as a bar and a number.
         spaced: a gap between tokens, for vocabularies whose text has one there.
@@ -121,7 +121,7 @@ def _generation(key: str, tokens: tuple[Token, ...]) -> int:
 
 
 def _answer(key: str, act: Callable[[int], None]) -> None:
-    """Act on a click in the strip `key`, unless it was made on a text that is gone."""
+    """Act on a click in the strip `key`, unless it was made on an earlier text."""
     at = clicked(st.session_state[key].get("pick"), *st.session_state[_shown(key)])
     if at is not None:
         act(at)

@@ -22,7 +22,7 @@ class Row:
 
     Attributes:
         name: the words before it.
-        units: the piece of the model in each column, or None if the line has none.
+        units: the unit of the model in each column, or None if the line has none there.
     """
 
     name: str
@@ -53,7 +53,7 @@ class About:
     """The words around the cells of the grid.
 
     Attributes:
-        of: the name of what is shown: a click on an earlier grid is no click on this one.
+        of: identifies the grid: a click on an earlier grid is refused.
         model: the name of the model.
         prompt: the text that the loss is over, in words.
         unit: the unit of the numbers.
@@ -75,8 +75,8 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
     Args:
         lines: the grid.
         edits: by unit, the edit that the model has.
-        changes: by unit, how much the loss rises without it; those that are not known yet, or are no numbers, are left out.
-        about: the words around it.
+        changes: by unit, how much the loss rises without it; values that are not known yet, or NaN, are left out.
+        about: the words around the grid.
     """
 
     def cell(unit: Unit | None) -> dict[str, object] | None:
@@ -86,7 +86,7 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
         known = change is not None and math.isfinite(change)
         return {"unit": unit.name, "title": unit.title, "edit": edits.get(unit), "change": change if known else None}
 
-    # The heads of the first line, and one column more where there are MLPs.
+    # The heads of the first line, and one more column if there are MLPs.
     heads = sum(unit is not None and unit.is_head for unit in lines[0].units)
     columns = [f"head {i}" for i in range(heads)] + ["MLP"] * (len(lines[0].units) > heads)
     header = {

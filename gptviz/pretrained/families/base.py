@@ -1,4 +1,4 @@
-"""The common base of all families: reading a config, naming what is not supported, and taking tensors apart."""
+"""The common base of all families: reading a config, naming what is not supported, and converting tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from gptviz.model import Config
 from gptviz.model.parts.norms import NORMS
 
-# Gives the tensor of this name, in the type it is stored in.
+# Returns the tensor of this name, in the type it is stored in.
 Take = Callable[[str], Tensor]
 ACTIVATIONS = {
     "relu": "relu",
@@ -26,16 +26,16 @@ ACTIVATIONS = {
     "swish": "silu",
     "relu2": "relu2",
 }
-# Back: of names for the same function, the one that all families know.
+# The inverse: if a function has several names, the one that all families know.
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
 
 
 class ImportRefusedError(ValueError):
-    """A model that cannot be opened; the message names the file or field, and the way out where there is one."""
+    """A model that cannot be opened; the message names the file or field, and what can be done, if anything."""
 
 
 class ShapeError(ImportRefusedError):
-    """A tensor has a shape that does not go with the config; the message names the tensor, but not the file."""
+    """A tensor has a shape that does not fit the config; the message names the tensor, but not the file."""
 
 
 MISMATCHED = "they are not from one model: copy or download all its files again"
@@ -134,10 +134,10 @@ class Family(ABC):
     """Models that share names and an architecture.
 
     Attributes:
-        model_type: what their `config.json` calls them.
-        title: what people call them.
+        model_type: their name in `config.json`.
+        title: their usual name.
         architecture: the class of `transformers` that computes them.
-        unused: what the names of tensors may end in that hold nothing that a forward pass needs, such as masks.
+        unused: the endings of the names of tensors that a forward pass does not need, such as masks.
     """
 
     model_type: ClassVar[str]
@@ -156,13 +156,13 @@ class Family(ABC):
         """Our config of such a model.
 
         Raises:
-            ImportRefusedError: the model has an axis that gptviz has no part for, or an impossible size.
+            ImportRefusedError: gptviz has no part for a feature of the model, or a size is impossible.
         """
 
     def fields(self, config: Config) -> dict[str, Any] | None:
-        """The `config.json` of the model of this family that comes closest to ours; reading it back shows what it leaves out.
+        """The `config.json` of the model of this family that is nearest to ours; reading it back shows the differences.
 
-        None where gptviz opens such models, but does not write them.
+        None if gptviz opens such models, but does not write them.
         """
         return None
 
@@ -175,7 +175,7 @@ class Family(ABC):
         raise NotImplementedError
 
     def theirs(self, config: Config, parameter: str) -> tuple[str, ...]:
-        """The names of the tensors that a parameter of ours is made of; none where there is no such parameter."""
+        """The names of the tensors that a parameter of ours is made of; none if there is no such parameter."""
         return next((tuple(match.theirs) for match in self.matches(config) if match.ours == parameter), ())
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
@@ -183,7 +183,7 @@ class Family(ABC):
 
         Raises:
             ImportRefusedError: a tensor is missing.
-            ShapeError: a tensor has a shape that does not go with the config.
+            ShapeError: a tensor has a shape that does not fit the config.
         """
         for match in self.matches(config):
             try:
@@ -211,7 +211,7 @@ class Match:
 
 
 def same(ours: str, theirs: str) -> Match:
-    """A parameter that is stored as it is."""
+    """A parameter that is stored unchanged."""
     return Match(ours, (theirs,), lambda tensors: tensors[0], lambda tensor: (tensor,))
 
 
@@ -237,14 +237,14 @@ def linear(ours: str, theirs: str, *, bias: bool, turned: bool = False) -> Itera
 def stacked(
     ours: str, theirs: tuple[str, str, str], config: Config, *, bias: bool, order: Tensor | None = None
 ) -> Iterator[Match]:
-    """Queries, keys and values that are stored apart, stacked in one matrix.
+    """Queries, keys and values that are stored separately, stacked in one matrix.
 
     Args:
         ours: the name of the matrix, without its ending.
-        theirs: the names of theirs.
+        theirs: the names of their three.
         config: our config.
         bias: whether there are biases too.
-        order: the order of the rows within each head of queries and keys (see `rotary_rows`), where theirs is another.
+        order: the order of the rows within each head of queries and keys (see `rotary_rows`), if theirs differs from ours.
     """
     heads = config.n_head + config.key_heads
     sizes = [config.head_size * count for count in (config.n_head, config.key_heads, config.key_heads)]
@@ -282,10 +282,10 @@ def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor
 
 
 def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
-    """In which order the rows of a head of a query or key are read so that rotary positions turn our pairs (i, i + d_head / 2).
+    """The order of the rows of a head of a query or key with which rotary positions turn our pairs (i, i + d_head / 2).
 
-    Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of these), or of `neighbours`
-    (2i, 2i + 1); the other numbers stay as they are. The same order for queries and keys changes no score.
+    Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of these), or with `neighbours`
+    as (2i, 2i + 1); the other numbers are not turned. The same order for queries and keys changes no score.
     """
     size, half = config.head_size, config.head_size // 2
     turned = 2 * round(half * config.rotary_fraction)
@@ -310,7 +310,7 @@ def _back(order: Tensor | None) -> Tensor | None:
 
 
 def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
-    """The letters of `Config.window_pattern` for a list with the kind of each block, as short as they can be.
+    """The shortest `Config.window_pattern` for a list with the kind of each block.
 
     Raises:
         ImportRefusedError: a kind is neither of the two.
@@ -331,7 +331,7 @@ def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
 
 
 def layer_types(config: Config, windowed: str, everything: str) -> list[str]:
-    """The kind of each block: whether it sees a window alone."""
+    """The kind of each block: whether it sees only a window."""
     return [windowed if config.windowed(block) else everything for block in range(config.n_layer)]
 
 
@@ -347,7 +347,7 @@ def rotary_fields(config: Config) -> dict[str, Any]:
 
 
 def turned_share(config: Config) -> float:
-    """The share of a head's numbers that are turned, such that its product with their number is not rounded down."""
+    """The share of a head's numbers that are turned; its product with d_head is never just below a whole number."""
     turned = 2 * round(config.head_size // 2 * config.rotary_fraction)
     share = turned / config.head_size
     return share if int(config.head_size * share) == turned else math.nextafter(share, 2.0)
@@ -364,12 +364,12 @@ def eps_of(config: Config) -> float:
 
 
 def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0) -> dict[str, Any]:
-    """Our rotary settings, from the fields as they are written since `transformers` 5 or as before.
+    """Our rotary settings, from the fields as written by `transformers` 5 or later, or by earlier versions.
 
     Args:
         given: the config.
-        fields: the rotary table to read; that of the config unless given.
-        base: the base where none is given.
+        fields: the rotary table to read; by default, that of the config.
+        base: the base if the fields have none.
 
     Raises:
         ImportRefusedError: a scaling that gptviz does not have.

@@ -1,4 +1,4 @@
-"""BERT and DistilBERT that give a whole text a label."""
+"""BERT and DistilBERT as classifiers of whole texts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class LabelsOfTexts(Family):
     """The common base of BERT and DistilBERT: an encoder whose head reads the first token, [CLS].
 
     Attributes:
-        architecture: what their `config.json` calls those that give a whole text a label.
-        stem: what the names of the encoder's tensors begin with.
+        architecture: the name in `config.json` of those that classify whole texts.
+        stem: the beginning of the names of the encoder's tensors.
         parts: the names of the parts of a block, by our names for them.
         pool: the name of the layer that reads the first token.
     """
@@ -64,10 +64,10 @@ class LabelsOfTexts(Family):
 
     @abstractmethod
     def sizes(self, given: Given, n_label: int) -> Config:
-        """Our config of a model with so many labels."""
+        """Our config of a model with `n_label` labels."""
 
     def labels(self, given: Given) -> tuple[str, ...]:
-        """The names in `id2label`, in the order of their numbers; where there are none, `LABEL_0`, `LABEL_1`, ….
+        """The names in `id2label`, in the order of their numbers; if there are none, `LABEL_0`, `LABEL_1`, ….
 
         Raises:
             ImportRefusedError: they are not numbered from 0 on.
@@ -96,12 +96,12 @@ class LabelsOfTexts(Family):
         yield from linear("head.label", "classifier", bias=True)
 
     def places(self, table: str) -> Match:
-        """The vectors that are added to tokens by their places, of which their `table` holds all or a part."""
+        """The vectors that are added to tokens by their positions; their `table` holds all of these vectors, or a part."""
         return same("positions.table.weight", table)
 
 
 class Bert(LabelsOfTexts):
-    """BERT (Devlin et al. 2018). Of the vectors for its two texts it needs the first: it is part of our positions."""
+    """BERT (Devlin et al. 2018). Of the vectors for its two segments only the first is used; it is added to our positions."""
 
     model_type, title, architecture = "bert", "BERT", "BertForSequenceClassification"
     stem, pool = "bert", "bert.pooler.dense"

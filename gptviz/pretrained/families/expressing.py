@@ -1,4 +1,4 @@
-"""Which family of `transformers` computes what a model of ours computes, and its tensors made of our weights."""
+"""The family of `transformers` that computes the same as a model of ours, and its tensors, made of our weights."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ ONLY_IN_TRAINING = ("dropout", "attention_dropout", "token_dropout")
 
 
 class NotExpressibleError(ValueError):
-    """A model that another format has no place for; the message names the fields of the config that it lacks."""
+    """A model that another format cannot hold; the message names the fields of the config that the format lacks."""
 
 
 @dataclass(frozen=True)
 class Expressed:
-    """A model of ours as one of a family.
+    """A model of ours in the form of a family.
 
     Attributes:
         family: the family.
         fields: its `config.json`.
-        config: what this `config.json` means; it may have biases and gains that our model lacks.
+        config: our config of this `config.json`; it may have biases and gains that our model lacks.
     """
 
     family: Family
@@ -57,11 +57,11 @@ class Expressed:
 
 
 def expressed(config: Config, first: str | None = None) -> Expressed:
-    """A model with this config as one of a family, which computes exactly the same.
+    """A model with this config in the form of a family that computes exactly the same.
 
     Args:
         config: our config.
-        first: the family to prefer, by its title, where several compute the same.
+        first: the family to prefer, by its title, if several compute the same.
 
     Raises:
         NotExpressibleError: there is no such family; the message names what the nearest one lacks.
@@ -74,7 +74,7 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
         lacks = differences(config, found.config)
         if not lacks:
             return found
-        # A model that makes something else of a text is never near, however few the fields are that differ.
+        # A model with another kind of output is never near, even if few fields differ.
         distance = found.config.kind != config.kind, len(lacks)
         if nearest is None or distance < nearest[0]:
             nearest = distance, lacks, family.title
@@ -84,7 +84,7 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
 
 
 def differing(config: Config, names: list[str]) -> str:
-    """These fields of our config with their values, in words; the first ones, where they are many."""
+    """These fields of our config with their values, in words; only the first ones if they are many."""
     words = [f"{name} (here {_word(getattr(config, name))})" for name in names[:MOST_NAMED]]
     return ", ".join(words) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
@@ -95,7 +95,7 @@ def _word(value: object) -> str:
 
 
 def _as_one_of(family: Family, config: Config) -> Expressed | None:
-    """The config of this family that comes closest to it, or None if that is not a possible model."""
+    """The config of this family that is nearest to `config`, or None if that is not a possible model."""
     try:
         fields = family.fields(config)
         return None if fields is None else Expressed(family, fields, family.config(Given(fields, family.title)))
@@ -109,14 +109,14 @@ def _shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:
-    """The fields of our config that matter and that theirs has otherwise; no other program has blocks without an MLP."""
+    """The fields that matter and that differ between our config and theirs; no other program has blocks without an MLP."""
     mine, other = _effective(ours), _effective(theirs)
     lacks = [
         name
         for name, value in mine.items()
         if not _equal(value, other[name]) and not (name in MAY_BE_NEUTRAL and value is False and other[name] is True)
     ]
-    if "positions" in lacks:  # how rotary ones turn then says nothing more
+    if "positions" in lacks:  # then the rotary settings do not matter
         lacks = [name for name in lacks if not name.startswith("rotary_")]
     return lacks if ours.mlp_size or "d_mlp" in lacks else [*lacks, "d_mlp"]
 

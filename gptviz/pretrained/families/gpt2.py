@@ -1,4 +1,4 @@
-"""GPT-2 and the families that took over its positions, norms and biases: GPT-Neo, OPT, BLOOM."""
+"""GPT-2 and the families that are similar in positions, norms or biases: GPT-Neo, OPT, BLOOM."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class GPT2(Family):
 
 
 class GPTNeo(Family):
-    """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees a window alone."""
+    """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees only a window."""
 
     model_type, title = "gpt_neo", "GPT-Neo"
     architecture = "GPTNeoForCausalLM"
@@ -131,7 +131,7 @@ class GPTNeo(Family):
 
 
 class OPT(Family):
-    """OPT (Zhang et al. 2022); its table of positions begins with two rows that nobody reads."""
+    """OPT (Zhang et al. 2022); its table of positions begins with two rows that are never read."""
 
     model_type, title = "opt", "OPT"
     architecture = "OPTForCausalLM"

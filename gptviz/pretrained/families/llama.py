@@ -1,4 +1,4 @@
-"""Llama and the families that took over its RMSNorm, rotary positions and gated MLP: Mistral, Qwen, Gemma, OLMo 2."""
+"""Llama and the families with its RMSNorm, rotary positions and gated MLP: Mistral, Qwen, Gemma, OLMo 2."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Llama(Family):
     """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024), SmolLM, TinyLlama.
 
     Attributes:
-        norms: what the names of the norms around attention and MLP end in, by our names for them.
+        norms: the endings of their names of the norms around attention and MLP, by our names for them.
         plus_one: whether the gain of a norm is stored as its distance from 1.
-        base: the base of rotary positions where the config has none.
-        biases: the switches for biases that the family has; those that it has not may stand in a config, and change nothing.
+        base: the base of rotary positions if the config has none.
+        biases: the switches for biases that the family has; other switches in a config have no effect.
     """
 
     model_type, title = "llama", "Llama"
@@ -116,7 +116,7 @@ class Llama(Family):
 
 
 class Mistral(Llama):
-    """Mistral (Jiang et al. 2023): every block may see a window alone."""
+    """Mistral (Jiang et al. 2023): all blocks may see only a window."""
 
     model_type, title = "mistral", "Mistral"
     architecture = "MistralForCausalLM"
@@ -130,7 +130,7 @@ class Mistral(Llama):
 
 
 def chosen_windows(given: Given) -> dict[str, Any]:
-    """The window of families that have one where `use_sliding_window` says so."""
+    """The window of families that have one if `use_sliding_window` is true."""
     if not given.switch("use_sliding_window", False):
         return {}
     kinds = given.optional("layer_types")
@@ -232,7 +232,7 @@ class Gemma2(Gemma):
         }
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
-        """The kind of each block where the config does not list them."""
+        """The kind of each block if the config does not list them."""
         return ["full_attention" if index % 2 else "sliding_attention" for index in range(blocks)]
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class Gemma2(Gemma):
 
 
 class Gemma3(Gemma2):
-    """Gemma 3, the part that reads text (2025): five of six blocks see a window, with a base of their own."""
+    """Gemma 3, the part that reads text (2025): five of six blocks see a window, and have a different rotary base."""
 
     model_type, title = "gemma3_text", "Gemma 3"
     architecture = "Gemma3ForCausalLM"

@@ -96,7 +96,7 @@ class Marian(Family):
 
 
 def _block(ours: str, theirs: str, config: Config, *, crosses: bool) -> Iterator[Match]:
-    """A block of either stack; that of the decoder `crosses` over to what the encoder read."""
+    """A block of either stack; that of the decoder `crosses`: it has cross-attention to the encoder."""
     own = f"{theirs}.self_attn"
     qkv = (f"{own}.q_proj", f"{own}.k_proj", f"{own}.v_proj")
     yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=True)

@@ -99,7 +99,7 @@ class GPTJ(Family):
     def config(self, given: Given) -> Config:
         width, heads = given.whole("n_embd", 4_096), given.whole("n_head", 16)
         tied = given.switch("tie_word_embeddings", False)
-        given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one has not
+        given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one cannot have
         return Config(
             vocab_size=given.whole("vocab_size", 50_400),
             context_length=given.whole("n_positions", 2_048),

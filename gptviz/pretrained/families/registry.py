@@ -1,4 +1,4 @@
-"""The families that can be opened, by what their `config.json` calls them."""
+"""The families that can be opened, by their names in `config.json`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def family_of(fields: Mapping[str, Any]) -> Family:
     """The family of the model with this `config.json`.
 
     Raises:
-        ImportRefusedError: gptviz has no parts for such models; the message names the kind and those that it opens.
+        ImportRefusedError: gptviz has no parts for such models; the message names their family and those that can be opened.
     """
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:

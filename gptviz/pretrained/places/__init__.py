@@ -1,1 +1,1 @@
-"""Where models of other programs are found: on the Hugging Face hub, and in the stores of this machine."""
+"""Finding models of other programs: on the Hugging Face hub, and in the stores of this machine."""

@@ -1,7 +1,7 @@
-"""One file fetched by its address: with the bytes counted, stopped at any moment, and gone on with where it stopped.
+"""Downloading one file by its address: the bytes are counted, and a download can be stopped at any moment and continued later.
 
-`huggingface_hub` begins a file again where the last download of it did not come to its end. Here what has arrived stays beside
-the file as `<name>.part`, and the next download asks for the rest alone.
+`huggingface_hub` begins a file again if the last download of it did not end. Here the bytes that have arrived stay next to the
+file as `<name>.part`, and the next download asks only for the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gptviz.machine import progress
 
 from ..families import ImportRefusedError
 
-CHUNK = 2**17  # bytes: where a connection breaks, at most as many have to be fetched once more
-# How often a connection may break without a byte in between before that counts as an error, and seconds to wait before the next.
+CHUNK = 2**17  # bytes: if a connection breaks, at most this many are fetched again
+# How often in a row a connection may break before a byte arrives, and the seconds to wait before the next.
 MOST_FAILURES, WAIT = 4, 1.0
 
 
@@ -29,16 +29,16 @@ def download(
     sha256: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Fetch the file at `url` to `to`, which is there as a whole or not at all. It reports about once per `CHUNK`.
+    """Download the file at `url` to `to`, as a whole or not at all. It reports about once per `CHUNK`.
 
     Args:
         size: how many bytes it has.
-        sha256: the hash of its content, compared in the end.
-        headers: of every request.
+        sha256: the hash of its content, compared at the end.
+        headers: the headers of every request.
 
     Raises:
-        ImportRefusedError: the disk is full, or what arrived is another file.
-        httpx2.HTTPError: the server refuses, or cannot be reached any more.
+        ImportRefusedError: the disk is full, or the hash is another one.
+        httpx2.HTTPError: the server refuses, or can no longer be reached.
     """
     part = part_of(to)
     try:
@@ -58,12 +58,12 @@ def download(
 
 
 def part_of(to: Path) -> Path:
-    """Where the bytes of this file are collected until it is whole."""
+    """The path where the bytes of this file are collected until it is complete."""
     return to.with_name(f"{to.name}.part")
 
 
 def here(to: Path) -> int:
-    """How many bytes of this file are on the disk, as a whole or in part."""
+    """The number of bytes of this file on the disk, complete or not."""
     for path in (to, part_of(to)):
         try:
             return path.stat().st_size
@@ -99,11 +99,11 @@ def _fill(part: Path, url: str, size: int, headers: dict[str, str]) -> None:
 def _append(part: Path, url: str, have: int, size: int, headers: dict[str, str]) -> None:
     from huggingface_hub import constants, get_session, hf_raise_for_status
 
-    # Not compressed: the bytes are counted, and asked for by their place.
+    # Not compressed: the bytes are counted, and requested by their offset.
     headers = headers | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with get_session().stream("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT) as answer:
         hf_raise_for_status(answer)
-        whole = answer.status_code != 206  # a server may answer with all of it though the rest was asked for
+        whole = answer.status_code != 206  # a server may send the whole file even if only the rest was asked for
         with part.open("wb" if whole else "ab") as file:
             have = 0 if whole else have
             progress.report(have, size, "byte")

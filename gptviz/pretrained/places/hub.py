@@ -1,8 +1,8 @@
 """Models on the Hugging Face hub, by name: `gpt2`, `HuggingFaceTB/SmolLM2-135M`.
 
 The files are kept in the cache of the `huggingface_hub` library, where other programs find them too; its settings for a mirror, a
-token and working offline hold (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Nothing but settings, tokenizers and weights is
-fetched, and never code.
+token and working offline apply (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Only settings, tokenizers and weights are
+fetched, never code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-FILES = (".gguf", ".pt", ".pth", ".bin", ".safetensors", ".zip")  # what ends so is the path of a file
+FILES = (".gguf", ".pt", ".pth", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
 GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
 SETTINGS = (
     *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -46,12 +46,12 @@ TOKENIZERS = (
 )
 MOST_FOUND, MOST_SEARCHED = 20, 100
 PATIENCE = 10.0  # seconds for an answer of the hub
-# What a step of a download is called.
+# The unit of the progress of a download.
 BYTE = "byte"
 
 
 class HubUnreachableError(ImportRefusedError):
-    """The hub gives no answer: there is no network, or it is turned off; the message says why."""
+    """The hub does not answer: there is no network, or it is turned off; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class HubFile:
     Attributes:
         path: its name in the model's folder there.
         size: bytes.
-        key: what the cache calls its content.
-        sha256: the hash of its content, where the hub says it.
+        key: the name of its content in the cache.
+        sha256: the hash of its content, if the hub gives it.
     """
 
     path: str
@@ -73,14 +73,14 @@ class HubFile:
 
 @dataclass(frozen=True)
 class Offer:
-    """The files that the hub has of a model, and those that would be fetched.
+    """A model on the hub, with the files to be fetched.
 
     Attributes:
         name: the model's name there.
-        commit: which version of it.
+        commit: the version of it.
         files: the files that are needed.
-        fields: its `config.json`; empty where it is a GGUF file.
-        licence: its licence, where its page names it.
+        fields: its `config.json`; empty if it is a GGUF file.
+        licence: its licence, if its page names it.
     """
 
     name: str
@@ -107,11 +107,11 @@ class Offer:
 
 @dataclass(frozen=True)
 class Found:
-    """A model that a search has found.
+    """A result of a search on the hub.
 
     Attributes:
-        family: what people call such models.
-        parameters: how many numbers it has, where the hub knows.
+        family: the usual name of such models.
+        parameters: how many numbers it has, if the hub knows.
         downloads: how often it was fetched in the last month.
     """
 
@@ -130,7 +130,7 @@ def is_name(text: str) -> bool:
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """The name of a model, and the GGUF file of it that is asked for."""
+    """The name of a model, and the GGUF file that the text names, or None."""
     found = GGUF_FILE.fullmatch(text)
     return (text, None) if found is None else (found["name"], found["file"])
 
@@ -142,17 +142,17 @@ def _check(text: str) -> tuple[str, str | None]:
 
 
 def fetched(text: str, accept: Callable[[Offer], None] | None = None) -> Path:
-    """Where the model of this name lies on this machine: its folder in the cache, fetched from the hub unless it is there.
+    """The path of the model of this name on this machine: its folder in the cache, fetched from the hub unless it is there.
 
-    What was fetched in part is gone on with.
+    A partial download is continued.
 
     Args:
         text: the name.
-        accept: called with what the hub has before it is fetched; what it raises leaves it there.
+        accept: called with the offer before it is fetched; if it raises an error, nothing is fetched.
 
     Raises:
-        ImportRefusedError: there is no such model, it is not open to everybody, the disk is full, or there is no network and it
-            is not in the cache.
+        ImportRefusedError: there is no such model, it is not public, the disk is full, or there is no network and it is not in
+            the cache.
     """
     folder = cached(text)
     if folder is not None and is_whole(folder):
@@ -175,8 +175,8 @@ def look_up(text: str) -> Offer:
     """The files that the hub has of the model of this name. Its weights are not fetched yet.
 
     Raises:
-        HubUnreachableError: the hub gives no answer.
-        ImportRefusedError: there is no such model, it is not open to everybody, or has no weights in a format that gptviz opens.
+        HubUnreachableError: the hub does not answer.
+        ImportRefusedError: there is no such model, it is not public, or has no weights in a format that gptviz opens.
     """
     from huggingface_hub import HfApi
 
@@ -250,7 +250,7 @@ def _config(name: str, commit: str) -> Mapping[str, Any]:
 
 
 def _headers() -> dict[str, str]:
-    """The headers of every request: the token, where there is one."""
+    """The headers of every request: the token, if there is one."""
     from huggingface_hub.utils import build_hf_headers
 
     headers: dict[str, str] = build_hf_headers()
@@ -263,13 +263,13 @@ def _licence(info: ModelInfo) -> str | None:
 
 
 def fetch(offer: Offer) -> Path:
-    """Fetch what is missing of an offer; the folder in the cache, or the GGUF file, where it lies then.
+    """Fetch the missing files of an offer. Returns their folder in the cache, or the GGUF file.
 
-    All files arrive before the first of them gets its name in the cache: what was stopped is in no list, and is gone on with at
-    the next call.
+    All files arrive before the first of them gets its name in the cache: a download that was stopped is in no list, and is
+    continued at the next call.
 
     Raises:
-        ImportRefusedError: the hub refuses or cannot be reached any more, the disk is full, or another program is fetching it.
+        ImportRefusedError: the hub refuses or can no longer be reached, the disk is full, or another program is fetching it.
     """
     from huggingface_hub import hf_hub_download, hf_hub_url
 
@@ -285,7 +285,7 @@ def fetch(offer: Offer) -> Path:
                         with _alone(offer.name, blob):
                             download(url, blob, file.size, sha256=file.sha256, headers=_headers())
                 arrived += file.size
-            paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]  # which gives each its name
+            paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]  # this gives each its name
     except HubUnreachableError as error:
         missing = in_words(offer.missing)
         raise HubUnreachableError(f"{offer.name}: {error}, {missing} are missing: open it again to go on from there") from None
@@ -306,17 +306,17 @@ def _check_disk(offer: Offer) -> None:
 
 @contextmanager
 def _alone(name: str, blob: Path) -> Iterator[None]:
-    """Nobody else fetches this file meanwhile.
+    """Keep all others from fetching this file while the block runs.
 
     Raises:
-        ImportRefusedError: somebody does.
+        ImportRefusedError: another process is fetching it.
     """
     from filelock import FileLock, Timeout
 
     locks = _cache() / ".locks" / blob.parents[1].name
     try:
         locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(locks / f"{blob.name}.lock", timeout=0):  # the one that huggingface_hub itself takes
+        with FileLock(locks / f"{blob.name}.lock", timeout=0):  # the lock that huggingface_hub itself uses
             yield
     except Timeout:
         raise ImportRefusedError(f"{name} is being fetched by another window or program: wait until it is there") from None
@@ -329,12 +329,12 @@ def _cache() -> Path:
 
 
 def _blob(name: str, file: HubFile) -> Path:
-    """Where the cache keeps the content of this file, as the documentation of `huggingface_hub` describes it."""
+    """The path of the content of this file in the cache, as the documentation of `huggingface_hub` describes it."""
     return _cache() / f"models--{name.replace('/', '--')}" / "blobs" / file.key
 
 
 def cached(text: str) -> Path | None:
-    """Where the cache has the model of this name, as a whole or in part, or None if it does not have it.
+    """The path of the model of this name in the cache, complete or not, or None if it is not there.
 
     Raises:
         ImportRefusedError: this is no name.
@@ -354,7 +354,7 @@ def cached(text: str) -> Path | None:
 
 
 def is_whole(place: Path) -> bool:
-    """Whether a place in the cache has all that is needed: other programs fetch less, such as a config alone."""
+    """Whether a path in the cache has all files that are needed: other programs may fetch only some, such as the config."""
     if place.is_file():
         return True
     there = set(os.listdir(place))
@@ -367,10 +367,10 @@ def is_whole(place: Path) -> bool:
 
 
 def search(text: str) -> list[Found]:
-    """The models on the hub with `text` in their names, of the families that gptviz opens; those fetched most come first.
+    """The models on the hub with `text` in their names, of the families that gptviz opens; the most downloaded come first.
 
     Raises:
-        ImportRefusedError: the hub gives no answer.
+        ImportRefusedError: the hub does not answer.
     """
     from huggingface_hub import ModelInfo, constants, get_session, hf_raise_for_status
 
@@ -381,7 +381,7 @@ def search(text: str) -> list[Found]:
         "expand": ["downloads", "safetensors", "tags", "gated"],
     }
     with _answers(text):
-        # `HfApi.list_models` tries again for twenty seconds before it says that there is no network.
+        # `HfApi.list_models` would try for twenty seconds before it reports that there is no network.
         answer = get_session().get(f"{constants.ENDPOINT}/api/models", params=asked_for, headers=_headers(), timeout=PATIENCE)
         hf_raise_for_status(answer)
         found = []
@@ -396,7 +396,7 @@ def search(text: str) -> list[Found]:
 
 @contextmanager
 def _answers(name: str) -> Iterator[None]:
-    """Whatever the hub answers instead of what was asked for is an `ImportRefusedError` with a way out."""
+    """Turn every error of the hub into an `ImportRefusedError` that says what can be done."""
     import httpx2
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -1,4 +1,4 @@
-"""The models that other programs keep on this machine: where each of them puts its files, looked through within bounds."""
+"""The models that other programs keep on this machine: the folders of each program, searched within bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..opening import number_bytes, source_at
 from .hub import is_whole
 
 MOST_MODELS = 100  # of a store
-MOST_LOOKED_AT = 5_000  # files and folders of a store
+MOST_LOOKED_AT = 5_000  # files and folders in a store
 DEEPEST = 4  # folders below that of a store
 LONGEST_MANIFEST = 2**18  # bytes
 OLLAMA_MODEL = "application/vnd.ollama.image.model"
@@ -30,10 +30,10 @@ class Place:
     """A model of another program on this machine.
 
     Attributes:
-        store: what keeps it, in words.
-        name: what it is called there.
+        store: the program that keeps it, in words.
+        name: its name there.
         path: its folder or file.
-        given: what opens it: the path, or its name on the hub.
+        given: the argument that opens it: the path, or its name on the hub.
     """
 
     store: str
@@ -50,7 +50,7 @@ class Store:
         title: the program, in words.
         path: its folder.
         models: what was found in it, at most `MOST_MODELS`.
-        is_cut: whether there may be more: looking through it stopped at a bound.
+        is_cut: whether there may be more: the search stopped at a bound.
     """
 
     title: str
@@ -61,15 +61,15 @@ class Store:
 
 @dataclass(frozen=True)
 class Summary:
-    """The content of the head of a model's files.
+    """The facts in the headers of a model's files.
 
     Attributes:
-        family: what people call such models; empty where it is none that gptviz knows.
+        family: the usual name of such models; empty if gptviz does not know them.
         parameters: how many numbers it has.
-        needs: what it takes of the memory when it is open.
-        licence: its licence, where it names one.
+        needs: the memory that it takes when it is open.
+        licence: its licence, if it names one.
         size: bytes of its weights on the disk, or None if they cannot be read.
-        problem: why it cannot be opened, empty where nothing is known against it.
+        problem: why it cannot be opened, empty if no reason is known.
     """
 
     family: str = ""
@@ -89,7 +89,7 @@ def stores() -> list[Store]:
 
 
 def inside(folder: Path) -> Store:
-    """The models in a folder that somebody names, and in those below it."""
+    """The models in a folder that the user names, and in those below it."""
     return _files(str(folder), folder, also_folders=True)
 
 
@@ -123,7 +123,7 @@ def _hugging_face() -> Store:
             continue
         there = _entries(folder)
         if "config.json" in there:
-            by_name = is_main and is_whole(folder)  # what lacks a part would be looked for on the hub by its name
+            by_name = is_main and is_whole(folder)  # an incomplete model would be looked up on the hub by its name
             models.append(Place("Hugging Face", name, folder, name if by_name else str(folder)))
         else:
             ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
@@ -132,7 +132,7 @@ def _hugging_face() -> Store:
 
 
 def _snapshot(model: Path) -> tuple[Path | None, bool]:
-    """The version of a model that is in the cache, and whether it is the one that its name stands for."""
+    """The version of a model that is in the cache, and whether it is the one that `refs/main` names."""
     try:
         commit, is_main = read_regular(model / "refs" / "main", 200).decode("ascii").strip(), True
     except (OSError, ValueError):
@@ -181,7 +181,7 @@ def _llama_cpp() -> list[Path]:
 
 
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
-    """The GGUF files in a folder and below it; with `also_folders`, also what else gptviz opens."""
+    """The GGUF files in a folder and below it; with `also_folders`, also all other models that gptviz opens."""
     found: list[Place] = []
     is_cut = False
     for path in _walk(root, DEEPEST):
@@ -198,8 +198,8 @@ def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
 
 
 def _walk(root: Path, depth: int) -> Iterator[Path | None]:
-    """The files below a folder; None in the end where a bound was met: no more files and folders are looked at than
-    `MOST_LOOKED_AT`. No link to a folder is followed, and hidden folders are left out.
+    """The files below a folder, and None at the end if the search stopped after `MOST_LOOKED_AT` files and folders. No link to a
+    folder is followed, and hidden folders are left out.
     """
     left = MOST_LOOKED_AT
     for folder, folders, files in os.walk(root):

@@ -23,19 +23,19 @@ def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
     """The tokenizer with these characters, in the order of their numbers.
 
     Raises:
-        ImportRefusedError: our tokenizer of characters would number them in another way; the message begins with `where`.
+        ImportRefusedError: our tokenizer of characters would number them differently; the message begins with `where`.
     """
     try:
         tokenizer = CharTokenizer(characters)
     except ValueError as error:
         raise ImportRefusedError(f"{where}: {error}") from None
-    if list(tokenizer.characters) != list(characters):  # its ids would mean other characters
+    if list(tokenizer.characters) != list(characters):  # its ids would stand for other characters
         raise ImportRefusedError(f"{where}: the characters are not in their usual order, or one stands twice")
     return tokenizer
 
 
 def characters_beside(path: Path) -> Tokenizer | None:
-    """The tokenizer of characters that nanoGPT's `meta.pkl` beside the file lists, or None if there is no such file.
+    """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is no such file.
 
     Raises:
         ImportRefusedError: the file holds anything but texts, numbers and tables of them.
@@ -67,21 +67,21 @@ def _plain(content: bytes) -> Any:
     """The unpickled texts, numbers, lists and tables of a file.
 
     Raises:
-        UnpicklingError: there is something else in it, which could run code.
+        UnpicklingError: there is anything else in it, which could run code.
         ValueError: it is damaged.
     """
     try:
         return _Plain(BytesIO(content)).load()
     except (pickle.UnpicklingError, MemoryError):
         raise
-    except Exception as error:  # damaged bytes are orders that fail in any way
+    except Exception as error:  # damaged bytes can raise any error
         raise ValueError(str(error) or type(error).__name__) from None
 
 
 class _Plain(pickle._Unpickler):
-    """Reads texts, numbers, lists and tables; whatever would call something is refused.
+    """Reads texts, numbers, lists and tables; everything that would call a function is refused.
 
-    It is the one written in Python: the one written in C takes as much memory as a few bytes of a file ask for.
+    It is based on the unpickler written in Python: in the one written in C, a few bytes of a file can allocate any amount.
     """
 
     def find_class(self, module: str, name: str) -> NoReturn:

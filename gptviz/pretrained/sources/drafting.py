@@ -1,4 +1,4 @@
-"""A first draft of a mapping: what the names and shapes of a stranger's tensors tell of the model, and what they do not."""
+"""A first draft of a mapping, guessed from the names and shapes of an unknown model's tensors, and what they leave open."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SECOND_NORM = r"ln_?2|norm_?2|post_att|ff|mlp|post_"
 
 @dataclass
 class Draft:
-    """A mapping as far as names and shapes tell it.
+    """A mapping as far as it follows from names and shapes.
 
     Attributes:
-        config: fields of our config; None for those that the tensors do not tell.
+        config: fields of our config; None for those that do not follow from the tensors.
         tensors: the lines of the mapping.
-        ignore: tensors that the model has no use for.
-        assumed: what was taken for granted, in sentences.
+        ignore: tensors that the model does not need.
+        assumed: the assumptions that were made, in sentences.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Draft:
 
     @property
     def unknown(self) -> list[str]:
-        """The fields of the config that somebody has to fill in."""
+        """The fields of the config that the user has to fill in."""
         return [name for name, value in self.config.items() if value is None]
 
     def as_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lamb
 
 
 def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
-    """The tensors outside of the blocks, those of block 0 with {} for its number, and how many blocks there are."""
+    """The tensors outside of the blocks, those of block 0 with {} for its number, and the number of blocks."""
     found: dict[str, set[int]] = {}
     for name in shapes:
         if match := re.match(r"((?:[^.]+\.)*?)(\d+)\.", name):
@@ -104,27 +104,27 @@ def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Sha
 
 
 class _Left:
-    """Tensors that no line of the draft is about yet."""
+    """The tensors that have no line in the draft yet."""
 
     def __init__(self, shapes: dict[str, Shape]) -> None:
         self.shapes = shapes
 
     def matrices(self) -> list[str]:
-        """The names of matrices, without axes of length 1 in front."""
+        """The names of the tensors that are matrices, not counting axes of length 1 in front, and no masks."""
         return [name for name, shape in self.shapes.items() if len(squeezed(shape)) == 2 and not _is_mask(name, shape)]
 
     def named(self, pattern: str, names: list[str] | None = None) -> list[str]:
-        """Those whose name, without its ending, has this pattern."""
+        """The names that match this pattern without their endings."""
         among = self.matrices() if names is None else names
         return [name for name in among if re.search(pattern, _stem(name)[0].lower())]
 
     def bias_of(self, name: str) -> str | None:
-        """The bias beside a weight."""
+        """The bias that belongs to a weight."""
         stem = _stem(name)[0]
         return next((f"{stem}.{ending}" for ending in BIAS if f"{stem}.{ending}" in self.shapes), None)
 
     def take(self, *names: str) -> None:
-        """These have a line now."""
+        """Remove these tensors: they have a line now."""
         for name in names:
             self.shapes.pop(name, None)
 
@@ -151,7 +151,7 @@ def _is_mask(name: str, shape: Shape) -> bool:
 
 
 def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -> bool:
-    """Add the line of a weight, and that of its bias where there is one; whether there is one."""
+    """Add the line of a weight, and that of its bias if there is one. Returns whether there is a bias."""
     switches = {name: value for name, value in how.items() if value}
     source: dict[str, Any] = {"from": theirs[0]} if len(theirs) == 1 else {"stack": theirs}
     draft.tensors[f"{ours}.weight"] = source | switches if switches or len(theirs) > 1 else theirs[0]
@@ -165,7 +165,7 @@ def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -
 
 
 def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> int:
-    """The lines of what lies outside the blocks but the final norm; the width."""
+    """Add the lines of the tensors outside the blocks, except the final norm. Returns d_model."""
     config = draft.config
     config |= dict.fromkeys(("vocab_size", "context_length", "d_model", "n_layer", "n_head"))
     tables = left.named(POSITIONS)
@@ -199,14 +199,14 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
 
 
 def _attention(draft: Draft, left: _Left, width: int) -> None:
-    """The lines of attention."""
+    """Add the lines of attention."""
     config, ours = draft.config, f"blocks.{BLOCK}.attention"
     fused = [name for name in left.named(FUSED) if max(squeezed(left.shapes[name])) > width]
     turned = False
     if fused:
         shape = squeezed(left.shapes[fused[0]])
         turned = shape[0] == width
-        if max(shape) != 3 * width:  # heads share keys, or are of a size of their own
+        if max(shape) != 3 * width:  # heads share keys, or d_head is not d_model / n_head
             config |= {"n_kv_head": None, "d_head": None}
         config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, fused[:1], transpose=turned)
         if re.search("query_key_value", fused[0]):
@@ -226,7 +226,7 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
 
 
 def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
-    """Queries, keys and values that are stored apart, also head by head; empty where they are not found."""
+    """Queries, keys and values that are stored separately, or head by head; empty if they are not found."""
     found = {kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))] for kind, pattern in SEPARATE.items()}
     if not all(found.values()):
         return []
@@ -235,7 +235,7 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     norm = next((shape for name, shape in left.shapes.items() if re.fullmatch(SMALL_NORMS["q"], _leaf(name))), None)
     if norm is not None:
         draft.config["qk_norm"] = "whole" if norm[0] == rows else "separate"
-    if heads > 1:  # a module for each
+    if heads > 1:  # each head is a module
         size = rows
     elif norm is not None and rows % norm[0] == 0 and norm[0] < rows:
         heads, keys, size = rows // norm[0], key_rows // norm[0], norm[0]
@@ -254,7 +254,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
-    """The lines of the norms of a block, and of the final one."""
+    """Add the lines of the norms of a block, and of the final norm."""
     config = draft.config
 
     def gains(left: _Left) -> list[str]:
@@ -286,7 +286,7 @@ def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
 
 
 def _mlp(draft: Draft, left: _Left, width: int) -> None:
-    """The lines of the MLP."""
+    """Add the lines of the MLP."""
     config, ours = draft.config, f"blocks.{BLOCK}.mlp"
     matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
     gated = len(matrices) >= 3
@@ -313,7 +313,7 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
 
 
 def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
-    """Masks and tables of rotary positions are no weights; a mask tells the context."""
+    """Ignore masks and tables of rotary positions, which are no weights; the shape of a mask gives the context length."""
     for name, shape in left:
         if not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS)):
             continue
@@ -324,12 +324,12 @@ def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
 
 
 def _general(name: str) -> str:
-    """The name with {} for every number, as where heads have a mask each."""
+    """The name with {} for every number: each head may have its own mask."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name)
 
 
 def _settle(draft: Draft) -> None:
-    """Leave out what is as usual, and ask for what is open."""
+    """Leave out fields with their usual values, and set the number of heads if there are no blocks."""
     config = draft.config
     for name, usual in _USUAL:
         if config.get(name) == usual:
@@ -342,5 +342,5 @@ _USUAL = (("residual", "pre-norm"), ("final_norm", True), ("unembed_bias", False
 
 
 def differing(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
-    """The tensors of a file as a reader wants to see them: those of all blocks of one shape once, with {} for the number."""
+    """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {} for the number."""
     yield from dict.fromkeys((re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1), shape) for name, shape in shapes.items())

@@ -1,4 +1,4 @@
-"""A folder as `transformers` saves it and model hubs keep it."""
+"""Folders in the format of `transformers` and of model hubs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_VALUES = 2_000_000
 
 
 class Folder(ModelSource):
-    """A folder as `transformers` saves it and model hubs keep it."""
+    """A folder in the format of `transformers` and of model hubs."""
 
     kind = "folder"
 
@@ -50,7 +50,7 @@ class Folder(ModelSource):
     def opened(self) -> Opened:
         fields = self._fields()
         outline = self.outline()
-        in_folder(self.path)  # weights that could run code, or of which a part is missing, are refused first
+        in_folder(self.path)  # first, to refuse weights that could run code or lack a part
         words = FolderTokens(self.path)
         found = words.tokenizer()
         tokenizer, notes = fitted(found, outline.config.vocab_size, words.file)
@@ -65,7 +65,7 @@ class Folder(ModelSource):
         tensors = in_folder(self.path)
         yield from family.tensors(config, given, tensors.take)
         left = [name for name in tensors.left() if not name.endswith(family.unused)]
-        if config.tied:  # the same matrix once more
+        if config.tied:  # the same matrix again
             left = [name for name in left if name not in ("lm_head.weight", "embed_out.weight")]
         if left:
             files = ", ".join(path.name for path in tensors.files[:3])
@@ -93,7 +93,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
     """The description of a model in its config.json.
 
     Raises:
-        ImportRefusedError: gptviz has no part for what it asks for, or a size is impossible.
+        ImportRefusedError: gptviz has no part for a feature of it, or a size is impossible.
     """
     family, given = described(fields)
     try:
@@ -105,7 +105,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
 
 
 def licence_in(folder: Path) -> str | None:
-    """The licence that README.md names in the lines between its first two `---`, as the pages of hubs do; None without one."""
+    """The licence that README.md names between its first two lines of `---`, as on hubs; None if there is none."""
     try:
         text = read_regular(folder / "README.md", LONGEST_README, cut=True).decode("utf-8", "replace")
     except OSError:

@@ -1,6 +1,4 @@
-"""The tokens of a model in the files of its folder: the tokenizer, the tokens around and at the end of a text, how a chat is
-written.
-"""
+"""Reading from the files of a model's folder its tokenizer, its special tokens, and how a chat is written."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ MOST_SETTINGS = 500_000
 MARIAN = ("source.spm", "target.spm", "vocab.json")
 # The names, in its settings, of the language that a translator reads and of the one that it writes.
 LANGUAGES = ("source_lang", "target_lang")
-# The name of the template for plain chats, where a model has several.
+# The name of the template for plain chats, if a model has several.
 PLAIN = "default"
 
 
@@ -44,13 +42,13 @@ class FolderTokens:
 
     @contextmanager
     def _reading(self, path: Path) -> Iterator[None]:
-        """The tokenizer is in this file."""
+        """Note that the tokenizer is in this file."""
         self.file = path.name
         with reading(path):
             yield
 
     def _fields(self, name: str) -> dict[str, Any]:
-        """The fields of a file with settings, none where there is no such file.
+        """The fields of a file with settings, none if there is no such file.
 
         Raises:
             ImportRefusedError: the file is damaged.
@@ -85,10 +83,10 @@ class FolderTokens:
         return (source, target) if isinstance(source, str) and isinstance(target, str) and source and target else None
 
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer; None without any.
+        """The tokenizer, or None if there is none.
 
-        It is in `source.spm`, `target.spm` and `vocab.json`, in `tokenizer.json`, in `vocab.json` and `merges.txt`, in
-        `tokenizer.model`, or in `vocab.txt`.
+        It is read from `source.spm`, `target.spm` and `vocab.json`, from `tokenizer.json`, from `vocab.json` and `merges.txt`,
+        from `tokenizer.model`, or from `vocab.txt`.
 
         Raises:
             ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
@@ -132,11 +130,11 @@ class FolderTokens:
             return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
-        """The tokens that end a text: those that generating stops at elsewhere, and the tokenizer's own.
+        """The tokens that end a text: those at which other programs stop generating, and the tokenizer's end token.
 
         Args:
-            configured: what config.json says; generation_config.json comes before it.
-            tokenizer: gives the id of the token that the tokenizer's settings name.
+            configured: the value in config.json; that in generation_config.json comes first.
+            tokenizer: to look up the id of the token that the tokenizer's settings name.
         """
         found = self._fields("generation_config.json").get("eos_token_id", configured)
         ids = [one for one in (found if isinstance(found, list) else [found]) if type(one) is int and one >= 0]
@@ -147,7 +145,7 @@ class FolderTokens:
         return tuple(dict.fromkeys(ids))
 
     def chat(self) -> ChatTemplate | None:
-        """How a chat is written, or None if the folder does not say it.
+        """How a chat is written, or None if the folder does not describe it.
 
         Raises:
             ImportRefusedError: its file is damaged or too long.

@@ -1,6 +1,6 @@
 """GGUF files, in which Ollama, LM Studio and llama.cpp keep models: one file with settings, vocabulary and weights.
 
-The weights may be quantised; they are brought back to float32 one tensor at a time, by the `gguf` library.
+The weights may be quantised; the `gguf` library converts them to float32, one tensor at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ARCHITECTURES = {
     "gptneox": "gpt_neox",
     "gemma3": "gemma3_text",
 }
-# The end of a setting's name → the field of config.json that means the same.
+# The end of a setting's name → the field of config.json with the same meaning.
 SETTINGS = {
     "block_count": ("num_hidden_layers", "n_layer"),
     "context_length": ("max_position_embeddings", "n_positions"),
@@ -89,7 +89,7 @@ class GGUF(ModelSource):
 
     @cached_property
     def _described(self) -> tuple[str, Given]:
-        """Which family it is, and its settings under the names of that family's config.json."""
+        """Its family, and its settings under the names of that family's config.json."""
         architecture = self._setting("general.architecture")
         if architecture not in ARCHITECTURES:
             raise ImportRefusedError(
@@ -148,7 +148,7 @@ class GGUF(ModelSource):
             self._number(f"{architecture}.{name}")
             for name in ("attention.key_length", "embedding_length", "attention.head_count")
         )
-        size = size or (width / heads if width and heads else None)  # what is missing or 0 is refused with the other fields
+        size = size or (width / heads if width and heads else None)  # values that are missing or 0 are refused later
         if turned is not None and size:
             fields |= dict.fromkeys(("partial_rotary_factor", "rotary_pct"), turned / size)
 
@@ -232,7 +232,7 @@ class GGUF(ModelSource):
             heads = config.n_head if part == "attn_q" else config.key_heads
             return _unpermuted(tensor, heads)
         if kind == "gemma3_text" and name.endswith("norm.weight"):
-            return tensor - 1  # stored as the gain itself, where the family has its distance from 1
+            return tensor - 1  # GGUF stores the gain itself, the family its distance from 1
         if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
             return tensor.T
         if kind == "gpt_neox" and part == "attn_qkv":
@@ -242,7 +242,7 @@ class GGUF(ModelSource):
 
 
 def _begins_as_gguf(path: Path) -> bool:
-    """Whether a file of another name is one: Ollama names its files by a hash."""
+    """Whether a file with another ending is a GGUF file: Ollama names its files by a hash."""
     try:
         return read_regular(path, len(MAGIC), cut=True) == MAGIC
     except OSError:
@@ -250,8 +250,8 @@ def _begins_as_gguf(path: Path) -> bool:
 
 
 def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
-    """Rows of queries or keys in the order of config.json's world.
+    """Rows of queries or keys in the order of `transformers`.
 
-    llama.cpp turns neighbouring numbers, so its converter put the rows i and i + d_head / 2 of each head side by side.
+    llama.cpp turns neighbouring numbers, so its converter puts the rows i and i + d_head / 2 of each head next to each other.
     """
     return tensor.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)

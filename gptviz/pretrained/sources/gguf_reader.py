@@ -24,7 +24,7 @@ class Reader(GGUFReader):
             return super()._get_field_parts(orig_offs, raw_type)
         entry, length = self._get(orig_offs, np.uint32), self._get(orig_offs + 4, np.uint64)
         start, kind, count = orig_offs + 12, GGUFValueType(entry[0]), int(length[0])
-        if count > len(self.data) - start:  # each entry takes a byte or more
+        if count > len(self.data) - start:  # each entry takes at least a byte
             raise ValueError(f"a list has {count:,} entries, more than the file has bytes")
         if count > MOST_ENTRIES:
             raise ValueError(f"a list has {count:,} entries, and {MOST_ENTRIES:,} are the most")

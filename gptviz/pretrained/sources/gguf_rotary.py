@@ -1,4 +1,4 @@
-"""The frequencies of rotary positions that a GGUF file gives itself: those of Llama 3.1, read back as the rule they follow."""
+"""The rotary frequencies that a GGUF file lists: those of Llama 3.1, from which its rule is computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..families import ImportRefusedError
 
-# Wavelengths below the context of the training divided by this stay as they are.
+# Wavelengths below the training's context length divided by this are not changed.
 HIGH = 4.0
 Numbers = NDArray[np.float64]
 
@@ -18,12 +18,12 @@ Numbers = NDArray[np.float64]
 def llama3_rule(divisors: Numbers, base: float) -> dict[str, Any]:
     """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers.
 
-    A long wavelength is divided by the factor, a short one not at all, one between by a number between, from which the context
-    of the training is computed. The result is checked against all numbers.
+    The frequency of a long wavelength is divided by the factor, that of a short one by 1, and those between by numbers between,
+    from which the context length of the training is computed. The result is checked against all divisors.
 
     Args:
         divisors: [d_head / 2].
-        base: of the frequencies.
+        base: the base of the frequencies.
 
     Raises:
         ImportRefusedError: they do not follow the rule of Llama 3.1.

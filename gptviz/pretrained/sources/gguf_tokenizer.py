@@ -13,7 +13,7 @@ from gptviz.text.tokenizers.sentencepiece import PieceKind, Pieces, from_pieces
 
 from ..families import ImportRefusedError
 
-# Families whose files may not say how their texts are cut: the converters of old knew one way.
+# Families whose files may not say how texts are split into words: old converters knew only one way.
 CUT_AS_GPT2 = ("gpt2", "gptneox")
 # The name of a token in a chat template → the name of its id in the header.
 NAMED = {
@@ -29,7 +29,7 @@ class HeaderTokens:
     """The description of tokens in a GGUF header.
 
     Args:
-        setting: gives a value of the header by its name, or None if it is missing.
+        setting: returns a value of the header by its name, or None if it is missing.
     """
 
     def __init__(self, setting: Callable[[str], Any]) -> None:
@@ -103,7 +103,7 @@ class HeaderTokens:
         return self._framed(from_pieces(pieces), start=True)
 
     def _framed(self, tokenizer: BPETokenizer, *, start: bool) -> Tokenizer:
-        """The tokenizer with the tokens before and after a text that the header asks for; `start` holds where it says nothing."""
+        """The tokenizer with the tokens that the header puts before and after a text; `start` is the default for the first."""
         adds_start = self._setting("tokenizer.ggml.add_bos_token")
         before = self._id(NAMED["bos_token"]) if (start if adds_start is None else adds_start is True) else None
         after = self._id(NAMED["eos_token"]) if self._setting("tokenizer.ggml.add_eos_token") is True else None

@@ -1,4 +1,4 @@
-"""A file of tensors that anybody's GPT left, opened by a mapping."""
+"""A file with the tensors of any GPT, opened by a mapping."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Examined:
     """The tensors of a file, compared with a mapping.
 
     Attributes:
-        rows: the comparison; without a mapping that can be read, none.
-        draft: without a mapping, what names and shapes tell of one; None with a mapping.
-        shapes: all tensors and their shapes; those that differ in their first number alone stand there once, with {} for it.
+        rows: the comparison; empty without a mapping that can be read.
+        draft: a mapping guessed from names and shapes; None if a mapping is given.
+        shapes: all tensors and their shapes; names that differ only in their first number are listed once, with {} for it.
     """
 
     rows: tuple[MatchRow, ...]
@@ -107,7 +107,7 @@ class Mapped(ModelSource):
         """The mapping.
 
         Raises:
-            ImportRefusedError: there is none, or it is none.
+            ImportRefusedError: there is none, or it is not a mapping.
         """
         if "mapping" not in self.additions:
             raise ImportRefusedError(
@@ -124,7 +124,7 @@ class Mapped(ModelSource):
         """The tensors of the file, compared with the mapping, or with a draft of one.
 
         Raises:
-            ImportRefusedError: the file is damaged, or the mapping is none.
+            ImportRefusedError: the file is damaged, or the mapping is not one.
         """
         has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()

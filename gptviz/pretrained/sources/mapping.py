@@ -1,4 +1,4 @@
-"""A mapping: a small JSON file that says how any GPT's tensors become our parameters, and how well it fits a file of tensors."""
+"""A mapping: a small JSON file that says how any GPT's tensors become our parameters; and its comparison with a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tensors import reading
 
 LONGEST_MAPPING = 2**20  # bytes
 MOST_VALUES = 100_000
-# Comparing a name with patterns takes long where names are long and patterns have many numbers.
+# Comparing a name with patterns takes long if names are long and patterns have many numbers.
 MOST_IGNORED, MOST_NUMBERS, LONGEST_NAME = 100, 3, 300
 MOST_TENSORS = 4_096  # that one parameter may be made of: the heads of a block
 FIELDS = ("config", "tensors", "ignore", "rotary_pairs", "tokenizer", "characters")
@@ -33,13 +33,13 @@ MatchState = Literal["matched", "missing", "wrong shape", "left over", "not in t
 
 @dataclass(frozen=True)
 class TensorRecipe:
-    """How one parameter of ours is made of tensors of theirs, in this order.
+    """How one parameter of ours is made of tensors of theirs. The operations are applied in the order below.
 
     Attributes:
         stack: the names of the tensors; several are stacked along their first axis, after the next two operations.
-        transpose: whether their last two axes change places, as where matrices are stored [in, out].
-        split: (i, n): of n equally large parts along the first axis, part i is taken.
-        by_head: whether the rows are ordered head by head, query, key and value of each.
+        transpose: whether their last two axes are swapped, for matrices stored as [in, out].
+        split: (i, n): part i of n equal parts along the first axis is used.
+        by_head: whether the rows are ordered head by head: query, key and value of each.
         plus_one: whether they hold a gain's distance from 1.
     """
 
@@ -63,7 +63,7 @@ class TensorRecipe:
         return 1.0 + made.float() if self.plus_one else made
 
     def _part(self, tensor: Tensor) -> Tensor:
-        while tensor.ndim > 1 and tensor.shape[0] == 1:  # [1, T, d_model], a table for a batch of one
+        while tensor.ndim > 1 and tensor.shape[0] == 1:  # such as [1, T, d_model], a table with a batch axis
             tensor = tensor[0]
         if self.transpose and tensor.ndim == 2:
             tensor = tensor.T
@@ -80,9 +80,9 @@ class TensorMap:
     Attributes:
         config: our config of the model.
         recipes: by the name of our parameter, with {} for the number of the block.
-        ignore: names of tensors that are not needed, with {} as before.
+        ignore: names of tensors that are not needed, with {} as above.
         neighbours: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half.
-        tokenizer: the name of a file beside the weights, or None if the usual names are looked for.
+        tokenizer: the name of a file next to the weights, or None to look for the usual names.
         characters: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is another one.
     """
 
@@ -122,11 +122,11 @@ class MatchRow:
 
     Attributes:
         state: "matched" or what is wrong.
-        ours: our parameter, with {} for the block where the same is true of several; empty for a tensor that is left over.
-        theirs: the tensors it is made of, with {} as before; empty where the mapping names none.
-        found: the shape that comes of them, or None if none does.
+        ours: our parameter, with {} for the block if the line is about several; empty for a tensor that is left over.
+        theirs: the tensors it is made of, with {} as above; empty if the mapping names none.
+        found: the shape that they give, or None if they give none.
         expected: the shape that the config asks for, or None if it asks for none.
-        count: of how many parameters, or tensors left over, this is true.
+        count: the number of parameters, or of tensors left over, that the line is about.
     """
 
     state: MatchState
@@ -188,7 +188,7 @@ def _state(found: Shape | None, expected: Shape) -> MatchState:
 
 
 def _together(rows: Iterable[MatchRow]) -> list[MatchRow]:
-    """Rows of which the same is true, as one with their number."""
+    """Rows that are the same except for the block, as one row with their number."""
     counts: dict[MatchRow, int] = {}
     for row in rows:
         counts[row] = counts.get(row, 0) + 1
@@ -210,13 +210,13 @@ def complaint(rows: Sequence[MatchRow]) -> str | None:
 
 
 def pattern_of(ours: str) -> tuple[str, str]:
-    """The name of one of our parameters with {} for its block, and the number of the block; empty where it is in none."""
+    """The name of one of our parameters with {} for its block, and the number of the block, empty if it is in no block."""
     match = re.match(r"blocks\.(\d+)\.", ours)
     return (ours, "") if match is None else (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
 
 
 def numbered(name: str) -> str:
-    """A name of theirs with {} for its first number, which is most often that of the block."""
+    """A name of theirs with {} for its first number, which is usually that of the block."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1)
 
 
@@ -280,10 +280,10 @@ def mapping_of(fields: Any) -> TensorMap:
 
 
 def _recipe(ours: str, value: Any) -> TensorRecipe:
-    """The recipe that JSON says.
+    """The recipe in a JSON value.
 
     Raises:
-        ImportRefusedError: it says none.
+        ImportRefusedError: it is not a recipe.
     """
     if isinstance(value, str):
         return TensorRecipe((value,))

@@ -25,13 +25,13 @@ from .source import ModelSource, Opened, Outline, fitted
 from .tensors import load_pickle, reading, state_dict
 
 SUFFIXES = (".pt", ".pth")
-COMPILED = "_orig_mod."  # what torch.compile puts before the names
+COMPILED = "_orig_mod."  # the prefix that torch.compile adds to names
 TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # the family's files have them as [in, out]
 MASKS = (".attn.bias", ".attn.masked_bias")
 MOST_SETTINGS = 10_000
 EMBEDDING, POSITIONS, UNEMBEDDING = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
 FUSED = "transformer.h.0.attn.c_attn.weight"
-# The heads of the models that minGPT knows by name (its model.py); its config.json may have that name alone.
+# The numbers of heads of the models that minGPT knows by name (its model.py); its config.json may have only the name.
 HEADS = {"openai-gpt": 12, "gpt2": 12, "gpt2-medium": 16, "gpt2-large": 20, "gpt2-xl": 25, "gopher-44m": 16}
 HEADS |= {"gpt-mini": 6, "gpt-micro": 4, "gpt-nano": 3}
 
@@ -40,9 +40,9 @@ class _OfGPT2(ModelSource):
     """A `.pt` file with GPT-2's names.
 
     Attributes:
-        title: what people call such models.
+        title: the usual name of such models.
         tied: whether the embedding is the unembedding too.
-        activation: GPT-2's name of the curve in the MLP.
+        activation: GPT-2's name of the activation in the MLP.
     """
 
     title: ClassVar[str]
@@ -94,7 +94,7 @@ class _OfGPT2(ModelSource):
 
         def take(name: str) -> Tensor:
             if name.endswith(".bias") and name not in self._tensors:
-                return Tensor()  # of a model without biases
+                return Tensor()  # a bias, in a model without biases
             if name not in left:
                 raise lacking(self.path.name, name)
             return _turned(name, left.pop(name))
@@ -112,7 +112,7 @@ class NanoGPT(_OfGPT2):
     """A `.pt` file that nanoGPT's `train.py` wrote."""
 
     kind, title, tied = "nanogpt", "nanoGPT", True
-    activation = "gelu"  # nanoGPT uses torch's own, which is exact
+    activation = "gelu"  # nanoGPT uses torch's GELU, which is exact
 
     @classmethod
     def fits(cls, path: Path) -> bool:
@@ -128,7 +128,7 @@ class NanoGPT(_OfGPT2):
 
 
 class MinGPT(_OfGPT2):
-    """The `model.pt` that a project of minGPT wrote: the tensors alone, whose shapes tell all sizes but the number of heads."""
+    """The `model.pt` of a minGPT project: only tensors, whose shapes give all sizes except the number of heads."""
 
     kind, title, tied, takes = "mingpt", "minGPT", False, ("set",)
     activation = "gelu_new"
@@ -162,7 +162,7 @@ class MinGPT(_OfGPT2):
         """The number of heads of a block: from the additions, or from the config.json next to the file.
 
         Raises:
-            ImportRefusedError: neither says it.
+            ImportRefusedError: neither has it.
         """
         fields = self.additions.get("set", {})
         if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
@@ -193,7 +193,7 @@ class MinGPT(_OfGPT2):
 
 
 def _as_gpt2(settings: Mapping[str, Any], title: str, *, activation: str, tied: bool) -> Given:
-    """The `config.json` of GPT-2 that means the same as nanoGPT's `model_args`."""
+    """The `config.json` of GPT-2 that corresponds to nanoGPT's `model_args`."""
     names = {"n_positions": "block_size"} | {name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")}
     fields = {"model_type": "gpt2", "activation_function": activation, "tie_word_embeddings": tied}
     return Given(fields | {name: settings.get(theirs) for name, theirs in names.items()}, title)
@@ -206,12 +206,12 @@ def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Confi
 
 
 def _turned(name: str, tensor: Tensor) -> Tensor:
-    """GPT-2's files have these matrices as [in, out], nanoGPT's as [out, in]."""
+    """The tensor as in GPT-2's files, which have these matrices as [in, out], nanoGPT's as [out, in]."""
     return tensor.T if name.endswith(TURNED) and tensor.ndim == 2 else tensor
 
 
 def as_nanogpt(config: Config) -> Expressed:
-    """A model with this config as one of nanoGPT's, with its `model_args`.
+    """A model with this config in the form of nanoGPT, with its `model_args`.
 
     Raises:
         NotExpressibleError: nanoGPT has no such model; the message names the fields of the config that it lacks.

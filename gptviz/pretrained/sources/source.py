@@ -1,4 +1,4 @@
-"""The common base of all places where a model lies, and how a tokenizer is fitted to the model."""
+"""The common base of all sources of models, and how a tokenizer is fitted to the model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Outline:
     """The description of a model before its tokenizer and its weights are read.
 
     Attributes:
-        family: what people call such models.
+        family: the usual name of such models.
         config: our config of it.
-        licence: its licence, where the source names it.
+        licence: its licence, if the source names it.
     """
 
     family: str
@@ -41,15 +41,15 @@ class Opened:
     """A model as a source describes it; its weights are not read yet.
 
     Attributes:
-        family: what people call such models.
+        family: the usual name of such models.
         config: our config of it.
         tokenizer: its tokenizer, with as many tokens as the embedding has rows.
-        notes: what a reader should know, in sentences.
-        licence: its licence, where the source names it.
-        chat: how a chat is written for it, where the source says so.
+        notes: facts that a reader should know, in sentences.
+        licence: its licence, if the source names it.
+        chat: how a chat is written for it, if the source describes it.
         ends: the tokens that end a text.
         labels: the names of the labels that a classifier tells apart.
-        languages: what a translator reads and what it writes, as its files name them, or None if they do not.
+        languages: the languages that a translator reads and writes, as its files name them, or None if they do not.
     """
 
     family: str
@@ -64,11 +64,11 @@ class Opened:
 
 
 class ModelSource(ABC):
-    """A place where a model lies.
+    """A model in the files of another program.
 
     Attributes:
         kind: its name in the file that refers to it.
-        keeps_types: whether a tensor comes in the type in which the files have it, and not brought back to float32.
+        keeps_types: whether tensors keep the types that they have in the files; otherwise they are converted to float32.
         takes: the names of the additions that such a source accepts.
         path: the folder or file.
         additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
@@ -90,11 +90,11 @@ class ModelSource(ABC):
     @classmethod
     @abstractmethod
     def fits(cls, path: Path) -> bool:
-        """Whether what lies at this path looks like such a source."""
+        """Whether the folder or file at this path looks like such a source."""
 
     @abstractmethod
     def outline(self) -> Outline:
-        """The description of the model in the head of the source.
+        """The description of the model in the header of the source.
 
         Raises:
             ImportRefusedError: as in `opened`.
@@ -105,7 +105,7 @@ class ModelSource(ABC):
         """The description of the model in the source.
 
         Raises:
-            ImportRefusedError: it cannot be opened; the message names the file and the way out.
+            ImportRefusedError: it cannot be opened; the message names the file and what to do.
         """
 
     @abstractmethod
@@ -113,13 +113,13 @@ class ModelSource(ABC):
         """The parameters of our model with this config, by name, one at a time.
 
         Raises:
-            ImportRefusedError: a tensor is missing or damaged, or holds what the model has no place for.
+            ImportRefusedError: a tensor is missing or damaged, or is not part of the model.
         """
 
     def origin(self, config: Config, parameter: str) -> str:
         """The origin of a parameter of our model with this config, for messages: the file, and the name of the tensor there.
 
-        Where they are not known, the name of the source and that of the parameter.
+        If they are not known, the name of the source and that of the parameter.
         """
         return f"{self.path.name}: {parameter}"
 
@@ -129,14 +129,14 @@ class ModelSource(ABC):
 
 
 def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Tokenizer, tuple[str, ...]]:
-    """A tokenizer with exactly `size` tokens, and what there is to say about it.
+    """A tokenizer with exactly `size` tokens, and notes about it.
 
     Without a tokenizer, the ids themselves are the text.
 
     Args:
         tokenizer: as the source has it.
         size: how many tokens the model knows.
-        file: the name of the file that the tokenizer is in, where it is another than that of the weights.
+        file: the name of the file that the tokenizer is in, if it is not that of the weights.
 
     Raises:
         ImportRefusedError: the tokenizer has more tokens than the model.
@@ -155,6 +155,6 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
         return tokenizer, ()
     unused = size - tokenizer.vocab_size
     note = f"The last {unused:,} of its {size:,} tokens are unused: the embedding has more rows than the tokenizer has tokens."
-    # Marian's has its own unused tokens, for it also knows which tokens begin and end an answer.
+    # Marian's tokenizer handles unused tokens itself, since it also knows which tokens begin and end an answer.
     whole = tokenizer.filled_up(size) if isinstance(tokenizer, MarianTokenizer) else PaddedTokenizer(tokenizer, size)
     return whole, (note,)

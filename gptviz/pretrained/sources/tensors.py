@@ -1,4 +1,4 @@
-"""Tensors in files of others: safetensors, whole or in parts, and PyTorch's own format, read without running anything in it."""
+"""Tensors in files of other programs: safetensors, whole or in parts, and PyTorch's own format, read without running any code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..families.base import lacking
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
-# Where the weights of a folder are: the first of these that it has, as a whole or in the parts that an index lists.
+# The weights of a folder are in the first of these that it has, whole or in the parts that an index lists.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
@@ -31,13 +31,13 @@ class TensorFile(Protocol):
         """The names of all its tensors."""
 
     def tensor(self, name: str) -> Tensor:
-        """One of them, in the type it is stored in."""
+        """The tensor of this name, in the type it is stored in."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors, none of which is read."""
+        """The shapes of all tensors; none is read."""
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two tensors are one, stored once."""
+        """Whether two tensors are the same one, stored once."""
 
 
 class SafetensorsFile:
@@ -61,7 +61,7 @@ class SafetensorsFile:
         return {name: tuple(self.file.get_slice(name).get_shape()) for name in self.names()}
 
     def same(self, one: str, other: str) -> bool:
-        """Never: each tensor of such a file has bytes of its own."""
+        """Never: each tensor of such a file is stored separately."""
         return False
 
 
@@ -101,7 +101,7 @@ def load_pickle(path: Path) -> Any:
             return _loaded(path)
         except (pickle.UnpicklingError, OSError, MemoryError):
             raise
-        except Exception as error:  # a damaged file makes torch's reader fail in any way
+        except Exception as error:  # with a damaged file torch's reader can raise any error
             raise ValueError(error) from None
 
 
@@ -117,14 +117,14 @@ def _loaded(path: Path) -> Any:
 def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
     """The tensors by name in a file that `torch.save` wrote: under a usual name, or at its top.
 
-    The top comes last: nanoGPT keeps a single tensor there, its best loss, beside the `model`.
+    The top comes last: nanoGPT has one tensor there, its best loss, next to the `model`.
 
     Args:
         path: the file.
-        content: what it holds, if it was read before.
+        content: its content, if it was read before.
 
     Raises:
-        ImportRefusedError: there are none, or the file is damaged, or holds more than data.
+        ImportRefusedError: there are none, or the file is damaged, or has more than data.
     """
     content = load_pickle(path) if content is None else content
     for key in ("model", "state_dict", "module", None):
@@ -141,7 +141,7 @@ def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
 def _require_plain(path: Path, name: str, tensor: Tensor) -> None:
     """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
 
-    A row that is repeated without being stored again could claim any size, and fill the memory once it is worked with.
+    A row that is repeated without being stored again could have any size, and fill the memory when it is used.
 
     Raises:
         ImportRefusedError: the message names the file and the tensor.
@@ -153,7 +153,7 @@ def _require_plain(path: Path, name: str, tensor: Tensor) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever goes wrong when this file is read is an `ImportRefusedError` that names it.
+    """Turn every error while this file is read into an `ImportRefusedError` that names it.
 
     Raises:
         ImportRefusedError: the file is missing, damaged, too large, or would run code.
@@ -209,20 +209,20 @@ class Tensors:
         raise lacking(", ".join(path.name for path in self.files[:3]), name)
 
     def found(self, name: str) -> str:
-        """The file that has the tensor of this name, and what the tensor is called there, for messages."""
+        """The file that has the tensor of this name, and the tensor's name there, for messages."""
         known = next((one for one in names_in_files(name) if one in self._where), None)
         return name if known is None else f"{self._where[known][0].name}: {known}"
 
     def left(self) -> list[str]:
-        """The names of tensors that nobody has taken."""
+        """The names of tensors that were not taken."""
         return sorted(self._where.keys() - self._taken)
 
 
 def names_in_files(name: str) -> list[str]:
-    """The names that a tensor may have in files of all ages, today's first.
+    """The names that a tensor may have in new and old files, the newest first.
 
-    Some files leave out the first word of all names (`transformer.`), some call the unembedding `lm_head` where others call it
-    `embed_out`, and the oldest, which were made of TensorFlow's, call gain and bias of a LayerNorm `gamma` and `beta`.
+    Some files leave out the first word of all names (`transformer.`), some call the unembedding `lm_head`, others `embed_out`,
+    and the oldest, converted from TensorFlow, call gain and bias of a LayerNorm `gamma` and `beta`.
     """
     known = [name, ALIASES.get(name, name)]
     known += [name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}") for new, old in (("weight", "gamma"), ("bias", "beta"))]
@@ -236,7 +236,7 @@ def in_folder(folder: Path) -> Tensors:
     """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of `pytorch_model.bin`.
 
     Raises:
-        ImportRefusedError: there are none, a part is missing or damaged, or an index points out of the folder.
+        ImportRefusedError: there are none, a part is missing or damaged, or an index names a file outside of the folder.
     """
     files: dict[Path, TensorFile] = {}
     for path in files_in(folder):
@@ -249,7 +249,7 @@ def files_in(folder: Path) -> list[Path]:
     """The files with the weights of the model in a folder; none of them is opened.
 
     Raises:
-        ImportRefusedError: there are none, one is missing, or an index is damaged or points out of the folder.
+        ImportRefusedError: there are none, one is missing, or an index is damaged or names a file outside of the folder.
     """
     for name in WEIGHTS:
         if paths := parts_in(folder, name):
@@ -266,7 +266,7 @@ def parts_in(folder: Path, name: str) -> list[Path]:
     """The files with the weights that a folder has under this name: those that its index lists, else one or none.
 
     Raises:
-        ImportRefusedError: the index is damaged, or points out of the folder.
+        ImportRefusedError: the index is damaged, or names a file outside of the folder.
     """
     index = folder / f"{name}.index.json"
     if os.path.lexists(index):
@@ -275,7 +275,7 @@ def parts_in(folder: Path, name: str) -> list[Path]:
 
 
 def _parts(index: Path) -> list[Path]:
-    """The files that an index names, each in the folder of the index itself."""
+    """The files that an index names, each in the folder of the index."""
     with reading(index):
         content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
     table = content.get("weight_map") if isinstance(content, dict) else None

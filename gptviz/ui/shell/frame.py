@@ -57,7 +57,7 @@ def open_page(page: Page) -> None:
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows."""
     server_log.protect()
     streamlit_internals.send_everything()
-    release_memory()  # what the page before needed
+    release_memory()  # of the page before
     _follow_history()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
     if st.session_state.get(OPEN_PAGE) != page.name:
@@ -79,7 +79,7 @@ def open_page(page: Page) -> None:
         st.markdown("## gptviz")
         with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
             _menu()
-        with st.container(gap=None):  # nothing of them is seen
+        with st.container(gap=None):  # these elements are invisible
             history_steps(key="history steps")
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
@@ -99,10 +99,10 @@ def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
 
 
 def _follow_history() -> None:
-    """Where the visitor went back or forward in the browser's history, show what the address says, and nothing of the page left.
+    """After a step in the browser's history, show what the address says, and nothing of the page left.
 
-    On the way from page to page Streamlit drops from the query what a control of the page left was bound to, and a control of
-    the same key would show its default. That is right for a link, which gets those values too; here they are the page's own.
+    Between pages Streamlit drops the keys that controls of the page left were bound to from the query, and a control of the same
+    key would show its default. That is right for a link, which is given those values too; here they belong to this page.
     """
     if not streamlit_internals.is_step_in_history():
         return
@@ -110,14 +110,14 @@ def _follow_history() -> None:
         st.session_state.pop(key, None)
     streamlit_internals.read_controls_from_address()
     asked = parse_qs(streamlit_internals.address()[1], keep_blank_values=True)
-    # How the page is embedded in another one is Streamlit's own.
+    # The keys that say how the page is embedded in another one belong to Streamlit.
     dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
     if dropped:
         st.query_params.update(dropped)
 
 
 def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
-    """How the side bar begins: open where it has a lesson, on a phone too; else closed in front of a class."""
+    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class."""
     if lesson.is_asked():
         return "expanded"
     return "collapsed" if present.is_presenting() else "auto"
@@ -136,9 +136,9 @@ def _menu() -> None:
 def _open_linked_model() -> None:
     """Open the model that the link to this page names, else the page's own default.
 
-    This is set by hand: on the way from page to page Streamlit drops from the query what a control of the last page was bound
-    to, though the link asks for it. The query that arrived has the last page's own part first, then the link's. A control
-    whose default differed from page to page would leave the model out of the link.
+    This is set by hand: between pages Streamlit drops the keys that controls of the last page were bound to from the query, even
+    if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
+    differed from page to page would leave the model out of the link.
     """
     asked = parse_qs(streamlit_internals.address()[1]).get("model", [default_model()])[-1]
     if asked in checkpoints.folders():
@@ -148,8 +148,8 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """The state that all pages share, as a link carries it: model, step, prompt and whether all of it is read, device, precision
-    and edits, where they are not the defaults, and the lesson that is open.
+    """The state that all pages share, as the query of a link: model, step, prompt and whether all of it is read, device,
+    precision and edits, if they are not the defaults, and the open lesson.
     """
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}

@@ -20,8 +20,8 @@ REFUSED = "token not appended"
 def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
     """The prompt that reads as exactly `ids` and then `token`, or None if no prompt does.
 
-    After another token, the text of a token may be read as other tokens: a byte-pair encoding merges neighbouring letters.
-    A `prompt` that reads as `ids` stays as it was written, with what the vocabulary lacks.
+    The text of a token may be read as other tokens where it follows another one: a byte-pair encoding merges neighbouring
+    letters. A `prompt` that reads as `ids` stays as it was written, with the characters that the vocabulary lacks.
     """
     wanted = [*ids, token]
     tokenizer = lm.tokenizer
@@ -32,9 +32,9 @@ def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str =
 
 
 def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
-    """Make `ids`, the beginning of the prompt, and then `token` the prompt; the page then shows the guess after its end.
+    """Set the prompt to `ids`, its beginning, followed by `token`; the page then shows the guess after its end.
 
-    Where no prompt reads as these tokens, `explain_refusal` says so.
+    If no prompt reads as these tokens, `explain_refusal` says so.
     """
     text = prompt_with(subject.lm, ids, token, subject.prompt)
     if text is None:
@@ -45,7 +45,7 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
 
 
 def explain_refusal() -> None:
-    """Say why the token that was clicked last is not in the prompt, and where it can be taken; nothing if it is."""
+    """Say why the token that was clicked last is not in the prompt, and where it can be chosen; nothing if it is."""
     label = st.session_state.pop(REFUSED, None)
     if label is None:
         return

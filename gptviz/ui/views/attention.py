@@ -35,10 +35,10 @@ from gptviz.ui.widgets import addresses, controls, jobs
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
-# The key of the session's state under which the last command of a "Try this" to the view stands.
+# The key of the session's state that holds the last command of a "Try this" to the view.
 ASKED = "attention asked"
-# One block takes at most this many bytes: of a text for which it would take more the explorer shows a part. A message to the
-# browser may have 64 million, and while a block is computed several arrays of twice its size are in memory.
+# The most bytes of one block: of a text that would need more the explorer shows a part. A message to the browser may have 64
+# million, and while a block is computed several arrays of twice its size are in memory.
 MOST_OF_BLOCK = 36 * 2**20
 
 HOW = r"""
@@ -64,7 +64,7 @@ first token often means that there was nothing useful to read."""
 
 
 def stack_of(subject: Subject) -> str:
-    """The control `stack`, where the model has more than one."""
+    """The control `stack`, if the model has more than one."""
     if subject.kind != "encoder-decoder":
         return encoder_decoder.DECODER
     about = (
@@ -96,7 +96,7 @@ class View:
 
     Attributes:
         overview: all heads at a glance.
-        whole: the numbers of all blocks, where they can be sent together, or None if a block is read once it is looked at.
+        whole: the numbers of all blocks if they can be sent together, or None if a block is read when it is looked at.
     """
 
     overview: Overview
@@ -104,19 +104,19 @@ class View:
 
 
 def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionPart]:
-    """The stack that reads, and the attention of it that is shown."""
+    """The stack that reads, and which of its attentions is shown."""
     model = language_model(key).model
     return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
 
 
 def _size(config: Config, queries: int, keys: int, triangle: bool, alone: bool) -> attention_explorer.Size:
-    """How many numbers each block of the explorer has; `alone` of self-attention."""
+    """How many numbers each block of the explorer has; `alone` if it is self-attention."""
     terms = alone and POSITIONS[config.positions].acts_on == "scores"
     return attention_explorer.Size(config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + alone, triangle)
 
 
 def most_tokens(config: Config) -> int:
-    """How many tokens of a text the explorer shows at most: as many as one block can be sent of."""
+    """The most tokens of a text that the explorer shows: as many as one block can be sent for."""
 
     def fits(tokens: int) -> bool:
         return 2 * _size(config, tokens, tokens, config.mask == "causal", alone=True).numbers <= MOST_OF_BLOCK
@@ -127,7 +127,7 @@ def most_tokens(config: Config) -> int:
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
 @jobs.resource("Reading the prompt", max_entries=2)
 def view(key: ModelKey, read: Read) -> View:
-    """The attention of every head of one stack of the model over what it reads."""
+    """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
     alone, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
     triangle = alone and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
@@ -141,7 +141,7 @@ def view(key: ModelKey, read: Read) -> View:
 
 
 def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionReading:
-    """The numbers of all blocks, or, where these are too many, of `block` alone."""
+    """The numbers of all blocks, or, if these are too many, of `block` alone."""
     seen = view(key, read)
     if seen.whole is not None:
         return seen.whole
@@ -150,7 +150,7 @@ def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionRead
 
 
 def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
-    """The attention of every head as the explorer takes it, with the numbers of `block` alone where those of all are too many."""
+    """The attention of every head for the explorer, with the numbers of `block` alone if those of all blocks are too many."""
     seen, reading = view(key, read).overview, reading_of(key, read, block)
     config, patterns = language_model(key).model.config, reading.patterns
     is_cross, facts = read.stack == CROSS, seen.facts
@@ -182,14 +182,14 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
 @jobs.resource("Reading the prompt", max_entries=3)
 def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, dict[str, Values]]:
-    """The payload, and what the address may say of the view."""
+    """The payload, and the values that the address may have for the view."""
     shown = heads(key, read, block)
-    release_memory()  # what the passes over a long text needed
+    release_memory()  # of the passes over a long text
     return attention_explorer.payload(shown, json.loads(header)), attention_explorer.address(shown)
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
-    """The explorer of the `stack`, which has blocks; it opens on block and head `default`."""
+    """The explorer of the `stack`, which has blocks; it opens on the block and head numbered `default`."""
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
         which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
@@ -204,13 +204,13 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
 
 
 def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
-    """The explorer of what is `read`.
+    """The explorer of the tokens `read`.
 
     Args:
         subject: the model.
-        read: what its stack reads.
+        read: the tokens of its stack.
         code: the code that computes what is shown, as a variable called `reading`.
-        start: what it opens on: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
+        start: its first state: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
         key: of the component.
     """
     of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
@@ -288,16 +288,16 @@ def explorer_state(**asked: Any) -> dict[str, ViewCommand]:
     """The state (as a `Try` sets it) that makes the explorer show something.
 
     Args:
-        asked: `block`, `head`, `query`, `key` and other names of its part of the address. What is not given goes back to the
-            view's own choice.
+        asked: `block`, `head`, `query`, `key` and other names of its part of the address. For names that are not given the view
+            goes back to its own choice.
     """
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
     return {ASKED: ViewCommand.to({**usual, **asked})}
 
 
 def no_attention(subject: Subject) -> None:
-    """For a stack without blocks, in place of the view: say that there is no attention, and link to a page that has something to
-    show.
+    """Used instead of the view for a stack without blocks: say that there is no attention, and link to a page that has something
+    to show.
     """
     guesses = subject.kind == "decoder"
     alone = ": it guesses the next token from the last one alone" if guesses else ""

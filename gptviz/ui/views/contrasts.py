@@ -1,5 +1,5 @@
-"""Prompts with known answers, for models that learned tasks which have such: what the model on screen answers, which head each
-answer needs, and since when in its training.
+"""Prompts with known answers, for models of tasks that have some: the answer of the model on screen, the head that each answer
+needs, and since which step of training.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
-# Of the data held out, about so many sequences say how often a model is right in each of its tasks.
+# About how many held-out sequences are used to measure how often a model is right in each of its tasks.
 TESTED = 400
 
 
@@ -36,7 +36,7 @@ def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
         return ()
     try:
         source = source_from(content)
-    except ValueError:  # somebody else wrote the card
+    except ValueError:  # the card was not written by gptviz
         return ()
     if not isinstance(source, TaskSource) or lm.model.config.kind != "decoder":
         return ()
@@ -49,10 +49,10 @@ class Question:
     """A prompt with a known answer, as the model reads it.
 
     Attributes:
-        contrast: the prompt, its answer, and what is compared with it.
+        contrast: the prompt, its answer, and the wrong answer compared with it.
         ids: the tokens of the prompt.
         right: the token of the right answer.
-        wrong: that of the wrong one.
+        wrong: the token of the wrong answer.
     """
 
     contrast: Contrast
@@ -69,7 +69,7 @@ class Question:
 # The known circuits of small models: an entry is a few numbers.
 @st.cache_data(max_entries=128, show_spinner=False)
 def answered(key: ModelKey) -> tuple[Question, ...]:
-    """The prompts with known answers that this model answers right, with the likeliest token."""
+    """The prompts with known answers for which the model's likeliest token is the right one."""
     lm = language_model(key)
     asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
     return tuple(one for one in asked if _fits(lm, one) and _is_right(lm.model, one))
@@ -81,7 +81,7 @@ def _question(lm: LanguageModel, contrast: Contrast) -> Question:
 
 
 def _fits(lm: LanguageModel, question: Question) -> bool:
-    """Whether the model reads the whole prompt, and all its heads are tried in a moment."""
+    """Whether the model reads the whole prompt, and all its heads can be tried quickly."""
     config = lm.model.config
     work = effort(lm.model, len(question.ids), max(1, config.n_layer * config.n_head))
     return len(question.ids) <= config.context_length and work <= LITTLE
@@ -146,13 +146,13 @@ def loss_of_head(key: ModelKey, question: Question, found: Needed) -> str:
 
 
 def known_since(key: ModelKey, contrast: Contrast) -> int | None:
-    """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots,
-    where they are too many to be read in a moment, or where it never did.
+    """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots, or
+    too many to be read quickly, or if it never did.
     """
     return _known_since(scrubber.as_saved_last(key.unedited), contrast)
 
 
-# The same for all steps that the model is looked at.
+# The same value for all steps of the model.
 @st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
 def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
     since = None
@@ -168,7 +168,7 @@ def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
 
 @dataclass(frozen=True)
 class Appeared:
-    """When in training a head came to be needed for an answer.
+    """The time in training at which a head began to be needed for an answer.
 
     Attributes:
         step: the first snapshot from which on the answer was always right with the head and never without it.
@@ -184,7 +184,7 @@ class Appeared:
 
 
 def appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
-    """When in training the model came to need this head for the right answer, or None if it does not, or that is not known."""
+    """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
     return _appeared(scrubber.as_saved_last(key.unedited), question, head)
 
 
@@ -205,14 +205,14 @@ def _appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
 
 
 def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: str) -> Try | None:
-    """A suggestion that leads to the step of training at which the head appeared that a known answer needs: that of the prompt on
-    screen, else the first one. None if no head is needed so much, or its training is not known.
+    """A suggestion that leads to the step of training at which the head for a known answer appeared: the answer to the prompt on
+    screen, else the first one. None if no head is needed that much, or its training is not known.
 
     Args:
         key: the model on screen.
         prompt: the prompt on screen.
-        query: what the suggestion writes into the address, given the head.
-        state: what it sets beside prompt and step.
+        query: the values that the suggestion writes into the address, given the head.
+        state: the values that it sets besides prompt and step.
     """
     question = chosen(answered(key), prompt)
     found = None if question is None else needed(key, question)
@@ -236,14 +236,14 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
 
 
 def _steps(key: ModelKey) -> tuple[int, ...]:
-    """The snapshots, where all of them are read in a moment."""
+    """The snapshots, if all of them can be read quickly; else none."""
     steps = scrubber.steps(key.name)
     return steps if size(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
 
 
 @st.cache_data(max_entries=64, show_spinner="Testing the model on its tasks")
 def right_by_task(key: ModelKey) -> dict[str, float]:
-    """How often the likeliest token is the right one in each task of the model, over some of what was held out."""
+    """How often the likeliest token is the right one in each task of the model, over some of the held-out data."""
     lm = language_model(key)
     source = source_from(dict(lm.card.source or {}))
     found = source.measured(lm.model, lm.tokenizer, source.data(lm.tokenizer, lm.model.config), TESTED)

@@ -1,4 +1,4 @@
-"""Buttons that switch a piece of the model off and on again, for any page, and what an edit changes of a picture in words."""
+"""Buttons that switch a unit of the model off and on again, for any page, and sentences on how an edit changes a picture."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def _present(unit: Unit) -> str | None:
 
 
 def off_or_on(unit: Unit) -> None:
-    """Switch `unit` off on every page; where it is edited already, take that edit away."""
+    """Switch `unit` off on every page; if it is edited already, remove that edit."""
     present = _present(unit)
     toggle(unit.name if present is None else present)
 
 
 def switch(unit: Unit, *, key: str) -> None:
-    """A button that switches `unit` off on every page, or, where it is edited already, takes that edit away.
+    """A button that switches `unit` off on every page, or, if it is edited already, removes that edit.
 
     Args:
-        unit: the piece of the model.
+        unit: the head, MLP or other unit.
         key: tells the buttons of one page apart.
     """
     present = _present(unit)
@@ -57,7 +57,7 @@ def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
 
 
 def about_patterns(lm: LanguageModel) -> list[str]:
-    """For each edit of an attention of the model, a sentence on what a picture of its patterns shows."""
+    """For each edit of an attention of the model, a sentence about a picture of its patterns."""
     sentences = []
     for one in (edit(text, lm.model.config) for text in lm.edits):
         if one.unit.part not in ("attention", "cross_attention"):
@@ -71,7 +71,7 @@ def about_patterns(lm: LanguageModel) -> list[str]:
     return sentences
 
 
-# The content of a picture of positions that are switched off or shuffled, by what they act on.
+# Sentences about a picture of positions that are switched off or shuffled, by the quantity that the positions act on.
 _WITHOUT = {
     "embedding": "All their vectors are 0, so that none is like another: the map stays blank.",
     "query and key": "Queries and keys are not turned: all places look alike.",
@@ -82,7 +82,7 @@ _BY_DISTANCE = "What is shown by distance is as it was; two places now count as 
 
 
 def about_positions(lm: LanguageModel) -> list[str]:
-    """For each edit of the positions of the model, a sentence on what a picture of them shows."""
+    """For each edit of the positions of the model, a sentence about a picture of them."""
     found = [edit(text, lm.model.config) for text in lm.edits]
     acts_on = POSITIONS[lm.model.config.positions].acts_on
     shuffled = _BY_DISTANCE if acts_on == "scores" else _SHUFFLED

@@ -1,4 +1,4 @@
-"""An encoder–decoder's two stacks and its own answer to a text: what several pages ask of such a model."""
+"""An encoder–decoder's two stacks and its own answer to a text, for several pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def n_blocks(config: Config, stack: str) -> int:
 
 
 def stack_of(model: Transformer, stack: str) -> Transformer:
-    """The encoder of a model that has one, where `stack` says so; else the model itself."""
+    """The encoder of a model that has one, if `stack` is the encoder; else the model itself."""
     return model.encoder if stack == ENCODER and model.encoder is not None else model
 
 
@@ -50,7 +50,7 @@ class OutputText:
     ended: bool
 
     def is_cut(self, config: Config) -> bool:
-        """Whether a model of this `config` had room for more of it than `LONGEST_ANSWER`."""
+        """Whether the text was cut at `LONGEST_ANSWER`, though a model of this `config` had room for more."""
         return not self.ended and len(self.ids) < config.context_length
 
 
@@ -79,6 +79,6 @@ def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     """The ids that the decoder has read at the end of its answer: the start token and its likeliest answer to the `source`."""
     lm = language_model(key)
     if not isinstance(lm.tokenizer, SpecialTokensTokenizer):
-        return source  # not trained by gptviz: nobody knows with which token its answers begin
+        return source  # not trained by gptviz: the token that its answers begin with is not known
     start = lm.tokenizer.start
     return (start, *answer(key, source, start, lm.tokenizer.end).ids)[: lm.model.config.context_length]

@@ -11,7 +11,7 @@ from gptviz.ui.widgets import jobs
 LIKELY = 8
 
 
-# Shared by all sessions: read-only. An entry has a vector of the model's width for each token, and no logits.
+# Shared by all sessions: read-only. An entry has one vector [d_model] per token, and no logits.
 @jobs.resource("Reading the prompt", max_entries=4)
 def guesses(key: ModelKey, ids: tuple[int, ...]) -> Places:
     """The guesses of the model after each of `ids`."""

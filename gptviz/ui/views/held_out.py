@@ -1,4 +1,4 @@
-"""The data held out of a model's training, as pages read them: with what counts of them, and as texts up to their end."""
+"""The data held out of a model's training, for pages: with the tokens whose loss counts, and as texts up to their end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespea
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 
-# About so many tokens are read.
+# About how many tokens are read.
 MOST_TOKENS = 2_048
 
 
@@ -21,7 +21,7 @@ def is_here(key: ModelKey) -> bool:
     return _is_here(scrubber.as_saved_last(key.unedited))
 
 
-# All steps of a training have the same data held out.
+# All steps of one training have the same held-out data.
 @st.cache_data(max_entries=32, show_spinner=False)
 def _is_here(key: ModelKey) -> bool:
     try:
@@ -31,7 +31,7 @@ def _is_here(key: ModelKey) -> bool:
 
 
 def tested(key: ModelKey) -> tuple[Rows, ...]:
-    """The first of them, with the tokens to predict of which the loss is taken: of a task only its answers.
+    """The first of them, with the tokens whose prediction counts in the loss: of a task only its answers.
 
     Raises:
         ValueError: they do not fit the model, or there are none.
@@ -46,7 +46,7 @@ def _tested(key: ModelKey) -> tuple[Rows, ...]:
     lm = language_model(key)
     content = dict(lm.card.source or {})
     if content.get("sha256") == TINY_SHAKESPEARE_SHA256:
-        tiny_shakespeare(fetch=False)  # looking at a model fetches nothing
+        tiny_shakespeare(fetch=False)  # looking at a model downloads nothing
     source = source_from(content)
     found, left = [], MOST_TOKENS
     for batch in source.data(lm.tokenizer, lm.model.config).validation():
@@ -74,7 +74,7 @@ def _texts(key: ModelKey) -> tuple[torch.Tensor, ...]:
 
 
 def code_of_tested(key: ModelKey) -> str:
-    """The lines of `gptviz` that read what `tested` gives, of a model `lm`, into `rows`."""
+    """The lines of `gptviz` that read the result of `tested`, for a model `lm`, into `rows`."""
     return f"""from gptviz.data.registry import source_from
 
 # About {sum(row.reading.ids.numel() for row in tested(key)):,} tokens of what was held out.

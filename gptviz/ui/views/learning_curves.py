@@ -14,7 +14,7 @@ from gptviz.ui.shell.subject import kinds
 
 
 def curve_of(folder: Path) -> Curve:
-    """The losses of the model in `folder`: from its log, or from its card where there is no log.
+    """The losses of the model in `folder`: from its log, or from its card if there is no log.
 
     Raises:
         CheckpointError: its config or its card cannot be read.
@@ -29,12 +29,12 @@ def unit(folders: Iterable[Path]) -> str:
 
 
 def with_unit(figure: go.Figure, counted_in: str) -> go.Figure:
-    """The losses, with what they are counted in beside their axis."""
+    """The losses, with their unit at the axis."""
     return figure.update_yaxes(title_text=f"loss ({counted_in})")
 
 
 def _written(path: Path) -> tuple[int, int]:
-    """When a file was written and how long it is: as long as both stay, so does its content."""
+    """When a file was written and its size: while both stay the same, so does its content."""
     try:
         about = path.stat()
     except OSError:
@@ -48,9 +48,9 @@ def _curve_of(folder: Path, written: tuple[int, int], card_written: tuple[int, i
 
 
 def accuracy_of(folder: Path) -> Accuracy | None:
-    """How much the model in `folder` got right over its training: whole answers where it has answers.
+    """The accuracy of the model in `folder` over its training: of whole answers if it has answers.
 
-    None where a prediction is neither right nor wrong, as in a text that can go on in many ways, or where nothing was measured.
+    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured.
 
     Raises:
         CheckpointError: its card cannot be read.

@@ -1,4 +1,4 @@
-"""The map of the model at the top of Home: what it shows about a model and a prompt, and what a click on it does."""
+"""The map of the model at the top of Home: its content for a model and a prompt, and the effect of a click on it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs
 
-# Keys of the session's state: the map, what was looked at on it last, and whether its box was closed since.
+# Keys of the session's state: the map, the tensor looked at last, and whether its box was closed since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
 # The beginning of the path of a box in a block.
 _SUBLAYER = re.compile(r"(encoder\.)?blocks\.[0-9]+\.(attention|cross_attention|mlp)(?=\.)")
@@ -52,7 +52,7 @@ def anatomy_of(key: ModelKey, tokens: int, source: int) -> Anatomy:
 
 
 def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
-    """The page that shows what a box computes, and what its link asks for there; None for a box without a page."""
+    """The page that shows what a box computes, and the query of the link to it; None for a box without a page."""
     stack, place = ("encoder", box.path.removeprefix("encoder.")) if box.path.startswith("encoder.") else ("decoder", box.path)
     if ".cross_attention." in place:
         return TRANSLATE, {"block": place.split(".")[1]}
@@ -118,9 +118,9 @@ def _described(box: Box) -> dict[str, Any]:
 
 
 def like(config: Config) -> dict[str, list[int]]:
-    """For each stack, which block each of its blocks is like, but for the names of its tensors.
+    """For each stack and each of its blocks, the number of the first block that is the same except for the names of its tensors.
 
-    The first differs from the others by what it reads, those with a window from those without.
+    The first block differs from the others in what it reads; blocks with a window differ from those without.
     """
 
     def first(block: int) -> int:
@@ -133,7 +133,7 @@ def like(config: Config) -> dict[str, list[int]]:
 
 
 def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a box is sent to the browser. Of the `blocks` only those are that others are like: see `like`."""
+    """Whether a box is sent to the browser. Of blocks that are the same only the first is sent: `blocks` is from `like`."""
     stack = "encoder." if path.startswith("encoder.") else ""
     place = path.removeprefix(stack)
     return not place.startswith("blocks.") or int(place.split(".")[1]) in blocks[stack]
@@ -141,9 +141,7 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
 
 @jobs.resource("Reading the prompt", max_entries=8)
 def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...] | None) -> dict[str, npt.NDArray[np.uint8]]:
-    """Thumbnails of the patterns of each kind of attention [block, head, query, key], of as many blocks and heads as there is
-    room for.
-    """
+    """Thumbnails of the patterns of each kind of attention [block, head, query, key], for as many blocks and heads as fit."""
     lm = language_model(key)
     read = torch.tensor([ids], device=lm.device)
     small: dict[str, dict[str, list[npt.NDArray[np.uint8]]]] = {"encoder": {}, "decoder": {}, "cross": {}}
@@ -166,8 +164,8 @@ def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...] | None
 
 
 def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray[np.bool_] | None:
-    """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a query [query, key]; None where
-    it hides nothing. The queries are the last ones of the keys.
+    """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a query [query, key]; None if it
+    hides nothing. The queries are at the last positions of the keys.
     """
     *_, queries, keys = pattern.shape
     mask = model.masks[model.mask_of[int(name.split(".")[1])]]
@@ -207,7 +205,7 @@ def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
 
 
 def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
-    """The names of the indices of an axis, if they are more than numbers."""
+    """The names of the indices of an axis, or None if they are plain numbers."""
     if axis == "vocabulary":
         return [lm.tokenizer.label(i) for i in range(first, min(last, lm.tokenizer.vocab_size))]
     if axis == "label":
@@ -220,7 +218,7 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
 
 
 def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
-    """The lines that give, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
+    """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
     lm = language_model(key)
     if read.source is None:
         return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
@@ -285,7 +283,7 @@ def payload(
             if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
         ],
         "counts": _counts(whole),
-        # Of an encoder–decoder the prompt is the source; the decoder reads its own answer.
+        # In an encoder–decoder the prompt is the source; the decoder reads its own answer.
         "tokens": own if read.source is None else [[label(i), None] for i in read.ids],
         "source": [] if read.source is None else own,
         "guesses": _labelled(guesses),
@@ -313,7 +311,7 @@ def _labelled(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
 
 
 def _counts(whole: Anatomy) -> dict[str, int]:
-    """How many parameters each block has, by its path without the number: blocks of a stack are alike."""
+    """The number of parameters of a block, by its path without its index: the blocks of a stack are alike."""
     counts: dict[str, int] = {}
     for box in whole.boxes:
         if box.path.removeprefix("encoder.").startswith("blocks.0."):
@@ -323,8 +321,8 @@ def _counts(whole: Anatomy) -> dict[str, int]:
 
 
 def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...], guess_ids: tuple[int, ...], size: str) -> None:
-    """The map of the model, of this `size` in words, with the `tokens` of the prompt and the `guesses`; those with ids can be
-    taken.
+    """The map of the model, with its `size` in words, the `tokens` of the prompt and the `guesses`; those with ids can be
+    appended to the prompt.
     """
     read = read_by(subject)
     text = map_id(subject.key, read, subject.prompt)
@@ -354,9 +352,9 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 
 
 def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
-    """The piece of the model that an open box belongs to, which can be switched off, or None if there is no such piece.
+    """The unit of the model that an open box belongs to, which can be switched off, or None if there is no such unit.
 
-    Where the page of numbers is that of a head, it is this head, or the first of those that share the key head.
+    If the numbers shown are those of a head, it is this head, or the first of those that share the key head.
     """
     box, sublayer = whole.box(looked_at.box), _SUBLAYER.match(looked_at.box)
     if box is None:
@@ -370,14 +368,14 @@ def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
 
 
 def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config) -> int | None:
-    """The head whose numbers are open; of a key head that several share, the first of them. None if it is no head's."""
+    """The head whose numbers are open; of a key head that several heads share, the first of them. None if they are no head's."""
     if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
         return None
     return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)
 
 
 def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.TensorPage | None) -> None:
-    """The way from the box that is open to the page that shows it."""
+    """A link from the open box to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
     destination = None if box is None else link(box, subject.kind)
     if looked_at is None or box is None or destination is None:

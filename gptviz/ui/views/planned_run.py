@@ -1,4 +1,4 @@
-"""A planned run, which Train and Classify share: what it will take, why it cannot start, and how it starts."""
+"""A planned run, which Train and Classify share: its cost, why it cannot start, and how it starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
 from gptviz.ui.widgets.markdown import escaped
 
-UPLOADED = "a file of yours"  # what the form's control `data` calls it, which a link may say
+UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
 BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
 
 
@@ -39,7 +39,7 @@ class PlannedRun:
         recipe: how it is trained.
         changes: the fields of the architecture that differ from the plan's.
         config: the architecture, or None if the fields do not go together.
-        begin: the name of the model whose weights it begins with; None for fresh weights.
+        begin: the name of the model whose weights it begins with; None for new weights.
         problem: why it cannot be trained; None if it can.
     """
 
@@ -55,14 +55,14 @@ class PlannedRun:
 
     @property
     def is_as_published(self) -> bool:
-        """Whether nothing of the experiment was changed, so that its published number is about this run too."""
+        """Whether the experiment is unchanged, so that its published number holds for this run too."""
         plan = PLANS.get(self.plan_name)
         if plan is None or self.source is None:
             return False
         return not self.changes and (self.recipe, self.begin, self.source.title) == (plan.recipe, plan.begin, plan.data)
 
 
-# The fastest measurement so far by device: what a machine can do does not change, only how busy it is.
+# The fastest measurement so far by device: the speed of a machine does not change, only how busy it is.
 _fastest: dict[str, Speed] = {}
 
 
@@ -91,7 +91,7 @@ def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
 
 
 def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: str) -> str | None:
-    """Why this run cannot begin under this name, None if it can."""
+    """Why this run cannot start under this name, None if it can."""
     if planned.problem:
         return planned.problem
     if hosting().read_only or not hosting().training:
@@ -111,7 +111,7 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
 
 
 def time_needed(expected: Estimate) -> str:
-    """How long a run will take; where the machine is busy, from what it takes alone to what it takes if it stays so."""
+    """How long a run will take; on a busy machine a range: from the time on an idle machine to that if it stays busy."""
     alone = duration(expected.seconds)
     if expected.slowdown < BUSY:
         return alone
@@ -139,7 +139,7 @@ def explanation(expected: Estimate) -> str:
 
 
 def begin(planned: PlannedRun, name: str, device: str) -> int:
-    """Write the run down under this name and put it into the queue; its place there.
+    """Save the run under this name and put it into the queue; its place there.
 
     Raises:
         ValueError: it cannot be trained, or too many runs wait; the message says what to do.

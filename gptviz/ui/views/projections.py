@@ -1,5 +1,5 @@
-"""Projections that take long: computed in a thread, so that the page stays usable, with PCA in their place until they are ready;
-and how far the pictures of several seeds agree.
+"""Projections that take long: computed in a thread, so that the page stays usable, with PCA shown until they are ready; and how
+far the pictures of several seeds agree.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _PLACE = Places(1)
 
 @dataclass(frozen=True)
 class Placing:
-    """A projection under way.
+    """A projection that is being computed.
 
     Attributes:
-        job: gives it; it goes on to its end even if its user goes to another page.
+        job: computes it; it goes on to its end even if its user goes to another page.
         tokens: how many points are placed, in all the pictures that are computed for it.
     """
 
@@ -54,7 +54,7 @@ class Placing:
 
 
 def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
-    """Begin to compute a projection that places so many `tokens`, after those that were begun before."""
+    """Begin to compute a projection of `tokens` tokens, after those that were begun before."""
     return Placing(Job("Projection", lambda _: compute(), places=_PLACE), tokens)
 
 
@@ -97,7 +97,9 @@ def seed_controls(notices: object) -> tuple[int, bool]:
 
 
 def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str:
-    """How far the neighbours in a picture can be trusted: a `score` of `embeddings.trustworthiness`, judged on so many."""
+    """How far the neighbours in a picture can be trusted: a `score` of `embeddings.trustworthiness`, measured on `judged` of the
+    `placed` things.
+    """
     if math.isnan(score):
         return f"There are too few {things} to say how far the picture can be trusted."
     sampled = f", judged on {judged:,} {things} drawn at random" if judged < placed else ""
@@ -108,12 +110,12 @@ def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str
 
 
 def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequence[str]], method: str) -> None:
-    """The pictures of several seeds side by side, and how far they agree; until they are ready, how many are.
+    """The pictures of several seeds side by side, and how far they agree; until then, how many are ready.
 
     Args:
         placings: one for each of `SEEDS`.
-        kinds: gives the kind of each point of a projection, for its colour and shape.
-        method: by which they are made.
+        kinds: returns the kind of each point of a projection, for its colour and shape.
+        method: the method that makes them.
     """
     jobs = [placing.job for placing in placings]
     for job in jobs:
@@ -128,7 +130,7 @@ def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequen
     agree = embeddings.stability(every)
     st.caption(stable(agree, method))
     axes = pictures[0].points.axes[0], Axis("component", ("1", "2"))
-    # In the plane of the page: of pictures in 3-D two components are seen.
+    # In the plane of the page: pictures in 3-D show two components.
     shown = [LabelledArray(embeddings.aligned(one, every[0], resized=True)[:, :2], axes, "coordinate") for one in every]
     show_figure(
         scatter.side_by_side(shown, [f"seed {seed}" for seed in SEEDS], kinds(pictures[0]), theme(), height=230),

@@ -1,4 +1,4 @@
-"""The tokens that a model reads on a page, and the lines of Python that give them."""
+"""The tokens that a model reads on a page, and the lines of Python that compute them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Read:
         ids: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output.
         source: the tokens that the encoder reads with them, or None if there is no encoder.
         written: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known.
-        stack: the encoder or the decoder, whose tokens `ids` are, or the cross-attention between the two.
+        stack: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two.
     """
 
     ids: tuple[int, ...]
@@ -45,7 +45,7 @@ def read_by(subject: Subject) -> Read:
 
 
 def opening_code(subject: Subject, read: Read, *imports: str) -> str:
-    """The lines of Python, after the `imports`, that open the model as `lm` and give `ids`, and `source` if there is one."""
+    """The lines of Python, after the `imports`, that open the model as `lm` and set `ids`, and `source` if there is one."""
     if read.source is None:
         ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
     else:

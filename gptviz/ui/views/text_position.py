@@ -1,4 +1,4 @@
-"""A text as chips, and the control `position`: after which of its tokens the model's guess is looked at."""
+"""A text as chips, and the control `position`: the token after which the model's guess is shown."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
 
 
 def position(last: int, default: int | None = None) -> int:
-    """The control `position`, from 0 to `last`: after which token of the text the next one is guessed; unless there is another
-    `default`, after the last.
+    """The control `position`, from 0 to `last`: the token of the text after which the next one is guessed, by default the last
+    one, or `default`.
 
-    Not bound to the link as other controls are: its range is the text's length, and with a new range Streamlit would take
-    the value of the link as it was before, whatever a new text asks for.
+    Unlike other controls it is not bound to the link: its range depends on the text, and with a new range Streamlit would take
+    the old value of the link, even if a new text asks for another.
     """
     usual, values = last if default is None else default, whole(0, last)
     named = {"": usual, END["position"]: last}
@@ -71,7 +71,7 @@ def position(last: int, default: int | None = None) -> int:
 
 
 def go_to(position: int | None) -> None:
-    """Put `position` into the link; None, the last, leaves the link without one."""
+    """Put `position` into the link; None, for the last token, removes it."""
     addresses.write("position", None if position is None else str(position))
 
 

@@ -1,4 +1,4 @@
-"""The vocabulary of a model as maps and lists of tokens show it."""
+"""The vocabulary of a model, for maps and lists of tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gptviz.ui.shell.subject.models import ModelKey, language_model
 
 @dataclass(frozen=True)
 class Tokens:
-    """The vocabulary, by id: what a token is called on axes and (uniquely) in the list of tokens, and its kind."""
+    """The vocabulary, by id: the label of a token on axes, its unique name in the list of tokens, and its kind."""
 
     labels: tuple[str, ...]
     names: tuple[str, ...]

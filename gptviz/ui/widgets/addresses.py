@@ -7,11 +7,11 @@ Each key of it has one of three writers:
   what is chosen in a figure or a table, the edits, the lesson. Nothing else here changes `st.query_params`.
 - The browser, with `toAddress` of `components/kit/address.js`, for what is chosen within a view without the server.
 
-A suggestion, a link and a step in the browser's history may set any key, as whoever types an address may.
+A suggestion, a link, a step in the browser's history and a typed address may set any key.
 
 A short text stands in the address as it is. A long one would make an address that the server refuses (it takes 16 KiB for the
-address and all headers together), and that no chat or mail passes on whole: it is kept in a file of the user's own folder, and
-the address has its key, which is a hash of the text. Such a link works on this machine alone.
+address and all headers together), and that chats and mails cut off: it is kept in a file of the user's own folder, and the
+address has its key, which is a hash of the text. Such a link works on this machine alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NotKeptError(ValueError):
 
 
 def takes(key: str, values: Values) -> None:
-    """Note which values the page takes of its address as `key`."""
+    """Note which values of `key` in its address the page accepts."""
     st.session_state.setdefault(NOTED, {})[key] = values
 
 
@@ -60,7 +60,7 @@ def forget_taken() -> None:
 
 
 def write(key: str, value: str | None) -> None:
-    """Let the address say `value` as `key`; None takes it out.
+    """Set `key` of the address to `value`; None removes it.
 
     Where the address changes, this makes a step in the browser's history.
     """
@@ -71,10 +71,10 @@ def write(key: str, value: str | None) -> None:
 
 
 def put(key: str, text: str | None) -> None:
-    """The same for a text, which may be long.
+    """As `write`, for a text, which may be long.
 
     Raises:
-        OSError: the text is long and cannot be kept; the address then says nothing as `key`.
+        OSError: the text is long and cannot be kept; the address is then without `key`.
     """
     try:
         value = None if text is None else value_of(text)
@@ -85,10 +85,10 @@ def put(key: str, text: str | None) -> None:
 
 
 def get(key: str) -> str | None:
-    """The text that the address says as `key`, None if it says nothing.
+    """The text that `key` of the address stands for, None if the address has no such key.
 
     Raises:
-        NotKeptError: it names a text that is not on this machine.
+        NotKeptError: the address names a text that is not on this machine.
     """
     value = st.query_params.get(key)
     return None if value is None else text_of(value)
@@ -100,7 +100,7 @@ def value_of(text: str) -> str:
     Raises:
         OSError: the text is long and cannot be kept.
     """
-    # A text that reads like a key is kept too: what an address says then has one meaning.
+    # A text that looks like a key is kept too: a value in an address then has one meaning.
     if len(text) <= LONGEST and len(quote_plus(text)) <= LONGEST and not _KEY.fullmatch(text):
         return text
     if hosting().read_only:
@@ -132,7 +132,7 @@ def text_of(value: str) -> str:
         content = read_regular(_file(value), LONGEST_KEPT)
         if _key_of(content) == value:
             with suppress(OSError):
-                os.utime(_file(value))  # it is among those used last
+                os.utime(_file(value))  # now it counts as used last
             return content.decode("utf-8")
     raise NotKeptError(
         f"The link has the key {value[:13]}… of a long text that this machine does not have: it was typed on another machine, "
@@ -149,7 +149,7 @@ def _key_of(content: bytes) -> str:
 
 
 def _sweep(newest: Path) -> None:
-    """Remove the texts that were not used for longest, beyond the bounds; `newest` always stays."""
+    """Remove the texts used longest ago until the bounds are kept; `newest` always stays."""
     size, files = 0, []
     for file in newest.parent.glob("kept-*.txt"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""A button that no run of the script forgets."""
+"""A button whose press is kept until the page asks for it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PRESSED = "pressed buttons"
 def pressed(label: str, *, key: str, disabled: bool = False, **look: Any) -> bool:
     """A button, and whether it was pressed since the page asked last.
 
-    What `st.button` returns is lost where the run that was to read it is stopped for another one, or where a fragment that
+    The return value of `st.button` is lost if the run that should read it is stopped for another one, or if a fragment that
     repeats itself ends at that moment. What the callback of a button notes is kept until the page asks for it.
 
     Args:
-        label: what stands on it.
+        label: the text on it.
         key: its name in the state of the session.
         disabled: whether it can be pressed now.
-        look: what else `st.button` takes.
+        look: other arguments of `st.button`.
     """
 
     def note() -> None:

@@ -18,7 +18,7 @@ from .markdown import escaped
 
 T = TypeVar("T")
 
-# Key of the session's state: what the address said for each text of this page when it was shown last.
+# Key of the session's state: the value in the address for each text of this page when it was shown last.
 _SAID = "texts in the address"
 # Key of the session's state: the default that each control which follows its default had when it was shown last.
 _DEFAULTS = "defaults shown"
@@ -31,7 +31,7 @@ def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
 
 
 def _follow(key: str, default: str) -> None:
-    """Put the default in the place of the one before it, where that is what the control shows."""
+    """Let a control that shows its previous default show the new one."""
     shown = st.session_state.setdefault(_DEFAULTS, {})
     if key in st.session_state and key in shown and st.session_state[key] == shown[key]:
         st.session_state[key] = default
@@ -39,9 +39,9 @@ def _follow(key: str, default: str) -> None:
 
 
 def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
-    """Warn about a value in the link that is not possible, and note which are.
+    """Warn about a value in the link that is not possible, and note which values are.
 
-    There is no warning about a value that was chosen here before, for a model that offered it.
+    A value that was chosen here before, for a model that offered it, gives no warning.
     """
     addresses.takes(key, values)
     asked = st.query_params.get(key)
@@ -56,14 +56,14 @@ def warn_of_link(what: str, asked: str, why: str, notices: Any = st) -> None:
 
 def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = ANY, instead: str = "", notices: Any = st) -> T:
     """A choice that the address has as `key`, and that no control is bound to: it is made in a figure or a table, or by a control
-    whose range is that of the text. Whatever makes it writes it there with `addresses.write`.
+    whose range depends on the text. The code that makes it writes it there with `addresses.write`.
 
-    There is no warning about a value that is impossible now if one was possible before on this page, for another model or text.
+    If a value was possible before on this page, for another model or text, one that is impossible now gives no warning.
 
     Args:
-        parse: reads what the address says. Where it raises a ValueError, that says why there is no such choice here.
-        default: the choice where the address names none, or none that is possible.
-        values: what the address may say.
+        parse: reads the value in the address. If it raises a ValueError, the message says why there is no such choice here.
+        default: the choice if the address names none, or none that is possible.
+        values: the values that the address may have.
         instead: what is shown instead of a value that is not possible, in words.
         notices: the container for a warning.
     """
@@ -103,11 +103,10 @@ def select(
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
 
     Args:
-        other: what can be typed where there are too many options to list them all: whether a text is one. There is no
-            `format_func` then.
+        other: for more options than can be listed: whether a typed text is one of them. There is no `format_func` then.
         segmented: whether all options are shown side by side.
-        disabled: whether it shows its value only.
-        follows: whether the control goes along with its default, which the model or the text decides, until another option is
+        disabled: whether it only shows its value.
+        follows: whether the control changes with its default, which depends on the model or the text, until another option is
             chosen. The address does not name a default: after a reload the new one would be shown.
         notices: the container for a warning about a link that asks for something else.
     """
@@ -136,7 +135,7 @@ def select(
     else:
         common["accept_new_options"] = other is not None
         chosen = st.selectbox(label, options, index=list(options).index(first), **common)
-        if chosen not in options and not may_be(str(chosen)):  # where any text can be typed, the address may have any
+        if chosen not in options and not may_be(str(chosen)):  # a text that can be typed may also stand in the address
             chosen = first
     say_chosen(label, format_func(chosen))
     return str(chosen)
@@ -207,7 +206,7 @@ def text(
     lasting: bool = False,
     notices: Any = st,
 ) -> str:
-    """A text, kept in the address as `key`: see `addresses`. The server writes the address, so that it never is too long.
+    """A text, kept in the address as `key`: see `addresses`. The server writes the address, so that it is never too long.
 
     Args:
         longest: the most characters that can be typed.
@@ -248,7 +247,7 @@ def text(
 
 
 def _keep(label: str, key: str, typed: str | None, notices: Any) -> None:
-    """Write a text into the address; a line on the page says where that works on this machine alone, or not at all."""
+    """Write a text into the address; a line on the page says so if that works on this machine alone, or not at all."""
     try:
         addresses.put(key, typed)
     except OSError as error:
@@ -276,5 +275,5 @@ def in_link(key: str) -> str | None:
         return st.query_params.get(key)
     try:
         return addresses.value_of(st.session_state[key] or "")
-    except OSError:  # the page says so, where the text stands
+    except OSError:  # the page says so, at the control of the text
         return None

@@ -21,11 +21,11 @@ def details(
     """The folded part below a figure.
 
     Args:
-        numbers: gives the array the figure shows; called only once the reader opens the table. None for a view made by hand,
+        numbers: returns the array the figure shows; called only when the reader opens the table. None for a view made by hand,
             which has a button for its numbers and one for its code.
         code: a few lines of `gptviz` that compute the same array.
         how: Markdown: the equation, and the function that computes it.
-        limits: Markdown: what the figure loses or cannot tell.
+        limits: Markdown: what the figure leaves out or cannot show.
         key: tells the figures of one page apart.
     """
     if numbers is not None:

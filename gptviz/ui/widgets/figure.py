@@ -20,7 +20,7 @@ _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$"
 
 
 def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
-    """Show `figure`, `look` being other arguments of `st.plotly_chart`, whose answer is given back."""
+    """Show `figure`, and return what `st.plotly_chart` returns; `look` are other arguments of it."""
     size = _size()
     # Plotly's own button for a picture would leave the heading out.
     look["config"] = {"modeBarButtonsToRemove": ["toImage"], **look.get("config", {})}
@@ -34,7 +34,7 @@ def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
 
 
 def pixels(usual: int) -> int:
-    """How many pixels something takes on this page if it takes `usual` pixels on a page of the usual size."""
+    """The size on this page, in pixels, of something that takes `usual` pixels on a page of the usual size."""
     return round(usual * _size())
 
 

@@ -19,7 +19,7 @@ def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] 
     Args:
         model: its name, and the step of its training.
         prompt: the text it reads.
-        settings: phrases on what is seen.
+        settings: phrases about what is shown.
     """
     st.session_state[_ABOUT] = {"model": model, "prompt": prompt, "settings": list(settings)}
     st.session_state[_CHOSEN] = {}
@@ -28,8 +28,8 @@ def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] 
 def say_chosen(label: str, value: str) -> None:
     """Add a choice, by the label of its control, to the lines of all pictures below it.
 
-    Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is said before the page has a model: the bar
-    that chooses it is no setting of a picture.
+    Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is added before the page has a model: the
+    bar that chooses the model is no setting of a picture.
     """
     if st.session_state.get(_ABOUT, {}).get("model"):
         short = value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
@@ -37,7 +37,7 @@ def say_chosen(label: str, value: str) -> None:
 
 
 def settings() -> list[str]:
-    """The phrases that a picture has below its title, beside model and prompt."""
+    """The phrases that a picture has below its title, in addition to model and prompt."""
     chosen = st.session_state.get(_CHOSEN, {})
     return [*st.session_state.get(_ABOUT, {}).get("settings", []), *(f"{label}: {value}" for label, value in chosen.items())]
 

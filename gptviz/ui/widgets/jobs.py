@@ -23,13 +23,13 @@ from .markdown import escaped
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Seconds between two looks of a page that follows a computation.
+# Seconds between two updates of a page that follows a computation.
 FOLLOWED = 0.5
-# Seconds after which a page that waits shows the bar, and between two looks.
+# A page that waits shows the bar after `AT_FIRST` seconds, and updates it every `LOOK` seconds.
 AT_FIRST, LOOK = 1.0, 0.3
-# A computation ends when no page has waited for it for so many seconds; a reload takes less.
+# Seconds without a page that waits after which a computation ends; a reload takes less.
 LEFT = 5.0
-# The key of the session's state under which the key of the computation stands that its user stopped.
+# The key of the session's state that holds the key of the computation which the user stopped.
 _STOPPED = "stopped computation"
 
 
@@ -87,7 +87,7 @@ def _ended(job: Job[Any]) -> None:
 
 
 def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None:
-    """A button that begins a computation; `look` being other arguments of `st.button`."""
+    """A button that begins a computation; `look` are other arguments of `st.button`."""
 
     def clicked() -> None:
         begin()
@@ -112,10 +112,10 @@ def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Callable
 
 def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorated(compute: Callable[P, R]) -> Callable[P, R]:
-        # The cache calls it where it has no value, with a lock: others who ask for the same value wait for that.
+        # The cache calls this if it has no value, holding a lock: others who ask for the same value wait for it.
         @wraps(compute)
         def waited(*args: P.args, **kwargs: P.kwargs) -> R:
-            if session() is None:  # no page waits; or it waits for what asks for this
+            if session() is None:  # no page waits here, or it waits already for the computation that calls this
                 return compute(*args, **kwargs)
             key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
             return _wait(key, title, lambda: compute(*args, **kwargs))
@@ -127,7 +127,7 @@ def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Cal
 
 
 def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
-    """The value, computed while the page says how far that is. What ends the run of the page leaves the computation as it is."""
+    """The value, computed while the page says how far that is. If the run of the page ends, the computation goes on."""
     if st.session_state.get(_STOPPED) == key:
         with outside_cache():
             _say_stopped(title)
@@ -136,7 +136,7 @@ def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
         with outside_cache():
             _show(job, key)
     registry.forget(key)
-    if job.state == "stopped":  # it was about to end when this page found it
+    if job.state == "stopped":  # it was already ending when this page found it
         return _wait(key, title, compute)
     return job.result()
 
@@ -158,7 +158,7 @@ def _show(job: Job[Any], key: Hashable) -> None:
 
 
 def _say_stopped(title: str) -> None:
-    """That the user stopped the computation, and a way to begin it again. The page ends here."""
+    """Say that the user stopped the computation, with a way to begin it again. The page ends here."""
     st.info(f"{escaped(title)}: stopped.", icon=":material/stop:")
     st.button("Begin again", key="begin again", icon=":material/refresh:", on_click=st.session_state.pop, args=(_STOPPED, None))
     st.stop()

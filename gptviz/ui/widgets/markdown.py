@@ -6,10 +6,10 @@ import re
 
 
 def escaped(text: str) -> str:
-    """Markdown that shows `text` as it is, on one line: every punctuation mark stands for itself."""
+    """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special meaning."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
 def in_quotes(text: str) -> str:
-    """A token, or another piece of text, as a sentence names it: in quotation marks, as Markdown that shows it as it is."""
+    """A token, or another piece of text, for use in a sentence: in quotation marks, as Markdown that shows it unchanged."""
     return f"“{escaped(text)}”"

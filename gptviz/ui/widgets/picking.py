@@ -1,4 +1,4 @@
-"""A select box for what a click on a figure chooses: the keyboard and a screen reader do not reach the points of a figure."""
+"""A select box for choices made by a click on a figure: the keyboard and a screen reader do not reach the figure's points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pick(
     help: str,
     format_func: Callable[[Option], str] = str,
 ) -> None:
-    """A select box that shows `chosen`, whichever way it was chosen, and gives what is selected to `choose`, as a click does."""
+    """A select box that shows `chosen`, however it was chosen, and calls `choose` with what is selected, as a click does."""
     st.session_state[key] = chosen
     say_chosen(label, format_func(chosen))
 

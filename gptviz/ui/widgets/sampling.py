@@ -1,4 +1,4 @@
-"""The controls of how the next token is chosen, the same on every page and in every link."""
+"""The controls for sampling the next token, the same on every page and in every link."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from gptviz.components.kit.command import ViewCommand
 
 from . import addresses
 
-# The key of the session's state under which the suggestions stand that were taken on this page, the last one last.
+# The key of the session's state that holds the suggestions taken on this page, the last one last.
 _TAKEN = "tries taken"
 MOST_TAKEN = 20
 
@@ -24,10 +24,10 @@ class Try:
     Attributes:
         title: the label of its button; no two of a page are the same.
         notice: what there is to notice, as Markdown. It says what is true of the model on screen.
-        state: what it sets: a key of the session's state, such as that of a control → its value. A view can take back
+        state: the values that it sets: a key of the session's state, such as that of a control → its value. A view can undo
             a value that is a `ViewCommand`. Only a suggestion that needs a certain text sets the prompt.
-        query: what it writes into the address where no control does: a key → its value.
-        act: does what setting values cannot; gives what takes it back, None where there is nothing to take back.
+        query: the values that it writes into the address for keys without a control: a key → its value.
+        act: does what setting values cannot; returns a function that undoes it, or None if there is nothing to undo.
     """
 
     title: str
@@ -52,7 +52,7 @@ class _Taken:
 
 
 def try_this(offers: Sequence[Try]) -> None:
-    """The suggestions, each a button with its sentence; beside the one taken last a button that leads back."""
+    """The suggestions, each a button with its sentence; next to the one taken last is a button that leads back."""
     last = taken[-1] if (taken := _all_taken()) else None
     titles = [offer.title for offer in offers]
     # The suggestion may have led to another model, for which it is not offered; its sentence must still be readable.
@@ -60,7 +60,7 @@ def try_this(offers: Sequence[Try]) -> None:
     if not shown:
         return
     st.markdown("**Try this**")
-    # How wide each of them is stands in components/kit/page.css: type grows with the window.
+    # Their widths are set in components/kit/page.css: type grows with the window.
     with st.container(horizontal=True, key="suggestions"):
         for offer in shown:
             with st.container(gap="xsmall"):
@@ -75,7 +75,7 @@ def forget() -> None:
 
 
 def take(offer: Try) -> None:
-    """Do what is suggested, and remember what was there before."""
+    """Do what is suggested, and remember the state before."""
     state = {key: st.session_state[key] for key in offer.state if key in st.session_state}
     query = {key: st.query_params[key] for key in offer.query if key in st.query_params}
     for key, value in offer.state.items():
@@ -87,7 +87,7 @@ def take(offer: Try) -> None:
 
 
 def go_back() -> None:
-    """Put back what was there before the suggestion that was taken last."""
+    """Restore the state before the suggestion that was taken last."""
     *before, last = _all_taken()
     st.session_state[_TAKEN] = before
     for key, value in last.offer.state.items():

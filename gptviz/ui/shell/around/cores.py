@@ -1,4 +1,4 @@
-"""How the visitors of a server share the processor's cores: each pass of a model on as many as nobody else needs."""
+"""How the visitors of a server share the processor's cores: each pass of a model uses as many as nobody else needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 
 from gptviz.streamlit_internals import session
 
-# Who asked for something within so many seconds is there now.
+# Seconds after its last request for which a session counts as present.
 RECENT = 20.0
 
 
 class Visitors:
-    """Who asked this server for something of late.
+    """The sessions that asked this server for something recently.
 
     Args:
         clock: the time, in seconds.
@@ -38,16 +38,16 @@ _visitors = Visitors()
 
 @cache
 def _all() -> int:
-    """How many threads torch takes for a visitor who is alone: what the machine, or OMP_NUM_THREADS, allows."""
+    """The number of threads that torch uses for a single visitor: as many as the machine, or OMP_NUM_THREADS, allows."""
     return torch.get_num_threads()
 
 
 def share() -> None:
-    """Let torch compute with the share of the cores that falls to each of those who are here now.
+    """Let torch compute with an equal share of the cores for each session that is here now.
 
     Threads of one visitor that wait for those of another take more of the processor than they save: with thirty visitors on two
     cores, an answer took three times as long with two threads each as with one.
     """
-    visitor = session()  # a thread beside those of visitors has none
+    visitor = session()  # None in a thread that serves no visitor
     if visitor is not None:
         torch.set_num_threads(max(1, _all() // _visitors.count(visitor)))

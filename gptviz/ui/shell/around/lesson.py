@@ -1,7 +1,7 @@
-"""The lesson that is open: it stays beside the pages, says where to look, asks, and leads from step to step.
+"""The open lesson: it stays beside the pages, says where to look, asks questions, and leads from step to step.
 
-Which lesson and step are open, and which questions were answered, stand in the address, so that a reload or a link keeps them. A
-step is opened by an ordinary link with the whole state of its page, so that it always looks the same.
+The address says which lesson and step are open, and which questions were answered, so that a reload or a link keeps them. A step
+is opened by an ordinary link with the whole state of its page, so that it always looks the same.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OpenLesson:
         return OpenLesson(self.lesson, step, self.done)
 
     def answered(self, number: int, right: bool) -> OpenLesson:
-        """The lesson once a question of this step has been answered."""
+        """The lesson after a question of this step was answered."""
         return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): right})
 
     @property
@@ -79,7 +79,7 @@ class OpenLesson:
 
     @property
     def address(self) -> str:
-        """The address of the page of its step, relative to any page: the last page that a step up to this one opens."""
+        """The address of the page of its step, relative to any page: the page opened last by the steps up to this one."""
         pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
         page = with_model(pages[-1], self.lesson) if pages else PageState("home", {"model": self.lesson.model})
         return f"./{'' if page.page == 'home' else page.page}?{urlencode({**page.query, **self.state})}"
@@ -87,7 +87,7 @@ class OpenLesson:
 
 @st.cache_resource(ttl=5, show_spinner=False)
 def lessons() -> Library:
-    """All lessons, read again every few seconds: a teacher sees at once what was written."""
+    """All lessons, read again every few seconds: a teacher soon sees a change to a file."""
     found = library()
     return replace(found, lessons={name: about_what_is_open(lesson) for name, lesson in found.lessons.items()})
 
@@ -105,7 +105,7 @@ def opened() -> OpenLesson | None:
 
 
 def keep(one: OpenLesson | None) -> None:
-    """Let the address and the session say which lesson is open; None says that it was left."""
+    """Write into the address and the session which lesson is open; None if it was left."""
     state = {} if one is None else one.state
     if one is not None:
         st.session_state.setdefault(_ANSWERED, {})[one.lesson.name] = one.done
@@ -164,7 +164,7 @@ def panel() -> bool:
 
 
 def bring_into_sight() -> None:
-    """Let what the step that is open talks about be seen."""
+    """Show the part of the page that the open step is about."""
     if (one := opened()) is not None:
         step_in_sight(f"{one.lesson.name}.{one.step}", key="step in sight")
 
@@ -176,7 +176,7 @@ def _number(lesson: Lesson) -> str:
 
 
 def first() -> None:
-    """A link to the first lesson, for who is here for the first time; it can be left at any time."""
+    """A link to the first lesson, for newcomers; it can be left at any time."""
     every = list(lessons().lessons.values())
     if every and opened() is None:
         begin = OpenLesson(every[0], 0, {}).address
@@ -187,7 +187,7 @@ def first() -> None:
 
 
 def _key(lesson: Lesson) -> ModelKey:
-    """The model that a lesson is about; where there is none of its name, each value of the lesson says so."""
+    """The model that a lesson is about; if no model has its name, each value of the lesson says so."""
     try:
         return model_key(lesson.model, "cpu")
     except CheckpointError:
@@ -195,7 +195,7 @@ def _key(lesson: Lesson) -> ModelKey:
 
 
 def _functions(model: str) -> dict[str, Callable[..., Any]]:
-    from gptviz.lessons.quantities import Quantities  # takes a moment to import, which no page without a lesson waits for
+    from gptviz.lessons.quantities import Quantities  # takes a moment to import: only a page with a lesson waits for it
 
     def open_model(name: str, step: int | None) -> LanguageModel:
         return language_model(model_key(name, "cpu", step))
@@ -203,8 +203,8 @@ def _functions(model: str) -> dict[str, Callable[..., Any]]:
     return Quantities(open_model, model).functions
 
 
-# Every click on a page runs it again, with the lesson beside it. A value may also be about another model than that of the key,
-# which may be trained anew: it is computed again after some minutes.
+# Cached, since every click on a page runs the lesson again too. A value may be about another model than that of the key, and that
+# model may be trained again: it is computed again after some minutes.
 @st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
 def _filled(text: str, about: ModelKey) -> str:
     """See `gptviz.lessons.answering.filled`."""
@@ -227,7 +227,7 @@ def _text(text: str, about: ModelKey) -> None:
 
 
 def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
-    """A question, a place for the answer and, once it is answered, the right one; the lesson as it then is."""
+    """A question, a control for the reader's answer and, after that, the right answer. Returns the lesson as it then is."""
     key = f"{one.lesson.name} {one.step} {number}"
     _text(question.ask, about)
     given: str | float | None
@@ -252,7 +252,7 @@ def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> O
 
 
 def _given(question: Question, key: str) -> str | float | None:
-    """The reader's answer as it stands now, or None if there is none."""
+    """The reader's answer so far, or None if there is none."""
     if question.kind == "choice":
         return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
     if question.kind == "number":
@@ -275,7 +275,7 @@ def _chosen(question: Question, key: str, page: PageState | None) -> tuple[str |
 
 
 def told_key(question: str) -> str:
-    """The key of the session's state with what the address said when a question was checked."""
+    """The key of the session's state with the address as it was when a question was checked."""
     return f"told {question}"
 
 

@@ -1,4 +1,4 @@
-"""In front of a class: larger type, no menu, keys of a speaker, and the link of what is on screen as a QR code."""
+"""In front of a class: larger type, no menu, keys for a speaker, and the link to this screen as a QR code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gptviz.ui.widgets.markdown import escaped
 from ..subject import on_screen
 
 PRESENT = "present"
-# A QR code holds no longer link.
+# The longest link that a QR code can hold, in characters.
 LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 KEYS = (
@@ -24,7 +24,7 @@ KEYS = (
 
 
 def is_presenting() -> bool:
-    """Whether the page stands in front of a class, as its address or the page before says."""
+    """Whether the page is shown to a class, by its address or by the page before."""
     return st.query_params.get(PRESENT, st.session_state.get(PRESENT, "")) == "1"
 
 
@@ -42,14 +42,14 @@ def _switch(on: bool) -> None:
 
 
 def listen() -> None:
-    """While presenting, listen to the keys of a speaker, and let the address say so."""
+    """While presenting, react to the keys of a speaker, and keep that in the address."""
     if is_presenting():
         _switch(True)
         presenter(key="presenter")
 
 
 def controls() -> None:
-    """The tools of a speaker: the way into the presentation and out of it, and the keys."""
+    """The tools of a speaker: a button that starts and ends the presentation, and the list of keys."""
     on = is_presenting()
     st.markdown("**Present**")
     label = "Leave the presentation" if on else "Larger type, no menu"
@@ -58,7 +58,7 @@ def controls() -> None:
 
 
 def link() -> None:
-    """The link of what is on screen, to be opened by a phone's camera."""
+    """The link to this screen, to be opened by a phone's camera."""
     st.markdown("**Link**")
     link = _address()
     if link is None or len(link) > LONGEST_LINK:
@@ -76,7 +76,7 @@ def link() -> None:
 
 
 def _address() -> str | None:
-    """The address of what is on screen, without the speaker's own view of it; None without a browser."""
+    """The address of this screen, without the state of the presentation; None without a browser."""
     base = st.context.url
     if not base:
         return None

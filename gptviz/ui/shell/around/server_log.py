@@ -1,7 +1,7 @@
-r"""The server's log: a text of a visitor or a model that an error quotes can neither begin a line nor steer a terminal.
+r"""The server's log: if an error quotes a text of a visitor or a model, that can neither begin a line nor control a terminal.
 
-What would do so stands there as an escape (`\n`, `\x1b`, `\u202e`). The lines of a traceback that say where in the code it
-happened are left as they are.
+Such characters are written as escapes (`\n`, `\x1b`, `\u202e`). The lines of a traceback that name the place in the code are left
+unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from gptviz.machine.terminal import escaped
 
-# A place in the code, with the lines that are shown of it; `|` is before those of a group of errors.
+# The line of a traceback that names a place in the code; in a group of errors it begins with `|`.
 _PLACE = re.compile(r"[ |+-]*File \"")
 
 
@@ -25,7 +25,7 @@ class EscapedRecord(logging.LogRecord):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         if self.exc_info and self.exc_info[1] is not None:
-            self.exc_text = _traceback(self.exc_info[1])  # a formatter writes this text where there is one
+            self.exc_text = _traceback(self.exc_info[1])  # a formatter uses this text if it is set
 
     def getMessage(self) -> str:  # noqa: N802
         """The message in one line."""
@@ -33,7 +33,7 @@ class EscapedRecord(logging.LogRecord):
 
 
 def protect() -> None:
-    """From now on, let everything that this process logs be escaped, and log what ends a thread."""
+    """From now on, escape everything that this process logs, and log each error that ends a thread."""
     logging.setLogRecordFactory(EscapedRecord)
     threading.excepthook = _log_end
 
@@ -48,7 +48,7 @@ def _traceback(error: BaseException) -> str:
     """The traceback of an error and of those that caused it; each error says its text in one line."""
     known = traceback.TracebackException.from_exception(error)
     for one in _all(known):
-        if isinstance(one.__notes__, list):  # each line of a note would be a part of its own
+        if isinstance(one.__notes__, list):  # else each line of a note would become a separate note
             one.__notes__ = [_in_one_line(note) if isinstance(note, str) else note for note in one.__notes__]
     parts = (part.rstrip("\n") for part in known.format())
     return "\n".join(escaped(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)

@@ -1,4 +1,4 @@
-"""Share: what is on screen as a file, as a link for the phones of a class, and on a projector."""
+"""Share: the page on screen as a file, as a link for the phones of a class, and on a projector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .take_home import take_home
 
 
 def share(page: str) -> None:
-    """The button that opens all of it, for the page called `page`."""
+    """The button that opens all these ways, for the page called `page`."""
     with st.popover("Share", type="tertiary", help="This page as a file, on a projector, or on the phones of a class."):
         _as_it_is(page)
         present.controls()
@@ -18,7 +18,7 @@ def share(page: str) -> None:
 
 @st.fragment
 def _as_it_is(page: str) -> None:
-    """The part that needs the whole address: it gets it when Share is opened, and only this part runs again with it."""
+    """The part that needs the whole address: the browser sends it when Share is opened, and only this part runs again."""
     take_home(page)
     present.link()
     on_screen.listen()

@@ -1,4 +1,4 @@
-"""The screen to take home: a page as one HTML file without a server, or as a notebook; a lesson as one HTML file."""
+"""Downloads: a page as one HTML file that needs no server, or as a notebook; a lesson as one HTML file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FORMS = {
     "ipynb": ("As a notebook", ":material/code:", "application/json"),
 }
 PATIENCE = 300  # seconds
-# While it is written, each file takes a core and as much memory as its page. Those that wait do so in the few threads that
-# Streamlit has for all visitors, so that there must be few; who comes then is refused at once.
+# Writing a file takes a core and as much memory as its page. Requests that wait occupy some of the few threads that Streamlit has
+# for all visitors, so only few may wait; further ones are refused at once.
 AT_ONCE, MOST_WAITING = 2, 2
 _places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
 
 
 def take_home(page: str) -> None:
-    """The ways to take the page called `page` home, in the state that its address says."""
+    """The ways to take the page called `page` home, in the state that its address gives."""
     query = dict(parse_qsl(on_screen.query()))
     st.markdown("**Take home**")
     st.caption(
@@ -51,7 +51,7 @@ def take_home(page: str) -> None:
 
 
 def take_lesson_home(name: str, *, key: str) -> None:
-    """A button for the lesson called `name` as one file; `key` is its own in the session."""
+    """A button for the lesson called `name` as one file; `key` tells it apart from others in the session."""
     about = (
         "The whole lesson as one file, with its pages beside its text and its answers folded: it works in any browser, without a "
         "server. It takes a minute or so to write. If it fails, others may be writing theirs: try again a little later."
@@ -62,14 +62,14 @@ def take_lesson_home(name: str, *, key: str) -> None:
 
 
 def written(what: str, query: Mapping[str, str], ending: str) -> bytes:
-    """The file of a page or, as `lesson:NAME`, of a lesson. A process of its own writes it: there a page runs from its beginning.
+    """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a page runs from its beginning.
 
     Raises:
-        RuntimeError: it could not be written, or as many others as there is room for are being written; the message says why.
+        RuntimeError: it could not be written, or too many others are being written; the message says why.
     """
     with _turn(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"taken.{ending}"
-        # The state comes by the process's input: an address may be longer than a command, whose words other users could read.
+        # The state goes through stdin: an address may be too long for a command line, which other users could also read.
         command = [sys.executable, "-m", "gptviz", "export", what, "--state", "-", "--out", str(out)]
         said = json.dumps(dict(query))
         try:

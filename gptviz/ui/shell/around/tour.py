@@ -1,4 +1,4 @@
-"""The tour of a page: what its parts are, from top to bottom, and the keys of its views; a click away, beside the words."""
+"""The tour of a page: its parts from top to bottom, and the keys of its views; opened by a button next to the words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.ui.page import Keys, Page
 
-# How keys are written for a reader; others as the browser names them.
+# Signs for keys; all other keys are shown by the browser's names.
 SIGNS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowUp": "↑", "ArrowDown": "↓", " ": "Space"}
 
 

@@ -39,12 +39,12 @@ class Subject:
         key: the model, for cached functions.
         lm: the model; read-only, other sessions share it.
         prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
-        encoding: its tokens, and what the vocabulary lacks.
+        encoding: its tokens, and the characters that the vocabulary lacks.
         seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
             the first; of an encoder–decoder what its encoder reads, with the end token.
-        default: the prompt that the page opens on: where the model was not trained to go on with a text, an example of what it
-            was trained on.
-        left_off: what stands before the text in a prompt of which only the end is read: see `shortened`.
+        default: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its
+            training data.
+        left_off: the part of the prompt before `prompt`, if only its end is read: see `shortened`.
     """
 
     key: ModelKey
@@ -57,12 +57,12 @@ class Subject:
 
     @property
     def kind(self) -> Kind:
-        """The output of the model for a text: its next token, a label, or another text."""
+        """The kind of the model, by its output for a text: its next token, a label, or another text."""
         return self.lm.model.config.kind
 
     @property
     def on_task(self) -> bool:
-        """Whether the model was trained on something else than a text to go on with: an ordinary text then tells little of it."""
+        """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
         return self.default != DEFAULT_PROMPT
 
     @property
@@ -79,11 +79,11 @@ def longest_prompt() -> int:
 def subject_bar(*, needs_prompt: bool = True) -> Subject:
     """The bar with model, step of training and prompt: the same on every page, all in the URL.
 
-    Stops the page where there is nothing to show: there is no model, or it is of a kind that the page is not about. In the
-    second case links lead to the page that is, or to a model that fits.
+    Stops the page if there is nothing to show: there is no model, or the page is not about models of its kind. In the second case
+    links lead to the page for its kind, or to a model that fits.
 
     Args:
-        needs_prompt: whether the page is about the prompt; else nothing is said about what the model does not read of it.
+        needs_prompt: whether the page is about the prompt; else there are no notes on the parts that the model does not read.
     """
     groups = model_groups()
     if not groups:
@@ -144,7 +144,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
 
 
 def _card(name: str) -> tuple[Path | None, Card]:
-    """The folder of the model called `name` and its card; None and an empty one where they cannot be read."""
+    """The folder of the model called `name` and its card; None and an empty card if they cannot be read."""
     try:
         folder = checkpoints.find(name)
         return folder, checkpoints.read_card(folder)
@@ -153,8 +153,8 @@ def _card(name: str) -> tuple[Path | None, Card]:
 
 
 def explain_wrong_kind(name: str, kind: Kind) -> None:
-    """Say that the page is not about models of this `kind`, as the model called `name` is, and link to what fits: the page
-    that is about them, and a model for this page.
+    """Say that the page is not about models of this `kind`, that of the model called `name`. Links lead to the page about them,
+    and to a model for this page.
     """
     page, suitable_page = frame.current_page(), frame.page_about(kind)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
@@ -178,8 +178,8 @@ def _open_model(name: str) -> None:
 
 
 def default_prompt(kind: Kind | None, card: Card) -> str:
-    """The prompt before anybody types: an example of what the model was trained on, else some lines of a play. For a
-    decoder that other people trained, a sentence of whole words: most of them read pieces of words, not characters.
+    """The prompt before anything is typed: an example of the model's training data, else some lines of a play. For a decoder
+    trained by other people, a sentence of whole words: most of them read parts of words, not characters.
     """
     if kind == "decoder" and card.imported_from is not None:
         return prompts.SENTENCE
@@ -187,7 +187,7 @@ def default_prompt(kind: Kind | None, card: Card) -> str:
 
 
 def prompt_box(default: str, notices: Any = st) -> str:
-    """The control for the prompt. While nobody has typed one, it follows the default prompt of the model."""
+    """The control for the prompt. Until one is typed, it follows the default prompt of the model."""
     last_default = st.session_state.get(frame.DEFAULT_SHOWN, DEFAULT_PROMPT)
     st.session_state[frame.DEFAULT_SHOWN] = default
     return controls.text(
@@ -197,7 +197,7 @@ def prompt_box(default: str, notices: Any = st) -> str:
         help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
         longest=longest_prompt(),
         height=68,
-        # A link may give the default prompt of another model in full.
+        # A link may contain the default prompt of another model.
         instead_of=(last_default, DEFAULT_PROMPT),
         notices=notices,
     )
@@ -235,7 +235,7 @@ def precision_box() -> str:
 
 
 def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True) -> Subject:
-    """The prompt as the model reads it, with a line on everything it does not read as written."""
+    """The prompt as the model reads it, with a line about each part that is not read as written."""
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
         prompt = prompt[:most]
@@ -259,7 +259,7 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
 
 
 def _read_in_seconds(subject: Subject) -> Subject:
-    """The subject with as much of its prompt as is read in some seconds, or with all of it where the reader asks for that."""
+    """The subject with as much of its prompt as is read in some seconds, or with all of it if the reader asks for that."""
     config, count = subject.lm.model.config, len(subject.seen)
     most = long_prompts.read_in_seconds(config)
     if count <= most:
@@ -276,7 +276,7 @@ def _read_in_seconds(subject: Subject) -> Subject:
 
 
 def shortened(subject: Subject, most: int, why: str) -> Subject:
-    """The subject with the last `most` tokens of its prompt, which is said with the reason; unchanged where it has no more.
+    """The subject with only the last `most` tokens of its prompt, and a note with the reason; unchanged if it has no more.
 
     Args:
         subject: of a model that reads the end of a text.

@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.text.chat import ChatError, ChatTemplate
 from gptviz.ui.widgets.markdown import escaped
 
-# A character that no text has, in the place of a message; the key of the session's state for what could not be filled in.
+# A character that no text contains, in place of the message; the key of the session's state for why a message was refused.
 _MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
 
 
@@ -20,7 +20,7 @@ class Frame:
     Attributes:
         before: the text before the message.
         after: the text after it, up to where the model's answer begins.
-        problem: why there is none, empty where there is.
+        problem: why there is no such text; empty if there is.
     """
 
     before: str = ""
@@ -28,7 +28,7 @@ class Frame:
     problem: str = ""
 
     def message(self, prompt: str) -> str | None:
-        """The message in a prompt that is a turn, None where it is none."""
+        """The message in a prompt that is a turn; None for any other prompt."""
         is_turn = prompt.startswith(self.before) and prompt.endswith(self.after) and (self.before or self.after)
         long_enough = len(prompt) >= len(self.before) + len(self.after)
         return prompt[len(self.before) : len(prompt) - len(self.after)] if is_turn and long_enough else None

@@ -1,6 +1,6 @@
-"""The edits of the model on screen: in the address, so that every page and every link has them, and as a chip in the bar.
+"""The edits of the model on screen: kept in the address, so that every page and link has them, and shown as a chip in the bar.
 
-What an edit is, is said in `gptviz/interp/changing/edits.py`.
+See `gptviz/interp/changing/edits.py` for edits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_TEXT = 20_000
 
 
 def asked() -> tuple[str, ...]:
-    """The edits that the address asks for, as texts. Whether the model on screen has what they are about is another matter."""
+    """The edits that the address asks for, as texts. The model on screen may lack the units that they name."""
     try:
         listed = addresses.get(EDITS) or ""
     except addresses.NotKeptError:
@@ -38,12 +38,12 @@ def put(texts: Iterable[str]) -> None:
 
 
 def set_to(text: str) -> None:
-    """Add the edit `text`; it takes the place of another edit of the same unit."""
+    """Add the edit `text`; it replaces another edit of the same unit."""
     put((*_of_others(text), text))
 
 
 def toggle(text: str) -> None:
-    """Add the edit `text`, in the place of another edit of the same unit; where it is there already, take it away."""
+    """Add the edit `text`, replacing another edit of the same unit; remove it if it is there already."""
     put(_of_others(text) if text in asked() else (*_of_others(text), text))
 
 
@@ -53,12 +53,12 @@ def _of_others(text: str) -> list[str]:
 
 
 def take_away(text: str) -> None:
-    """Take one edit away."""
+    """Remove one edit."""
     put(other for other in asked() if other != text)
 
 
 def clear() -> None:
-    """Take all edits away: the model is as it was, to the bit."""
+    """Remove all edits: the model is exactly as before."""
     put(())
 
 
@@ -71,7 +71,7 @@ def reference_text(default: str) -> str:
 
 
 def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
-    """The model of `key` with the edits that the address asks for, as far as it has what they are about; the others are named.
+    """The model of `key` with the edits of the address, as far as it has the units that they name; a message names the others.
 
     Args:
         default: the reference text unless another one is typed.
@@ -91,7 +91,7 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
 
 
 def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelKey:
-    """The model of `key` with the edits that fit it; without them, and with a message, where they cannot be made.
+    """The model of `key` with the edits that fit it; without them, and with a message, if they cannot be made.
 
     Args:
         text: the reference text of those that need one.
@@ -110,7 +110,7 @@ def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelK
 
 
 def text_box(default: str) -> str:
-    """The control for the reference text, of which a page has one; the text that was typed, empty for the `default`."""
+    """The control for the reference text, one per page. Returns the typed text, empty for the `default`."""
     return controls.text(
         "Reference text",
         key=TEXT,
@@ -137,9 +137,9 @@ def _left_out(name: str, found: Fitting) -> str:
 
 
 def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
-    """The chip that says how many edits there are and opens a list of them, and the button that takes all of them away.
+    """The chip that shows the number of edits and opens a list of them, and the button that removes them all.
 
-    Gives the reference text that was typed; empty where none was.
+    Returns the reference text that was typed; empty if none was.
     """
     typed = ""
     some = f"{len(found.edits)} of {counted(len(texts))}" if len(found.edits) < len(texts) else counted(len(texts))

@@ -1,4 +1,4 @@
-"""The notice of every list of models about a user's model that hides a shipped one, and the way to have both."""
+"""The notice, below every list of models, about a user's model that hides a shipped one, and how to have both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models of each kind there are, and which of them shows its kind best."""
+"""The models of each kind, and the best example of it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 
-# The shipped model that shows a kind best. The experiment that trains such a model has the same name.
+# The shipped model that is the best example of a kind. The experiment that trains such a model has the same name.
 BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "encoder-decoder": "seq2seq"}
 
 
 def kind_of(folder: Path | None) -> Kind | None:
-    """The kind of the model in `folder`, None where there is none that can be read."""
+    """The kind of the model in `folder`, None if there is none that can be read."""
     config = config_of(folder)
     return None if config is None else config.kind
 
 
 def config_of(folder: Path | None) -> Config | None:
-    """The configuration of the model in `folder`, None where there is none that can be read."""
+    """The configuration of the model in `folder`, None if there is none that can be read."""
     if folder is None:
         return None
     try:
@@ -40,6 +40,6 @@ def models_of(kind: Kind) -> list[str]:
 
 
 def best_model(kind: Kind) -> str:
-    """The model that shows this kind best: the one that ships, else any; where there is none, the decoder that ships."""
+    """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships."""
     names = models_of(kind)
     return BEST[kind] if BEST[kind] in names else next(iter(names), BEST["decoder"])

@@ -1,4 +1,4 @@
-"""Prompts that take a model long to read: how long, how much of them is read in some seconds, and their ends."""
+"""Prompts that take a model long to read: the time, the part that is read in some seconds, and how to cut their ends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gptviz.model.costs.memory_needed import to_read
 from gptviz.model.costs.operations import flops
 from gptviz.text import Encoding
 
-# A pass of more operations takes a usual processor more than some ten seconds, and a page may need several.
+# A pass of more operations takes a usual processor more than about ten seconds, and a page may need several.
 MOST_OPERATIONS, FEWEST_TOKENS = 10**12, 256
-# A text that begins at another token may be read as other tokens: so many beginnings are tried.
+# The number of beginnings that are tried: a text that begins at another token may be read as other tokens.
 BEGINNINGS = 32
 # The key of the session's state: the configs and numbers of tokens for which there was memory.
 ALLOWED = "long texts with room"
@@ -28,20 +28,20 @@ SIDE = 768
 
 @lru_cache(maxsize=64)
 def read_in_seconds(config: Config) -> int:
-    """How many tokens a model of `config` reads within `MOST_OPERATIONS`, `FEWEST_TOKENS` at least."""
+    """The number of tokens that a model of `config` reads within `MOST_OPERATIONS`, at least `FEWEST_TOKENS`."""
     lengths = range(FEWEST_TOKENS + 1, config.context_length + 1)
     return FEWEST_TOKENS + bisect_left(lengths, True, key=lambda length: flops(config, 1, length)[0] > MOST_OPERATIONS)
 
 
 def seconds_to_read(config: Config, tokens: int, device: str) -> float:
-    """About how long one pass over so many tokens takes on a `device`; a second at least."""
+    """The approximate seconds that one pass over `tokens` tokens takes on a `device`, at least one."""
     return max(1.0, flops(config, 1, tokens)[0] / _operations_per_second(device))
 
 
 def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
-    """Why so many tokens are not read on a `device`, a sentence without its full stop, or None if there is room for them.
+    """Why `tokens` tokens are not read on a `device`, a sentence without its full stop, or None if there is room for them.
 
-    What was read once in a session is not refused later, when what is kept of it takes some of the memory that was free.
+    A text that was read once in a session is not refused later, when its cached results take some of the free memory.
     """
     allowed: set[tuple[Config, int]] = st.session_state.setdefault(ALLOWED, set())
     needs, free = to_read(config, tokens), memory.available(device)
@@ -62,14 +62,14 @@ def _operations_per_second(device: str) -> float:
 
 
 def end_of(lm: LanguageModel, prompt: str, seen: tuple[int, ...], most: int) -> tuple[str, Encoding] | None:
-    """The end of a prompt that is read as its last tokens, at most `most` with those that every text begins with, or None if no
-    end is read so.
+    """An end of a prompt whose tokens are the last ones of the prompt, at most `most` including those that every text begins
+    with, or None if there is no such end.
 
     Args:
         lm: a model that reads the end of a text.
         prompt: the text.
-        seen: the tokens that it is read as, or the last ones of them.
-        most: of the end.
+        seen: the tokens of the prompt, or the last ones of them.
+        most: the largest number of tokens of the end.
     """
     before = len(lm.tokenizer.before)
     for first in range(len(seen) - most + before, len(seen) - most + before + BEGINNINGS):

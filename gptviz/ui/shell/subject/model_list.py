@@ -1,4 +1,4 @@
-"""All models in groups, each with a line on what it is, and the list of them beside the control that chooses one."""
+"""All models in groups, each with a line about it, and the list of them next to the control that chooses one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def line_about(folder: Path) -> str:
 
 
 def imported(card: Card) -> list[str]:
-    """Of a model that another program made: its family, where it came from and its licence; nothing of any other."""
+    """The family, origin and licence of a model that another program made; empty for any other model."""
     if card.family is None:
         return []
     source = [f"from {card.imported_from[:200]}"] if card.imported_from else []

@@ -18,10 +18,10 @@ from gptviz.runs import checkpoints
 
 from ..around import cores
 
-# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. If a model is larger than
-# that, only one of its snapshots is kept.
+# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
+# snapshot is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
-# How many models stay open: a class looks at many small ones at the same time. Small is one whose file has at most `SMALL` bytes.
+# The number of models that stay open: a class looks at many small ones at a time. A small model's file has at most `SMALL` bytes.
 SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
 
 
@@ -34,7 +34,7 @@ class ModelKey:
         step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
         tokenizer: when its tokenizer was written, which all snapshots share.
         precision: what it is computed in, one of `gptviz.model.precision.PRECISIONS`.
-        edits: what is switched off or replaced in it, see `LanguageModel.edited`.
+        edits: the units that are switched off or replaced in it, see `LanguageModel.edited`.
         edit_text: the reference text of these edits, or None if they need none.
     """
 
@@ -69,7 +69,7 @@ def model_key(name: str, device: str, step: int | None = None, precision: str = 
         weights = folder / "model.safetensors"
     elif (weights := checkpoints.snapshot_path(folder, step)) not in checkpoints.snapshots(folder).values():
         raise checkpoints.CheckpointError(f"{name} has no snapshot of step {step}")
-    # Not the log: that of a run in progress is written all the time.
+    # The log does not count: that of a run in progress is written all the time.
     tokenizer, config, card = (_written(folder / file) for file in ("tokenizer.json", "config.json", "card.json"))
     written = [_written(weights), tokenizer, config, card if step is None else 0.0]
     return ModelKey(name, device, max(written), step, tokenizer, precision)
@@ -94,7 +94,7 @@ def language_model(key: ModelKey) -> LanguageModel:
 
 @st.cache_resource(max_entries=3, show_spinner="Putting the edits in place")
 def _edited(key: ModelKey) -> LanguageModel:
-    # It shares the weights of the model that it is made of.
+    # It shares the weights of the unedited model.
     return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
 
 
@@ -102,7 +102,7 @@ def _edited(key: ModelKey) -> LanguageModel:
 def _is_small(key: ModelKey) -> bool:
     try:
         return (checkpoints.find(key.name) / "model.safetensors").stat().st_size <= SMALL
-    except OSError:  # what is only referred to may be of any size
+    except OSError:  # a model that is only referred to may be of any size
         return False
 
 
@@ -131,7 +131,7 @@ class SnapshotCache:
         self._lock = Lock()
 
     def load(self, key: ModelKey) -> LanguageModel:
-        """The snapshot, read from its file where it is not here.
+        """The snapshot, read from its file if it is not in the cache.
 
         Raises:
             CheckpointError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The address of what is on screen, with all that was chosen inside of views."""
+"""The address of this screen, with all choices made within views."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ HEARD = "address heard"
 
 
 def listen() -> None:
-    """Let the browser tell the whole address as soon as the place where this is called is seen."""
+    """Let the browser send the whole address as soon as the place where this is called becomes visible."""
     page_address(query(), key="page address", on_tell=_hear)
 
 
 def query() -> str:
-    """The query of the page's address: as the browser told it, unless Streamlit knows of a change since then."""
+    """The query of the page's address: as the browser sent it, unless Streamlit knows of a change since then."""
     known = address()
     at, heard = st.session_state.get(HEARD, (None, ""))
     return heard if at == known else known[1]

@@ -10,10 +10,10 @@ from gptviz.data.registry import kind_of, source_from
 from gptviz.data.text import TextSource
 from gptviz.model.kinds import Kind
 
-# Lysander to Hermia, A Midsummer Night's Dream, act 1, scene 1; cut where several words can follow, so that every model that
-# ships has a choice (tests/app/test_examples.py). The box of the prompt shows two lines.
+# Lysander to Hermia, A Midsummer Night's Dream, act 1, scene 1; cut where several words can follow, so that every shipped model
+# has a choice (tests/app/test_examples.py). The box of the prompt shows two lines.
 LINES = "How now, my love? Why is your cheek so pale?\nH"
-# The prompt of the original pictures (Sinai 2024): the same lines, cut where hardly more than one letter can follow.
+# The prompt of the original pictures (Sinai 2024): the same lines, cut where almost only one letter can follow.
 LINES_WITHOUT_CHOICE = f"LYSANDER.\n{LINES}ow chanc"
 # For decoders that were trained on all kinds of texts: two names, one of which is the answer (Wang et al. 2022).
 SENTENCE = "When Mary and John went to the shop, John gave a book to"
@@ -25,12 +25,12 @@ USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decod
 
 
 def example(kind: Kind, source: str) -> str:
-    """A text to try a model of this kind on, by the `source` on its card, as JSON: what its data offers.
+    """A text to try a model of this kind on: an example from the `source` on its card, given as JSON.
 
-    Where that is a text, is not on this machine, or offers nothing, what this kind of model usually begins with.
+    If the source is a text, is not on this machine, or has no example: the usual text for this kind of model.
     """
     content = json.loads(source)
-    if kind_of(content) == TextSource.kind:  # it offers nothing, and reading it may take long
+    if kind_of(content) == TextSource.kind:  # it has no example, and reading it may take long
         return USUAL[kind]
     try:
         return _offered(source) or USUAL[kind]

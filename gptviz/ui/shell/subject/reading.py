@@ -1,4 +1,4 @@
-"""How a model reads a text: how many of its tokens, and which special tokens beside them."""
+"""How a model reads a text: how many of its tokens, and with which special tokens."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 
 def capacity(lm: LanguageModel) -> int:
-    """How many tokens of a text the model reads: its context. An encoder's context has to hold the end token too."""
+    """The number of tokens of a text that the model reads: its context. An encoder's context also has to hold the end token."""
     context = lm.model.config.context_length
     return context - 1 if _end_tokens(lm) else context
 
 
 def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
-    """The part of the text `ids` that the model reads: a decoder reads its end, other models its beginning. An encoder reads the
-    end token too.
+    """The part of the text `ids` that the model reads: a decoder reads the end, other models the beginning, and an encoder also
+    the end token.
     """
     if MODEL_KINDS[lm.model.config.kind].reads_end:
         return ids[-capacity(lm) :]

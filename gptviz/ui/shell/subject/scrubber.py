@@ -20,11 +20,11 @@ from gptviz.ui.widgets import addresses, controls
 
 from .models import ModelKey, language_model, model_key
 
-# The option that stands for the model as it was saved last. While a run goes on, that is another step from time to time.
+# The option for the model as it was saved last. During a run, its step changes from time to time.
 LAST = "last"
-# Seconds between two steps while it plays; if a page needs longer, so does the step.
+# Seconds between two steps while it plays; longer if the page takes longer.
 PACE = 0.15
-# Limits of what is compared over all of training: the number of snapshots read, and their parameters all together.
+# Limits of a comparison over all of training: the number of snapshots, and the sum of their parameters.
 MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
 
 ABOUT = """The model as it was after this many steps of its training; “last” is the model as it was saved last. All pages follow.
@@ -35,7 +35,7 @@ _PLAYING, _NEXT, _READY, _AWAITED = "scrubber plays", "scrubber next", "scrubber
 
 
 def steps(name: str) -> tuple[int, ...]:
-    """The steps of which the model called `name` has a snapshot; none where there is no such model."""
+    """The steps of which the model called `name` has a snapshot; none if there is no such model."""
     try:
         return tuple(checkpoints.snapshots(checkpoints.find(name)))
     except checkpoints.CheckpointError:
@@ -48,7 +48,7 @@ def has_step(name: str, asked: object) -> bool:
 
 
 def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
-    """The slider with its play button and a line on what is shown; the step chosen, None for the model as saved last."""
+    """The slider with its play button and a line about the step. Returns the step, None for the model as saved last."""
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
     if (wanted := st.session_state.pop(_NEXT, None)) in options:
         st.session_state["step"] = wanted
@@ -67,9 +67,7 @@ def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
 
 
 def without_snapshots(notices: Any) -> None:
-    """Used instead of `scrubber` for a model without snapshots: forgets a step chosen before, and warns if a link asks for
-    one.
-    """
+    """Used instead of `scrubber` for a model without snapshots: forget a step chosen before, and warn if a link asks for one."""
     addresses.takes("step", one_of([LAST]))
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         why = ", which is not available here; showing the model as it was saved"
@@ -78,7 +76,7 @@ def without_snapshots(notices: Any) -> None:
 
 
 def readout(chosen: str, card: Card) -> str:
-    """The step that is shown, and the validation loss measured nearest to it (≈ where that was at another step)."""
+    """The step that is shown, and the validation loss measured nearest to it (with ≈ if that was at another step)."""
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
@@ -87,7 +85,7 @@ def readout(chosen: str, card: Card) -> str:
         return f"Step {step:,}"
     at, loss, accuracy = measurement
     about = "" if at == step else "≈ "
-    # Perplexity counts tokens between which a model is unsure: it says nothing about a classifier.
+    # Perplexity is about choosing a next token: it has no meaning for a classifier.
     how_good = (
         f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{percent(accuracy)} right"
     )
@@ -95,8 +93,8 @@ def readout(chosen: str, card: Card) -> str:
 
 
 def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
-    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy where there is
-    one, or None if nothing was measured.
+    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy if there is one,
+    or None if nothing was measured.
     """
     measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
     return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
@@ -136,7 +134,7 @@ def _button(options: Sequence[str]) -> None:
 
 
 def _play(options: Sequence[str], chosen: str) -> None:
-    """An invisible fragment that asks for the next step at regular times, once the page has drawn this one."""
+    """An invisible fragment that asks for the next step at regular times, after the page has drawn this one."""
     upcoming = following(options, chosen)
 
     @st.fragment(run_every=PACE)
@@ -149,15 +147,16 @@ def _play(options: Sequence[str], chosen: str) -> None:
         st.session_state[_PLAYING] = upcoming is not None and upcoming != options[-1]
         st.rerun()
 
-    st.session_state[_READY] = False  # it runs once as part of the page, and that is no tick
+    st.session_state[_READY] = False  # its first run, as part of the page, is no tick
     tick()
     st.session_state[_READY] = True
 
 
 def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
-    """The model at steps from the first snapshot to the last, then as it was saved last: for what all steps share, as axes.
+    """The model at steps from the first snapshot to the last, then as it was saved last: for values that all steps share, such
+    as the ranges of axes.
 
-    Where there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
+    If there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
     """
     base = as_saved_last(key)
     every = steps(key.name)
@@ -179,5 +178,5 @@ def as_saved_last(key: ModelKey) -> ModelKey:
 
 
 def at_step(key: ModelKey, step: int | None) -> ModelKey:
-    """The same model after so many steps, with the same edits."""
+    """The same model after `step` steps, with the same edits."""
     return replace(model_key(key.name, key.device, step, key.precision), edits=key.edits, edit_text=key.edit_text)
