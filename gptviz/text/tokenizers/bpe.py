@@ -16,6 +16,7 @@ from gptviz.machine.bounded import read_regular
 from gptviz.text.visible import visible
 
 from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown, parse_object
+from .growth import check_growth
 
 if TYPE_CHECKING:
     import tokenizers
@@ -49,7 +50,7 @@ class BPETokenizer(Tokenizer):
         backend: a tokenizer of the `tokenizers` library, of any model.
 
     Raises:
-        ValueError: its vocabulary is empty, or its ids are not 0 to n − 1.
+        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, or as in `growth.check_growth`.
     """
 
     kind = "bpe"
@@ -66,6 +67,7 @@ class BPETokenizer(Tokenizer):
         if sorted(vocabulary.values()) != list(range(len(tokens))):
             raise ValueError(f"the ids of the tokenizer's {len(tokens)} tokens must run from 0 to {len(tokens) - 1}")
         fields = _fields(backend)
+        check_growth(fields)
         model = fields["model"]
         self._backend = backend
         self.before, self.after = _frame(fields["post_processor"])
@@ -356,7 +358,8 @@ def _fields(backend: "tokenizers.Tokenizer") -> dict[str, Any]:
         fields = json.loads(backend.to_str())
     finally:
         backend.model = vocabulary_of
-    fields["model"] = {"type": "BPE", "unk_token": vocabulary_of.unk_token, "byte_fallback": vocabulary_of.byte_fallback}
+    kept = ("unk_token", "byte_fallback", "continuing_subword_prefix", "end_of_word_suffix")
+    fields["model"] = {"type": "BPE"} | {name: getattr(vocabulary_of, name) for name in kept}
     return fields
 
 

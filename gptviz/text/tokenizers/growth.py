@@ -1,0 +1,125 @@
+"""The growth of a text in a tokenizer from elsewhere: how many characters one can become at most.
+
+A `tokenizer.json` may replace texts by longer ones in any number of steps: "a" by ten of them, twelve times, makes 10¹² of one.
+The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded from the rules
+alone, before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
+MOST_CHARACTERS: Final = 1_000  # of what is put before every text or into every word
+_OTHER: Final = ""  # stands for all characters that no rule names
+_STAGES: Final = ("normalizer", "pre_tokenizer", "decoder")
+_PUT_IN: Final = ("prepend", "continuing_subword_prefix", "end_of_word_suffix", "prefix", "suffix")
+
+
+def check_growth(fields: Mapping[str, Any]) -> None:
+    """Refuse a tokenizer that can make a text so long that it fills the memory.
+
+    Args:
+        fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
+
+    Raises:
+        ValueError: one character can become more than `MOST_GROWTH` in one of its stages.
+    """
+    for stage in _STAGES:
+        bound = growth(_steps(fields.get(stage)))
+        if bound > MOST_GROWTH:
+            raise ValueError(
+                f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which can fill the memory; "
+                f"at most {MOST_GROWTH} are accepted"
+            )
+    for step in (fields["model"], *(step for stage in _STAGES for step in _steps(fields.get(stage)))):
+        for name in _PUT_IN:
+            if len(text := step.get(name) or "") > MOST_CHARACTERS:
+                raise ValueError(
+                    f"the {name} of this tokenizer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
+                )
+
+
+def growth(steps: Iterable[Mapping[str, Any]]) -> float:
+    """The characters that these steps make of one character, at most.
+
+    Unicode's forms and small letters are left out: the first of them may make 18 characters of one, and a later one finds nothing
+    left to do. They may turn any character into any other one, so what stands before and after them is counted by itself.
+    """
+    factor = 1.0
+    for replaces, some in groupby(steps, lambda step: step["type"] == "Replace"):
+        if replaces:
+            factor *= _growth_of_replacing(list(some))
+            continue
+        for step in some:
+            if step["type"] == "ByteLevel":
+                factor *= 4  # a character has up to 4 bytes, and each becomes a character
+            elif step["type"] == "Precompiled":
+                factor *= _longest_replacement(step["precompiled_charsmap"])
+    return factor
+
+
+def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
+    """The characters that steps which replace make of one character, one step after the other."""
+    named = {*"".join(_text(step) for step in steps), _OTHER}
+    became = {character: Counter({character: 1.0}) for character in named}
+    for step in steps:
+        images = {character: _image(step, character) for character in named}
+        became = {character: _composed(counts, images) for character, counts in became.items()}
+    return max(counts.total() for counts in became.values())
+
+
+def _steps(part: Any) -> Iterator[dict[str, Any]]:
+    """The steps of a stage, in order, those of a `Sequence` one by one."""
+    if not part:
+        return
+    inner = [value for value in part.values() if isinstance(value, list) and part["type"] == "Sequence"]
+    if not inner:
+        yield part
+    for each in inner:
+        for step in each:
+            yield from _steps(step)
+
+
+def _text(step: Mapping[str, Any]) -> str:
+    """The fixed text that a step replaces; empty where it replaces none, or what a regular expression finds."""
+    return str(step["pattern"].get("String", "")) if step["type"] == "Replace" else ""
+
+
+def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
+    """The characters that one character becomes in a step that replaces, at most.
+
+    What a fixed text becomes is counted for its first character, since that alone decides how many such texts there can be. A
+    regular expression may find nothing between any two characters, and puts its content there.
+    """
+    itself, content = Counter({character: 1.0}), Counter(step["content"])
+    if text := _text(step):
+        return itself | content if character == text[0] else itself
+    return itself + content
+
+
+def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> Counter[str]:
+    """The characters that all of `counts` become."""
+    total: Counter[str] = Counter()
+    for character, count in counts.items():
+        for image, times in images.get(character, images[_OTHER]).items():
+            total[image] += count * times
+    return total
+
+
+def _longest_replacement(charsmap: str | None) -> int:
+    """The characters of the longest replacement in the map of a SentencePiece model, at least 1.
+
+    It has the size of a trie in 4 bytes, the trie, and the replacements, each with a zero byte at its end.
+    """
+    try:
+        data = base64.b64decode(charsmap or "", validate=True)
+    except (binascii.Error, ValueError):
+        return 1
+    replacements = data[4 + int.from_bytes(data[:4], "little") :].split(b"\0")
+    return max(1, *(len(each.decode("utf-8", "replace")) for each in replacements))
