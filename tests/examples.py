@@ -1,10 +1,10 @@
-"""How many examples a property is tried with: a few in `make test`, many in `make test-all`."""
+"""How much a test tries: a few examples in `make test`, many in `make test-all`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -32,3 +32,8 @@ def tried(few: int, many: int, *strategies: Any, **by_name: Any) -> Callable[[Ca
         return test
 
     return decorate
+
+
+def quick(of: Iterable[str], *chosen: str) -> list[Any]:
+    """Parameters of a test that `make test` runs with the chosen ones alone and `make test-all` with all `of` them."""
+    return [one if one in chosen else pytest.param(one, marks=pytest.mark.full) for one in of]

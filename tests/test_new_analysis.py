@@ -220,7 +220,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the analysis in it."""
     copy = tmp_path_factory.mktemp("project")
     for folder in ("gptviz", "pages", "tests", "benchmarks"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, copy / folder)  # with what is compiled: to compile all of it again takes 10 seconds
     for file in ("app.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, copy)
     for folder in (".streamlit", "checkpoints"):
@@ -262,24 +262,29 @@ def test_the_command_line_finds_a_new_command(run: Callable[..., str]) -> None:
     assert found == [text[:place].count(one) for place, one in enumerate(text)]
 
 
-def test_pictures_and_benchmarks_know_a_new_page(run: Callable[..., str]) -> None:
-    code = (
-        "from benchmarks.pages import OPENED\n"
-        "from tests.browser.machinery import PAGES\n"
-        "from tests.browser.screenshots import PAGES as PICTURED\n"
-        "print('repeats' in OPENED, 'repeats' in PAGES, 'repeats' in PICTURED)"
-    )
-    assert run("-c", code).split() == ["True"] * 3
-
-
 FILES = [f"tests/app/{name}.py" for name in OVER_PAGES]
 
 
-def test_a_new_page_is_in_all_lists_of_tests_and_its_own_tests_pass(run: Callable[..., str]) -> None:
+# One process for all of it: to import torch, Streamlit and the pages again takes seconds.
+LOOK = """
+import sys
+import pytest
+from benchmarks.pages import OPENED
+from tests.browser.machinery import PAGES
+from tests.browser.screenshots import PAGES as PICTURED
+
+assert all("repeats" in names for names in (OPENED, PAGES, PICTURED))
+quietly = ["-q", "-p", "no:cacheprovider"]
+files, added = sys.argv[1].split(), sys.argv[2].split()
+sys.exit(pytest.main([*quietly, "--collect-only", "-k", "repeats", *files]) or pytest.main([*quietly, *added]))
+"""
+
+
+def test_a_new_page_is_in_all_lists_of_tests_pictures_and_benchmarks_and_its_own_tests_pass(run: Callable[..., str]) -> None:
     files = [*FILES, *(f"tests/browser/{name}.py" for name in IN_A_BROWSER)]
-    listed = run(*PYTEST, "--collect-only", "-k", "repeats", *files)
-    assert {file for file in files if f"{file}:" in listed} == set(files)
-    run(*PYTEST, *(path for path in ADDED if path.startswith("tests/")))
+    said = run("-c", LOOK, " ".join(files), " ".join(path for path in ADDED if path.startswith("tests/")))
+    assert {file for file in files if f"{file}:" in said} == set(files)
+    assert "4 passed" in said
 
 
 @pytest.mark.full

@@ -14,8 +14,7 @@ from gptviz.ui.pages import GROUPS, PAGES
 from gptviz.ui.shell.around import lesson, present
 from gptviz.ui.widgets import addresses
 from tests.app.opening import ROOT, opened
-from tests.browser.machinery import quick
-from tests.examples import tried
+from tests.examples import quick, tried
 
 
 def keys(place: str) -> list[str]:

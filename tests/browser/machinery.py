@@ -9,13 +9,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlparse
 
-import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, WebSocket, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -334,11 +333,6 @@ def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
     finally:
         visit.close()
     assert not wrong, "\n".join(wrong)
-
-
-def quick(of: Iterable[str], *chosen: str) -> list[Any]:
-    """Parameters of a test that `make test` runs with the chosen ones alone and `make test-all` with all `of` them."""
-    return [one if one in chosen else pytest.param(one, marks=pytest.mark.full) for one in of]
 
 
 def check_on_a_phone(browser: Browser, server: Server, path: str, **query: object) -> None:

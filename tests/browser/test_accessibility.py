@@ -12,8 +12,9 @@ from playwright.sync_api import Browser
 from gptviz.components.token_strip import Token, payload
 from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.axe import COLOURS, darken, everywhere, findings
-from tests.browser.machinery import PAGES, Server, Visit, quick, visiting
+from tests.browser.machinery import PAGES, Server, Visit, visiting
 from tests.browser.mounting import Mounted
+from tests.examples import quick
 
 pytestmark = pytest.mark.browser
 

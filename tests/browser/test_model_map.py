@@ -29,9 +29,10 @@ from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows
 from tests.browser.keyboard import check_tools, press, tab_to, to_start
-from tests.browser.machinery import FRAMES, Visit, quick
+from tests.browser.machinery import FRAMES, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
+from tests.examples import quick
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser

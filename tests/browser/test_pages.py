@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from gptviz.ui.pages import PAGES as RECORDS
-from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, quick, visiting
+from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, visiting
+from tests.examples import quick
 
 pytestmark = pytest.mark.browser
 

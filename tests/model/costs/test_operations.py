@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
@@ -17,6 +16,7 @@ from gptviz.model.build import lay_out
 from gptviz.model.costs import operations as costing
 from gptviz.model.costs.activations import kept
 from gptviz.model.precision import place
+from tests.examples import tried
 from tests.tiny import families, scrambled, some_ids, tiny
 
 LABELS: dict[str, Any] = {"mask": "full", "padding": 0, "n_label": 3, "final_norm": False}
@@ -68,8 +68,7 @@ def check(config: Config, batch: int, tokens: int) -> None:
     assert sum(size.parameters for size in costing.sizes(config)) == parameter_count(config)
 
 
-@given(config=families())
-@settings(max_examples=40, deadline=None)
+@tried(12, 40, config=families())
 def test_operations_are_those_torch_counts_and_activations_those_autograd_saves(config: Config) -> None:
     check(config, 3, 7)
 
