@@ -284,7 +284,6 @@ def test_a_new_page_is_in_all_lists_of_tests_pictures_and_benchmarks_and_its_own
     files = [*FILES, *(f"tests/browser/{name}.py" for name in IN_A_BROWSER)]
     said = run("-c", LOOK, " ".join(files), " ".join(path for path in ADDED if path.startswith("tests/")))
     assert {file for file in files if f"{file}:" in said} == set(files)
-    assert "4 passed" in said
 
 
 @pytest.mark.full
