@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
@@ -137,12 +138,15 @@ class Family(ABC):
         model_type: their name in `config.json`.
         title: their usual name.
         architecture: the class of `transformers` that computes them.
+        table: by its name in our config, a field that is in theirs too: its name there, and its value if it is missing (None: it
+            must be there).
         unused: the endings of the names of tensors that a forward pass does not need, such as masks.
     """
 
     model_type: ClassVar[str]
     title: ClassVar[str]
     architecture: ClassVar[str] = ""
+    table: ClassVar[dict[str, tuple[str, Any]]] = {}
     unused: ClassVar[tuple[str, ...]] = (
         ".attn.bias",
         ".attn.masked_bias",
@@ -150,6 +154,27 @@ class Family(ABC):
         ".attention.masked_bias",
         "inv_freq",
     )
+
+    def read(self, given: Given) -> dict[str, Any]:
+        """The fields of our config that are in `table`."""
+        return {ours: _READ.get(ours, Given.whole)(given, theirs, usual) for ours, (theirs, usual) in self.table.items()}
+
+    def written(self, config: Config) -> dict[str, Any]:
+        """The inverse of `read`."""
+        return {theirs: _WRITTEN.get(ours, attrgetter(ours))(config) for ours, (theirs, _) in self.table.items()}
+
+    def require_architecture(self, given: Given, about: str) -> None:
+        """Refuse a model of this family that is made for something else; `about` says what this one does.
+
+        Raises:
+            ImportRefusedError: the message names both architectures.
+        """
+        found = given.optional("architectures") or [self.architecture]
+        if self.architecture not in found:
+            raise ImportRefusedError(
+                f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of {self.title} models gptviz opens "
+                f"{self.architecture}, which {about}"
+            )
 
     @abstractmethod
     def config(self, given: Given) -> Config:
@@ -396,3 +421,16 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
             )
         settings["rotary_context"] = int(found["original_max_position_embeddings"])
     return settings
+
+
+# How the fields of a `table` are read that are no whole numbers, and written that have a default of their own.
+_READ: dict[str, Callable[[Given, str, Any], Any]] = {
+    "activation": Given.activation,
+    "norm_eps": Given.number,
+    "tied": Given.switch,
+}
+_WRITTEN: dict[str, Callable[[Config], Any]] = {
+    "activation": activation_name,
+    "norm_eps": eps_of,
+    "d_mlp": lambda config: config.mlp_size,
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match, activation_name, eps_of, linear, norm, same, stacked
+from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
 
 
 class LabelsOfTexts(Family):
@@ -21,21 +20,18 @@ class LabelsOfTexts(Family):
         stem: the beginning of the names of the encoder's tensors.
         parts: the names of the parts of a block, by our names for them.
         pool: the name of the layer that reads the first token.
+        head: our name of the head.
     """
 
     architecture: ClassVar[str]
     stem: ClassVar[str]
     parts: ClassVar[dict[str, str]]
     pool: ClassVar[str]
+    head: ClassVar[str]
     unused = ("position_ids",)
 
     def config(self, given: Given) -> Config:
-        found = given.optional("architectures") or [self.architecture]
-        if self.architecture not in found:
-            raise ImportRefusedError(
-                f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of {self.title} models gptviz opens "
-                f"{self.architecture}, which gives a whole text a label"
-            )
+        self.require_architecture(given, "gives a whole text a label")
         given.only("problem_type", "single_label_classification")
         given.only("is_decoder", False)
         given.only("add_cross_attention", False)
@@ -45,26 +41,24 @@ class LabelsOfTexts(Family):
             raise ImportRefusedError(
                 "config.json: the model gives a number and no label; gptviz opens those with 2 labels or more"
             )
-        return self.sizes(given, len(labels))
+        return Config(
+            **{"norm_eps": 1e-12} | self.read(given),
+            residual="post-norm",
+            embed_norm=True,
+            final_norm=False,
+            mask="full",
+            head=self.head,
+            n_label=len(labels),
+            padding=given.fields.get("pad_token_id", 0),
+        )
 
     def fields(self, config: Config) -> dict[str, Any]:
         names = {str(label): f"LABEL_{label}" for label in range(config.n_label)}
-        return {
-            **self.fields_of_sizes(config),
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
+        return self.written(config) | {
             "pad_token_id": config.padding,
             "id2label": names,
             "label2id": {name: int(label) for label, name in names.items()},
         }
-
-    @abstractmethod
-    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
-        """The fields of `config.json` that are about sizes, dropout and the activation."""
-
-    @abstractmethod
-    def sizes(self, given: Given, n_label: int) -> Config:
-        """Our config of a model with `n_label` labels."""
 
     def labels(self, given: Given) -> tuple[str, ...]:
         """The names in `id2label`, in the order of their numbers; if there are none, `LABEL_0`, `LABEL_1`, ….
@@ -104,7 +98,7 @@ class Bert(LabelsOfTexts):
     """BERT (Devlin et al. 2018). Of the vectors for its two segments only the first is used; it is added to our positions."""
 
     model_type, title, architecture = "bert", "BERT", "BertForSequenceClassification"
-    stem, pool = "bert", "bert.pooler.dense"
+    stem, pool, head = "bert", "bert.pooler.dense", "first"
     parts: ClassVar = {
         **{one: f"encoder.layer.{{}}.attention.self.{name}" for one, name in (("q", "query"), ("k", "key"), ("v", "value"))},
         "attention.output": "encoder.layer.{}.attention.output.dense",
@@ -113,35 +107,16 @@ class Bert(LabelsOfTexts):
         "mlp.down": "encoder.layer.{}.output.dense",
         "mlp_residual.norm": "encoder.layer.{}.output.LayerNorm",
     }
-
-    def sizes(self, given: Given, n_label: int) -> Config:
-        return Config(
-            vocab_size=given.whole("vocab_size", 30_522),
-            context_length=given.whole("max_position_embeddings", 512),
-            d_model=given.whole("hidden_size", 768),
-            n_layer=given.whole("num_hidden_layers", 12),
-            n_head=given.whole("num_attention_heads", 12),
-            d_mlp=given.whole("intermediate_size", 3_072),
-            activation=given.activation("hidden_act", "gelu"),
-            residual="post-norm",
-            norm_eps=given.number("layer_norm_eps", 1e-12),
-            embed_norm=True,
-            final_norm=False,
-            mask="full",
-            head="first",
-            n_label=n_label,
-            padding=given.fields.get("pad_token_id", 0),
-        )
-
-    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
-        return {
-            "hidden_size": config.d_model,
-            "num_hidden_layers": config.n_layer,
-            "num_attention_heads": config.n_head,
-            "intermediate_size": config.mlp_size,
-            "hidden_act": activation_name(config),
-            "layer_norm_eps": eps_of(config),
-        }
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 30_522),
+        "context_length": ("max_position_embeddings", 512),
+        "d_model": ("hidden_size", 768),
+        "n_layer": ("num_hidden_layers", 12),
+        "n_head": ("num_attention_heads", 12),
+        "d_mlp": ("intermediate_size", 3_072),
+        "activation": ("hidden_act", "gelu"),
+        "norm_eps": ("layer_norm_eps", 1e-12),
+    }
 
     def places(self, table: str) -> Match:
         types = "bert.embeddings.token_type_embeddings.weight"
@@ -157,7 +132,7 @@ class DistilBert(LabelsOfTexts):
     """DistilBERT (Sanh et al. 2019)."""
 
     model_type, title, architecture = "distilbert", "DistilBERT", "DistilBertForSequenceClassification"
-    stem, pool = "distilbert", "pre_classifier"
+    stem, pool, head = "distilbert", "pre_classifier", "first-relu"
     parts: ClassVar = {
         **{one: f"transformer.layer.{{}}.attention.{one}_lin" for one in "qkv"},
         "attention.output": "transformer.layer.{}.attention.out_lin",
@@ -166,31 +141,12 @@ class DistilBert(LabelsOfTexts):
         "mlp.down": "transformer.layer.{}.ffn.lin2",
         "mlp_residual.norm": "transformer.layer.{}.output_layer_norm",
     }
-
-    def sizes(self, given: Given, n_label: int) -> Config:
-        return Config(
-            vocab_size=given.whole("vocab_size", 30_522),
-            context_length=given.whole("max_position_embeddings", 512),
-            d_model=given.whole("dim", 768),
-            n_layer=given.whole("n_layers", 6),
-            n_head=given.whole("n_heads", 12),
-            d_mlp=given.whole("hidden_dim", 3_072),
-            activation=given.activation("activation", "gelu"),
-            residual="post-norm",
-            norm_eps=1e-12,
-            embed_norm=True,
-            final_norm=False,
-            mask="full",
-            head="first-relu",
-            n_label=n_label,
-            padding=given.fields.get("pad_token_id", 0),
-        )
-
-    def fields_of_sizes(self, config: Config) -> dict[str, Any]:
-        return {
-            "dim": config.d_model,
-            "n_layers": config.n_layer,
-            "n_heads": config.n_head,
-            "hidden_dim": config.mlp_size,
-            "activation": activation_name(config),
-        }
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 30_522),
+        "context_length": ("max_position_embeddings", 512),
+        "d_model": ("dim", 768),
+        "n_layer": ("n_layers", 6),
+        "n_head": ("n_heads", 12),
+        "d_mlp": ("hidden_dim", 3_072),
+        "activation": ("activation", "gelu"),
+    }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, Match, activation_name, by_head, eps_of, layer_types, linear, norm, same, stacked, window_pattern
+from .base import Family, Given, Match, by_head, layer_types, linear, norm, same, stacked, window_pattern
 
 
 class GPT2(Family):
@@ -17,35 +17,27 @@ class GPT2(Family):
 
     model_type, title = "gpt2", "GPT-2"
     architecture = "GPT2LMHeadModel"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 50_257),
+        "context_length": ("n_positions", 1_024),
+        "d_model": ("n_embd", 768),
+        "n_layer": ("n_layer", 12),
+        "n_head": ("n_head", 12),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "activation": ("activation_function", "gelu_new"),
+        "tied": ("tie_word_embeddings", True),
+    }
 
     def config(self, given: Given) -> Config:
         given.only("scale_attn_by_inverse_layer_idx", False)
         given.only("scale_attn_weights", True)
         given.only("add_cross_attention", False)
-        width = given.whole("n_embd", 768)
-        return Config(
-            vocab_size=given.whole("vocab_size", 50_257),
-            context_length=given.whole("n_positions", 1_024),
-            d_model=width,
-            n_layer=given.whole("n_layer", 12),
-            n_head=given.whole("n_head", 12),
-            d_mlp=given.optional("n_inner") or 4 * width,
-            norm_eps=given.number("layer_norm_epsilon", 1e-5),
-            activation=given.activation("activation_function", "gelu_new"),
-            tied=given.switch("tie_word_embeddings", True),
-        )
+        read = self.read(given)
+        return Config(**read, d_mlp=given.optional("n_inner") or 4 * read["d_model"])
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return {
-            "vocab_size": config.vocab_size,
-            "n_positions": config.context_length,
-            "n_embd": config.d_model,
-            "n_layer": config.n_layer,
-            "n_head": config.n_head,
+        return self.written(config) | {
             "n_inner": config.mlp_size,
-            "layer_norm_epsilon": eps_of(config),
-            "activation_function": activation_name(config),
-            "tie_word_embeddings": config.tied,
             "resid_pdrop": config.dropout,
             "embd_pdrop": config.dropout,
             "attn_pdrop": config.attention_dropout,
@@ -72,44 +64,39 @@ class GPTNeo(Family):
 
     model_type, title = "gpt_neo", "GPT-Neo"
     architecture = "GPTNeoForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 50_257),
+        "context_length": ("max_position_embeddings", 2_048),
+        "d_model": ("hidden_size", 2_048),
+        "n_layer": ("num_layers", 24),
+        "n_head": ("num_heads", 16),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "activation": ("activation_function", "gelu_new"),
+        "tied": ("tie_word_embeddings", True),
+    }
 
     def config(self, given: Given) -> Config:
-        width, blocks = given.whole("hidden_size", 2_048), given.whole("num_layers", 24)
+        read = self.read(given)
         kinds = given.optional("attention_layers")
         if kinds is None:
-            types = given.optional("attention_types") or [[["global", "local"], blocks // 2]]
+            types = given.optional("attention_types") or [[["global", "local"], read["n_layer"] // 2]]
             kinds = [kind for group, times in types for kind in group * times]
         return Config(
-            vocab_size=given.whole("vocab_size", 50_257),
-            context_length=given.whole("max_position_embeddings", 2_048),
-            d_model=width,
-            n_layer=blocks,
-            n_head=given.whole("num_heads", 16),
-            d_mlp=given.optional("intermediate_size") or 4 * width,
-            norm_eps=given.number("layer_norm_epsilon", 1e-5),
-            activation=given.activation("activation_function", "gelu_new"),
+            **read,
+            d_mlp=given.optional("intermediate_size") or 4 * read["d_model"],
             window=given.whole("window_size", 256),
             window_pattern=window_pattern(kinds, "local", "global"),
             score_scale=1.0,
             qkv_bias=False,
-            tied=given.switch("tie_word_embeddings", True),
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
         kinds = layer_types(config, "local", "global")
-        return {
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "hidden_size": config.d_model,
-            "num_layers": config.n_layer,
-            "num_heads": config.n_head,
+        return self.written(config) | {
             "intermediate_size": config.mlp_size,
             "attention_types": [[[kind], 1] for kind in kinds],
             "attention_layers": kinds,
             "window_size": config.window or config.context_length,
-            "layer_norm_epsilon": eps_of(config),
-            "activation_function": activation_name(config),
-            "tie_word_embeddings": config.tied,
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
@@ -135,40 +122,30 @@ class OPT(Family):
 
     model_type, title = "opt", "OPT"
     architecture = "OPTForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 50_272),
+        "context_length": ("max_position_embeddings", 2_048),
+        "d_model": ("hidden_size", 768),
+        "n_layer": ("num_hidden_layers", 12),
+        "n_head": ("num_attention_heads", 12),
+        "d_mlp": ("ffn_dim", 3_072),
+        "activation": ("activation_function", "relu"),
+        "tied": ("tie_word_embeddings", True),
+    }
 
     def config(self, given: Given) -> Config:
-        width = given.whole("hidden_size", 768)
+        read = self.read(given)
         given.only("do_layer_norm_before", True)
-        given.only("word_embed_proj_dim", width)
+        given.only("word_embed_proj_dim", read["d_model"])
         given.only("_remove_final_layer_norm", False)
         given.only("layer_norm_elementwise_affine", True)
         bias = given.switch("enable_bias", True)
-        return Config(
-            vocab_size=given.whole("vocab_size", 50_272),
-            context_length=given.whole("max_position_embeddings", 2_048),
-            d_model=width,
-            n_layer=given.whole("num_hidden_layers", 12),
-            n_head=given.whole("num_attention_heads", 12),
-            d_mlp=given.whole("ffn_dim", 3_072),
-            activation=given.activation("activation_function", "relu"),
-            qkv_bias=bias,
-            output_bias=bias,
-            mlp_bias=bias,
-            tied=given.switch("tie_word_embeddings", True),
-        )
+        return Config(**read, qkv_bias=bias, output_bias=bias, mlp_bias=bias)
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return {
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "hidden_size": config.d_model,
+        return self.written(config) | {
             "word_embed_proj_dim": config.d_model,
-            "num_hidden_layers": config.n_layer,
-            "num_attention_heads": config.n_head,
-            "ffn_dim": config.mlp_size,
-            "activation_function": activation_name(config),
             "enable_bias": config.qkv_bias or config.output_bias or config.mlp_bias,
-            "tie_word_embeddings": config.tied,
             "dropout": config.dropout,
         }
 
@@ -201,33 +178,24 @@ class Bloom(Family):
 
     model_type, title = "bloom", "BLOOM"
     architecture = "BloomForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 250_880),
+        "context_length": ("seq_length", 2_048),
+        "d_model": ("hidden_size", 64),
+        "n_layer": ("n_layer", None),
+        "n_head": ("n_head", None),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "tied": ("tie_word_embeddings", True),
+    }
 
     def config(self, given: Given) -> Config:
         given.only("apply_residual_connection_post_layernorm", False)
-        width = given.whole("hidden_size", 64)
-        return Config(
-            vocab_size=given.whole("vocab_size", 250_880),
-            context_length=given.whole("seq_length", 2_048),
-            d_model=width,
-            n_layer=given.whole("n_layer", given.whole("num_hidden_layers", 2)),
-            n_head=given.whole("n_head", given.whole("num_attention_heads", 8)),
-            norm_eps=given.number("layer_norm_epsilon", 1e-5),
-            activation="gelu-tanh",
-            positions="alibi",
-            embed_norm=True,
-            tied=given.switch("tie_word_embeddings", True),
-        )
+        known = {"n_layer": given.whole("num_hidden_layers", 2), "n_head": given.whole("num_attention_heads", 8)}
+        read = self.read(Given({**known, **given.fields}, given.family))
+        return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return {
-            "vocab_size": config.vocab_size,
-            "seq_length": config.context_length,
-            "hidden_size": config.d_model,
-            "n_layer": config.n_layer,
-            "n_head": config.n_head,
-            "layer_norm_epsilon": eps_of(config),
-            "tie_word_embeddings": config.tied,
-        }
+        return self.written(config)
 
     def matches(self, config: Config) -> Iterator[Match]:
         yield same("embed.weight", "transformer.word_embeddings.weight")

@@ -12,7 +12,6 @@ from .base import (
     Given,
     Match,
     activation_name,
-    eps_of,
     layer_types,
     linear,
     norm,
@@ -43,6 +42,17 @@ class Llama(Family):
     plus_one: ClassVar[bool] = False
     base: ClassVar[float] = 10_000.0
     biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", None),
+        "context_length": ("max_position_embeddings", 2_048),
+        "d_model": ("hidden_size", None),
+        "n_layer": ("num_hidden_layers", None),
+        "n_head": ("num_attention_heads", None),
+        "d_mlp": ("intermediate_size", None),
+        "norm_eps": ("rms_norm_eps", 1e-6),
+        "activation": ("hidden_act", "silu"),
+        "tied": ("tie_word_embeddings", False),
+    }
 
     def config(self, given: Given) -> Config:
         return Config(**self.settings(given))
@@ -50,45 +60,28 @@ class Llama(Family):
     def settings(self, given: Given) -> dict[str, Any]:
         """The fields of our config; families that differ change some of them."""
         given.only("pretraining_tp", 1)
-        heads, width = given.whole("num_attention_heads"), given.whole("hidden_size")
-        keys, size = given.optional("num_key_value_heads"), given.optional("head_dim")
+        read = self.read(given)
+        heads, keys, size = read["n_head"], given.optional("num_key_value_heads"), given.optional("head_dim")
         has_bias = {name: given.switch(name, False) for name in self.biases}
         bias = has_bias.get("attention_bias", False)
         return {
-            "vocab_size": given.whole("vocab_size"),
-            "context_length": given.whole("max_position_embeddings", 2_048),
-            "d_model": width,
-            "n_layer": given.whole("num_hidden_layers"),
-            "n_head": heads,
+            **read,
             "n_kv_head": None if keys in (None, heads) else keys,
-            "d_head": size if size is not None else width // heads,
-            "d_mlp": given.whole("intermediate_size"),
+            "d_head": size if size is not None else read["d_model"] // heads,
             "norm": "rmsnorm",
-            "norm_eps": given.number("rms_norm_eps", 1e-6),
             "positions": "rotary",
             "mlp": "gated",
-            "activation": given.activation("hidden_act", "silu"),
             "qkv_bias": bias,
             "output_bias": bias,
             "mlp_bias": has_bias.get("mlp_bias", False),
-            "tied": given.switch("tie_word_embeddings", False),
             **rotary(given, base=self.base),
         }
 
     def fields(self, config: Config) -> dict[str, Any]:
         biases = {"attention_bias": config.qkv_bias or config.output_bias, "mlp_bias": config.mlp_bias}
-        return {
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "hidden_size": config.d_model,
-            "num_hidden_layers": config.n_layer,
-            "num_attention_heads": config.n_head,
+        return self.written(config) | {
             "num_key_value_heads": config.key_heads,
             "head_dim": config.head_size,
-            "intermediate_size": config.mlp_size,
-            "rms_norm_eps": eps_of(config),
-            "hidden_act": activation_name(config),
-            "tie_word_embeddings": config.tied,
             **{name: biases[name] for name in self.biases},
             **rotary_fields(config),
         }

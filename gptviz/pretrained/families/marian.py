@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match, activation_name, linear, norm, same, stacked
+from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
 
 
 class Marian(Family):
@@ -19,27 +19,31 @@ class Marian(Family):
     model_type, title, architecture = "marian", "Marian", "MarianMTModel"
     # Both stacks share one embedding, which some files have three times; the tables of positions are computed.
     unused = ("embed_tokens.weight", "embed_positions.weight")
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 58_101),
+        "context_length": ("max_position_embeddings", 1_024),
+        "d_model": ("d_model", 1_024),
+        "n_layer": ("decoder_layers", 12),
+        "n_encoder_layer": ("encoder_layers", 12),
+        "n_head": ("encoder_attention_heads", 16),
+        "d_mlp": ("encoder_ffn_dim", 4_096),
+        "activation": ("activation_function", "gelu"),
+        "padding": ("pad_token_id", 58_100),
+    }
 
     def config(self, given: Given) -> Config:
-        found = given.optional("architectures") or [self.architecture]
-        if self.architecture not in found:
-            raise ImportRefusedError(
-                f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of Marian models gptviz opens "
-                f"{self.architecture}, which translates"
-            )
+        self.require_architecture(given, "translates")
         if not given.switch("share_encoder_decoder_embeddings", True):
             raise ImportRefusedError(
                 "config.json: share_encoder_decoder_embeddings is false, so that sources and answers have a vocabulary each; of "
                 "Marian models gptviz opens those that have one vocabulary for both"
             )
-        width, vocabulary = given.whole("d_model", 1_024), given.whole("vocab_size", 58_101)
-        heads, neurons = given.whole("encoder_attention_heads", 16), given.whole("encoder_ffn_dim", 4_096)
-        padding, encoder = given.whole("pad_token_id", 58_100), given.whole("encoder_layers", 12)
+        read = self.read(given)
         for name, allowed in {
-            "decoder_attention_heads": heads,
-            "decoder_ffn_dim": neurons,
-            "decoder_vocab_size": vocabulary,
-            "decoder_start_token_id": padding,
+            "decoder_attention_heads": read["n_head"],
+            "decoder_ffn_dim": read["d_mlp"],
+            "decoder_vocab_size": read["vocab_size"],
+            "decoder_start_token_id": read["padding"],
             "tie_word_embeddings": True,
             "static_position_embeddings": True,
             "normalize_before": False,
@@ -47,39 +51,25 @@ class Marian(Family):
             "add_final_layer_norm": False,
         }.items():
             given.only(name, allowed)
-        if encoder < 1:
-            raise ImportRefusedError(f"config.json: encoder_layers is {encoder}; a Marian model has an encoder")
+        if read["n_encoder_layer"] < 1:
+            raise ImportRefusedError(f"config.json: encoder_layers is {read['n_encoder_layer']}; a Marian model has an encoder")
         return Config(
-            vocab_size=vocabulary,
-            context_length=given.whole("max_position_embeddings", 1_024),
-            d_model=width,
-            n_layer=given.whole("decoder_layers", 12),
-            n_encoder_layer=encoder,
-            n_head=heads,
-            d_mlp=neurons,
-            activation=given.activation("activation_function", "gelu"),
+            **read,
             residual="post-norm",
             final_norm=False,
             positions="sines-first",
-            embed_scale=math.sqrt(width) if given.switch("scale_embedding", False) else 1.0,
+            embed_scale=math.sqrt(read["d_model"]) if given.switch("scale_embedding", False) else 1.0,
             tied=True,
             unembed_bias=True,
-            padding=padding,
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        stacks = {"encoder": config.n_encoder_layer, "decoder": config.n_layer}
         padding = config.padding or 0  # there must be one
-        return {
+        return self.written(config) | {
             "is_encoder_decoder": True,
-            "vocab_size": config.vocab_size,
             "decoder_vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "d_model": config.d_model,
-            **{f"{stack}_layers": blocks for stack, blocks in stacks.items()},
-            **{f"{stack}_attention_heads": config.n_head for stack in stacks},
-            **{f"{stack}_ffn_dim": config.mlp_size for stack in stacks},
-            "activation_function": activation_name(config),
+            "decoder_attention_heads": config.n_head,
+            "decoder_ffn_dim": config.mlp_size,
             "scale_embedding": config.embed_scale != 1.0,
             "pad_token_id": padding,
             "decoder_start_token_id": padding,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from gptviz.model import Config
 
@@ -11,9 +11,7 @@ from .base import (
     Family,
     Given,
     Match,
-    activation_name,
     by_head,
-    eps_of,
     linear,
     norm,
     rotary,
@@ -30,6 +28,17 @@ class GPTNeoX(Family):
 
     model_type, title = "gpt_neox", "GPT-NeoX"
     architecture = "GPTNeoXForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 50_432),
+        "context_length": ("max_position_embeddings", 2_048),
+        "d_model": ("hidden_size", 6_144),
+        "n_layer": ("num_hidden_layers", 44),
+        "n_head": ("num_attention_heads", 64),
+        "d_mlp": ("intermediate_size", 24_576),
+        "norm_eps": ("layer_norm_eps", 1e-5),
+        "activation": ("hidden_act", "gelu"),
+        "tied": ("tie_word_embeddings", False),
+    }
 
     def config(self, given: Given) -> Config:
         turning = rotary(given)
@@ -38,36 +47,19 @@ class GPTNeoX(Family):
             turning["rotary_fraction"] = given.number("rotary_pct", 0.25)
         bias = given.switch("attention_bias", True)
         return Config(
-            vocab_size=given.whole("vocab_size", 50_432),
-            context_length=given.whole("max_position_embeddings", 2_048),
-            d_model=given.whole("hidden_size", 6_144),
-            n_layer=given.whole("num_hidden_layers", 44),
-            n_head=given.whole("num_attention_heads", 64),
-            d_mlp=given.whole("intermediate_size", 24_576),
+            **self.read(given),
             residual="parallel" if given.switch("use_parallel_residual", True) else "pre-norm",
-            norm_eps=given.number("layer_norm_eps", 1e-5),
-            activation=given.activation("hidden_act", "gelu"),
             positions="rotary",
             qkv_bias=bias,
             output_bias=bias,
-            tied=given.switch("tie_word_embeddings", False),
             **turning,
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
         turning = rotary_fields(config)
-        return {
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "hidden_size": config.d_model,
-            "num_hidden_layers": config.n_layer,
-            "num_attention_heads": config.n_head,
-            "intermediate_size": config.mlp_size,
+        return self.written(config) | {
             "use_parallel_residual": config.residual == "parallel",
-            "layer_norm_eps": eps_of(config),
-            "hidden_act": activation_name(config),
             "attention_bias": config.qkv_bias or config.output_bias,
-            "tie_word_embeddings": config.tied,
             "rotary_emb_base": turning["rope_theta"],
             "rotary_pct": turned_share(config),
             "rope_scaling": turning["rope_scaling"],
@@ -95,40 +87,35 @@ class GPTJ(Family):
 
     model_type, title = "gptj", "GPT-J"
     architecture = "GPTJForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 50_400),
+        "context_length": ("n_positions", 2_048),
+        "d_model": ("n_embd", 4_096),
+        "n_layer": ("n_layer", 28),
+        "n_head": ("n_head", 16),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "activation": ("activation_function", "gelu_new"),
+        "tied": ("tie_word_embeddings", False),
+    }
 
     def config(self, given: Given) -> Config:
-        width, heads = given.whole("n_embd", 4_096), given.whole("n_head", 16)
-        tied = given.switch("tie_word_embeddings", False)
-        given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one cannot have
+        read = self.read(given)
+        given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one has not
         return Config(
-            vocab_size=given.whole("vocab_size", 50_400),
-            context_length=given.whole("n_positions", 2_048),
-            d_model=width,
-            n_layer=given.whole("n_layer", 28),
-            n_head=heads,
-            d_mlp=given.optional("n_inner") or 4 * width,
+            **read,
+            d_mlp=given.optional("n_inner") or 4 * read["d_model"],
             residual="parallel-one-norm",
-            norm_eps=given.number("layer_norm_epsilon", 1e-5),
-            activation=given.activation("activation_function", "gelu_new"),
             positions="rotary",
-            rotary_fraction=given.whole("rotary_dim", 64) / (width // heads),
+            rotary_fraction=given.whole("rotary_dim", 64) / (read["d_model"] // read["n_head"]),
             qkv_bias=False,
             output_bias=False,
             unembed_bias=True,
-            tied=tied,
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return {
-            "vocab_size": config.vocab_size,
-            "n_positions": config.context_length,
-            "n_embd": config.d_model,
-            "n_layer": config.n_layer,
-            "n_head": config.n_head,
+        return self.written(config) | {
             "n_inner": config.mlp_size,
             "rotary_dim": round(turned_share(config) * config.head_size),
-            "layer_norm_epsilon": eps_of(config),
-            "activation_function": activation_name(config),
             "tie_word_embeddings": False,
         }
 
@@ -152,42 +139,36 @@ class Phi(Family):
 
     model_type, title = "phi", "Phi"
     architecture = "PhiForCausalLM"
+    table: ClassVar = {
+        "vocab_size": ("vocab_size", 51_200),
+        "context_length": ("max_position_embeddings", 2_048),
+        "d_model": ("hidden_size", 2_048),
+        "n_layer": ("num_hidden_layers", 24),
+        "n_head": ("num_attention_heads", 32),
+        "d_mlp": ("intermediate_size", 8_192),
+        "norm_eps": ("layer_norm_eps", 1e-5),
+        "activation": ("hidden_act", "gelu_new"),
+    }
 
     def config(self, given: Given) -> Config:
         given.only("qk_layernorm", False)
         given.only("tie_word_embeddings", False)
-        heads = given.whole("num_attention_heads", 32)
-        keys = given.optional("num_key_value_heads")
+        read, keys = self.read(given), given.optional("num_key_value_heads")
         turning = rotary(given)
         if given.optional("rope_parameters") is None:
             turning["rotary_fraction"] = given.number("partial_rotary_factor", 0.5)
         return Config(
-            vocab_size=given.whole("vocab_size", 51_200),
-            context_length=given.whole("max_position_embeddings", 2_048),
-            d_model=given.whole("hidden_size", 2_048),
-            n_layer=given.whole("num_hidden_layers", 24),
-            n_head=heads,
-            n_kv_head=None if keys in (None, heads) else keys,
-            d_mlp=given.whole("intermediate_size", 8_192),
+            **read,
+            n_kv_head=None if keys in (None, read["n_head"]) else keys,
             residual="parallel-one-norm",
-            norm_eps=given.number("layer_norm_eps", 1e-5),
-            activation=given.activation("hidden_act", "gelu_new"),
             positions="rotary",
             unembed_bias=True,
             **turning,
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return {
-            "vocab_size": config.vocab_size,
-            "max_position_embeddings": config.context_length,
-            "hidden_size": config.d_model,
-            "num_hidden_layers": config.n_layer,
-            "num_attention_heads": config.n_head,
+        return self.written(config) | {
             "num_key_value_heads": config.key_heads,
-            "intermediate_size": config.mlp_size,
-            "layer_norm_eps": eps_of(config),
-            "hidden_act": activation_name(config),
             "tie_word_embeddings": False,
             "partial_rotary_factor": turned_share(config),
             **rotary_fields(config),
