@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,29 +48,11 @@ class LabelledSource(SplitSource[LabelledTexts]):
     model_kind: ClassVar[Kind] = "classifier"
     tokenizer_kinds: ClassVar = ("words",)
     unit: ClassVar = "text"
+    read, parse = staticmethod(read_labelled), staticmethod(labelled_of)
 
     labelled: LabelledTexts = field(hash=False)
     fraction: float = 0.9
     seed: int = 0
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> LabelledSource:
-        """A CSV file or a folder, as `read_labelled` reads it.
-
-        Raises:
-            OSError: it cannot be read.
-            ValueError: it holds no texts with labels.
-        """
-        return cls(read_labelled(path), fraction)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> LabelledSource:
-        """The content of a CSV file called `name`.
-
-        Raises:
-            ValueError: it holds no texts with labels.
-        """
-        return cls(labelled_of(data, name), fraction)
 
     def new_split(self) -> tuple[LabelledTexts, LabelledTexts]:
         """See `split`; at most `MOST_HELD_OUT_TEXTS` texts are held out."""

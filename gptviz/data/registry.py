@@ -11,7 +11,7 @@ from gptviz.text import GENERATED, PAIR_TASKS, TASKS, corpora, task
 
 from .classification import LabelledSource
 from .seq2seq import PairSource, PairTaskSource
-from .source import Source
+from .source import FileSource, Source
 from .text import TaskSource, TextSource
 
 SOURCES: dict[str, type[Source]] = {
@@ -19,9 +19,7 @@ SOURCES: dict[str, type[Source]] = {
 }
 """The sources by their kind on a card."""
 
-FROM_FILES: dict[Kind, type[TextSource] | type[LabelledSource] | type[PairSource]] = {
-    source.model_kind: source for source in (TextSource, LabelledSource, PairSource)
-}
+FROM_FILES: dict[Kind, type[FileSource]] = {source.model_kind: source for source in (TextSource, LabelledSource, PairSource)}
 """The sources that can be read from files, by the kind of model that learns from them."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,11 +27,10 @@ from gptviz.text import (
     recall,
     remember,
 )
-from gptviz.text.datasets.base import HELD_OUT
 from gptviz.text.datasets.pairs import SourceAndAnswer
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
-from .source import EvaluationData, Share, Source, SplitSource
+from .source import EvaluationData, GeneratedSource, Share, Source, SplitSource
 
 # Every evaluation reads all the held-out pairs: this many are enough.
 MOST_HELD_OUT_PAIRS = 10_000
@@ -202,7 +200,7 @@ class _Seq2SeqSource(Source):
 
 
 @dataclass(frozen=True)
-class PairTaskSource(_Seq2SeqSource):
+class PairTaskSource(_Seq2SeqSource, GeneratedSource):
     """A task that makes pairs whose answers it knows."""
 
     kind: ClassVar = "pair_task"
@@ -228,16 +226,6 @@ class PairTaskSource(_Seq2SeqSource):
         return [source for source, _ in drawn], [source for source, _ in self.task.held_out()]
 
     @property
-    def title(self) -> str:
-        """The name of the task."""
-        return self.task.name
-
-    @property
-    def example(self) -> str:
-        """The task's own."""
-        return self.task.example_prompt()
-
-    @property
     def floor(self) -> float:
         """0: the answer follows from the source."""
         return 0.0
@@ -247,24 +235,13 @@ class PairTaskSource(_Seq2SeqSource):
         """Whether all answers are of one length."""
         return self.task.answer_length is not None
 
-    def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
-        """The task's own."""
-        return self.task.tokenizer
-
     def tokens(self, config: Config) -> int:
         """Those of the longest source and its end."""
         return self.task.longest + 1
 
-    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
-        """Those of the pairs that the task holds out, if each were as long as the longest."""
-        return HELD_OUT * min(self.tokens(config), config.context_length)
-
     def origin(self) -> dict[str, Any]:
         """The task, and the loss that no model can beat."""
         return {"task": self.task.name, "floor": self.floor}
-
-    def keep(self) -> None:
-        """Nothing needs to be kept."""
 
     def to_dict(self) -> dict[str, Any]:
         """The name of the task."""
@@ -285,29 +262,11 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     kind: ClassVar = "pairs"
     tokenizer_kinds: ClassVar = ("characters", "bpe")
+    read, parse = staticmethod(read_pairs), staticmethod(pairs_of)
 
     pairs: Pairs = field(hash=False)
     fraction: float = 0.9
     seed: int = 0
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> PairSource:
-        """A file of two columns, as `read_pairs` reads it.
-
-        Raises:
-            OSError: it cannot be read.
-            ValueError: it holds no pairs.
-        """
-        return cls(read_pairs(path), fraction)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> PairSource:
-        """The content of a file called `name`.
-
-        Raises:
-            ValueError: it holds no pairs.
-        """
-        return cls(pairs_of(data, name), fraction)
 
     def new_split(self) -> tuple[tuple[SourceAndAnswer, ...], tuple[SourceAndAnswer, ...]]:
         """See `split`; at most `MOST_HELD_OUT_PAIRS` pairs are held out."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from os import PathLike
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
-from gptviz.text import Tokenizer
+from gptviz.text import PairTask, Task, Tokenizer
+from gptviz.text.datasets.base import HELD_OUT
 
 from .batches import Batch, Data
 
@@ -199,7 +201,69 @@ class Source(ABC):
         """
 
 
-class SplitSource(Source, Generic[Part]):
+class GeneratedSource(Source):
+    """Rows that a task makes: they never end, and nothing of them has to be kept.
+
+    Attributes:
+        task: the task.
+    """
+
+    task: Task | PairTask
+
+    @property
+    def title(self) -> str:
+        """The name of the task."""
+        return self.task.name
+
+    @property
+    def example(self) -> str:
+        """The task's own."""
+        return self.task.example_prompt()
+
+    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
+        """The task's own."""
+        return self.task.tokenizer
+
+    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
+        """Those of the rows that the task holds out, if each is as long as the longest."""
+        return HELD_OUT * min(self.tokens(config), config.context_length)
+
+    def keep(self) -> None:
+        """Nothing needs to be kept."""
+
+
+class FileSource(Source):
+    """The user's data, a `fraction` of which is trained on.
+
+    Attributes:
+        read: reads a file or a folder of such data.
+        parse: reads the content of a file with this name.
+    """
+
+    read: ClassVar[staticmethod[[str | PathLike[str]], Any]]
+    parse: ClassVar[staticmethod[[bytes, str], Any]]
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> Self:
+        """The data in a file or a folder.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds no such data.
+        """
+        return cls(cls.read(path), fraction)  # type: ignore[call-arg]
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> Self:
+        """The content of a file called `name`.
+
+        Raises:
+            ValueError: it holds no such data.
+        """
+        return cls(cls.parse(data, name), fraction)  # type: ignore[call-arg]
+
+
+class SplitSource(FileSource, Generic[Part]):
     """The user's rows: a `fraction` of them, drawn by `seed`, is trained on, the others are held out."""
 
     fraction: float

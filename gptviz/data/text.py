@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from os import PathLike
 from typing import Any, ClassVar
 
 import torch
@@ -16,10 +15,9 @@ from gptviz.generate.sampling import Sampling
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Task, Tokenizer, corpus_of, read_corpus, recall, remember, task
-from gptviz.text.datasets.base import HELD_OUT
 
 from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
-from .source import EvaluationData, Share, Source
+from .source import EvaluationData, FileSource, GeneratedSource, Share, Source
 
 # Every evaluation reads all the held-out tokens: for a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
@@ -60,7 +58,7 @@ def _accuracy(model: Transformer, batches: Sequence[Batch]) -> float:
 
 
 @dataclass(frozen=True)
-class TextSource(Source):
+class TextSource(FileSource):
     """A text: the first `fraction` of its characters is for training, the rest for validation."""
 
     kind: ClassVar = "text"
@@ -68,28 +66,10 @@ class TextSource(Source):
     tokenizer_kinds: ClassVar = ("characters", "bpe")
     has_right_answers: ClassVar = False
     is_long: ClassVar = True
+    read, parse = staticmethod(read_corpus), staticmethod(corpus_of)
 
     corpus: Corpus
     fraction: float = 0.9
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> TextSource:
-        """A text file, as `read_corpus` reads it.
-
-        Raises:
-            OSError: it cannot be read.
-            ValueError: it holds no text.
-        """
-        return cls(read_corpus(path), fraction)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> TextSource:
-        """The content of a text file called `name`.
-
-        Raises:
-            ValueError: it is no text.
-        """
-        return cls(corpus_of(data, name), fraction)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
         """The text as batches for a model of this config.
@@ -175,7 +155,7 @@ class TextSource(Source):
 
 
 @dataclass(frozen=True)
-class TaskSource(Source):
+class TaskSource(GeneratedSource):
     """A task that generates its data."""
 
     kind: ClassVar = "task"
@@ -214,27 +194,9 @@ class TaskSource(Source):
         """The task's own."""
         return self.task.end
 
-    @property
-    def example(self) -> str:
-        """The task's own."""
-        return self.task.example_prompt()
-
-    @property
-    def title(self) -> str:
-        """The name of the task."""
-        return self.task.name
-
-    def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """The task's own."""
-        return self.task.tokenizer
-
     def tokens(self, config: Config) -> int:
         """The task's own length."""
         return self.task.length - 1
-
-    def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
-        """Those of the sequences that the task holds out."""
-        return HELD_OUT * min(self.tokens(config), config.context_length)
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """Its continuation of the given part of the first sequence held out, with the likeliest token each time."""
@@ -267,9 +229,6 @@ class TaskSource(Source):
         """The task, the loss that no model can beat, and the token that ends a text where there is one."""
         ends = {} if self.end is None else {"end_tokens": [self.end]}
         return {"task": self.task.name, "floor": self.floor, **ends}
-
-    def keep(self) -> None:
-        """Nothing needs to be kept."""
 
     def to_dict(self) -> dict[str, Any]:
         """The task's name and settings."""

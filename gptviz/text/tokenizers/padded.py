@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +17,56 @@ def unused_label(id: int) -> str:
     return f"⟨unused {id}⟩"
 
 
-class PaddedTokenizer(Tokenizer):
+class ExtendedTokenizer(Tokenizer):
     """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
-
-    Models have such rows to bring their vocabulary to a round size. They are kept because they take part in the softmax; none is
-    ever drawn.
 
     Attributes:
         inner: the tokenizer of the text.
+    """
+
+    inner: Tokenizer
+
+    @abstractmethod
+    def name_of(self, id: int) -> str:
+        """The visible form of a token after those of the inner tokenizer."""
+
+    def encode(self, text: str) -> Encoding:
+        """The ids of a text, and what the vocabulary lacks."""
+        return self.inner.encode(text)
+
+    def encode_ids(self, text: str) -> Ids:
+        """The same ids as an array [n_tokens]."""
+        return self.inner.encode_ids(text)
+
+    def decode(self, ids: Sequence[int] | Ids) -> str:
+        """The text of these ids; tokens that stand for none are left out."""
+        checked = self.checked(ids)
+        return self.inner.decode(checked[checked < self.inner.vocab_size])
+
+    def piece(self, id: int) -> str:
+        """The text a token stands for; those after the inner ones stand for none."""
+        checked = int(self.checked([id])[0])
+        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
+
+    def id_of(self, piece: str) -> int | None:
+        """The token that stands for exactly this text, or None if there is none."""
+        return self.inner.id_of(piece)
+
+    def label(self, id: int) -> str:
+        """The visible form of a token."""
+        checked = int(self.checked([id])[0])
+        return self.inner.label(checked) if checked < self.inner.vocab_size else self.name_of(checked)
+
+    def labels(self) -> list[str]:
+        """The visible forms of all tokens, by id."""
+        return [*self.inner.labels(), *map(self.name_of, range(self.inner.vocab_size, self.vocab_size))]
+
+
+class PaddedTokenizer(ExtendedTokenizer):
+    """The tokens of an inner tokenizer, then unused ones.
+
+    Models have such rows to bring their vocabulary to a round size. They are kept because they take part in the softmax; none is
+    ever drawn.
 
     Raises:
         ValueError: the inner tokenizer has as many tokens already.
@@ -61,41 +104,14 @@ class PaddedTokenizer(Tokenizer):
         """The token that the inner tokenizer reads for what its vocabulary lacks."""
         return self.inner.unknown_id
 
-    def encode(self, text: str) -> Encoding:
-        """The ids of a text, and what the vocabulary lacks."""
-        return self.inner.encode(text)
-
-    def encode_ids(self, text: str) -> Ids:
-        """The same ids as an array [n_tokens]."""
-        return self.inner.encode_ids(text)
-
-    def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The text of these ids; unused tokens are left out."""
-        checked = self.checked(ids)
-        return self.inner.decode(checked[checked < self.inner.vocab_size])
+    def name_of(self, id: int) -> str:
+        """Its number."""
+        return unused_label(id)
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
         """The text that these tokens add to another text; unused tokens are left out."""
         checked = self.checked(ids)
         return self.inner.continuation(checked[checked < self.inner.vocab_size])
-
-    def piece(self, id: int) -> str:
-        """The text a token stands for; an unused token stands for none."""
-        checked = int(self.checked([id])[0])
-        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
-
-    def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, or None if there is none."""
-        return self.inner.id_of(piece)
-
-    def label(self, id: int) -> str:
-        """The visible form of a token; for an unused one its number."""
-        checked = int(self.checked([id])[0])
-        return self.inner.label(checked) if checked < self.inner.vocab_size else unused_label(checked)
-
-    def labels(self) -> list[str]:
-        """The visible forms of all tokens, by id."""
-        return [*self.inner.labels(), *map(unused_label, range(self.inner.vocab_size, self._size))]
 
     def to_json(self) -> str:
         """`kind`, `size`, and `inner`, the JSON of the inner tokenizer."""

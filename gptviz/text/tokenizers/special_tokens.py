@@ -7,19 +7,19 @@ from typing import Any, Final
 import numpy as np
 
 from .base import Encoding, Ids, Tokenizer
+from .padded import ExtendedTokenizer
 
 NAMES: Final = ("⟨padding⟩", "⟨start⟩", "⟨end⟩")
 """The special tokens as they are shown, in the order of their ids."""
 
 
-class SpecialTokensTokenizer(Tokenizer):
+class SpecialTokensTokenizer(ExtendedTokenizer):
     """The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
 
     Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and `target_ids` put them where they
     belong.
 
     Attributes:
-        inner: the tokenizer of the text.
         padding: the token that fills up the shorter texts of a batch.
         start: the token before an answer, from which its first token is predicted.
         end: the token after a source, and after an answer.
@@ -70,37 +70,9 @@ class SpecialTokensTokenizer(Tokenizer):
         """The ids of an answer, without special tokens, and what the vocabulary lacks."""
         return self.encode(text)
 
-    def encode(self, text: str) -> Encoding:
-        """The ids of a text, without special tokens, and what the vocabulary lacks."""
-        return self.inner.encode(text)
-
-    def encode_ids(self, text: str) -> Ids:
-        """The same ids as an array [n_tokens]."""
-        return self.inner.encode_ids(text)
-
-    def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The text of these ids; special tokens are left out."""
-        checked = self.checked(ids)
-        return self.inner.decode(checked[checked < self.inner.vocab_size])
-
-    def piece(self, id: int) -> str:
-        """The text a token stands for; a special token stands for none."""
-        checked = int(self.checked([id])[0])
-        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
-
-    def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, or None if there is none; a special token never does."""
-        return self.inner.id_of(piece)
-
-    def label(self, id: int) -> str:
-        """The visible form of a token; for a special token its name, `⟨start⟩`."""
-        checked = int(self.checked([id])[0])
-        n_inner = self.inner.vocab_size
-        return self.inner.label(checked) if checked < n_inner else NAMES[checked - n_inner]
-
-    def labels(self) -> list[str]:
-        """The visible forms of all tokens, by id."""
-        return [*self.inner.labels(), *NAMES]
+    def name_of(self, id: int) -> str:
+        """Its name, such as `⟨start⟩`."""
+        return NAMES[id - self.inner.vocab_size]
 
     def filled(self, rows: Sequence[Sequence[int]]) -> Ids:
         """Rows of ids as one array [rows, tokens of the longest], the shorter rows filled up with padding at their ends."""
