@@ -71,7 +71,7 @@ class Format(ABC):
         """
 
 
-class Zip(Format):
+class ZipFormat(Format):
     """One zip file for another gptviz."""
 
     title = "One zip file for gptviz"
@@ -150,7 +150,7 @@ class _Files(Format):
                     sharing.add(archive, path, f"{name}/{path.name}")
 
 
-class Transformers(_Files):
+class TransformersFormat(_Files):
     """A folder for `transformers`, and for all that reads its models."""
 
     title = "A folder for transformers"
@@ -163,7 +163,7 @@ class Transformers(_Files):
         write_transformers(model, folder)
 
 
-class NanoGPT(_Files):
+class NanoGPTFormat(_Files):
     """The two files of nanoGPT."""
 
     title = "A checkpoint of nanoGPT"
@@ -179,7 +179,7 @@ class NanoGPT(_Files):
         write_nanogpt(model, folder)
 
 
-FORMATS: dict[str, Format] = {"zip": Zip(), "transformers": Transformers(), "nanogpt": NanoGPT()}
+FORMATS: dict[str, Format] = {"zip": ZipFormat(), "transformers": TransformersFormat(), "nanogpt": NanoGPTFormat()}
 
 
 def _check_free(to: Path) -> None:

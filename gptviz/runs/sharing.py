@@ -27,7 +27,7 @@ from . import checkpoints, names, zips
 from .card import values_of
 from .checkpoints import LONGEST, MOST_VALUES, SNAPSHOT, CheckpointError
 from .status import RunError
-from .zips import Zip, ZipError
+from .zips import ZipEntries, ZipError
 
 PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
 # The files that a source may read besides the weights of another program.
@@ -215,7 +215,7 @@ class _Found:
         ZipError: there is none, or more than one.
     """
 
-    def __init__(self, content: Zip, name: str) -> None:
+    def __init__(self, content: ZipEntries, name: str) -> None:
         self._content = content
         self._main = _main_file(content.names)
         at = PurePosixPath(self._main).parent

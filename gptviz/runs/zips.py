@@ -33,7 +33,7 @@ class ZipError(ValueError):
     """A zip file that is not opened; the message says what is wrong with it."""
 
 
-class Zip:
+class ZipEntries:
     """The entries of a zip file, all of whose names and declared sizes were checked.
 
     Attributes:
@@ -93,7 +93,7 @@ class Zip:
 
 
 @contextmanager
-def opened(file: BinaryIO | Path) -> Iterator[Zip]:
+def opened(file: BinaryIO | Path) -> Iterator[ZipEntries]:
     """The zip file at a path, or in an open file.
 
     Raises:
@@ -110,7 +110,7 @@ def opened(file: BinaryIO | Path) -> Iterator[Zip]:
     with archive:
         if not archive.infolist():
             raise ZipError("it is empty")
-        yield Zip(archive, file.seek(0, os.SEEK_END))
+        yield ZipEntries(archive, file.seek(0, os.SEEK_END))
 
 
 class _InPieces:

@@ -350,14 +350,14 @@ def test_a_disk_that_is_full_while_unpacking_leaves_nothing(
     tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = packed(tiny_model("mine"))
-    write = zips.Zip.write
+    write = zips.ZipEntries.write
 
-    def full(self: zips.Zip, name: str, path: Path) -> None:
+    def full(self: zips.ZipEntries, name: str, path: Path) -> None:
         write(self, name, path)
         if name.endswith("model.safetensors"):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(zips.Zip, "write", full)
+    monkeypatch.setattr(zips.ZipEntries, "write", full)
     refused(file, "cannot be unpacked .*No space left", home)
 
 
@@ -366,7 +366,7 @@ def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_sw
     before = left_in(home)
     child = os.fork()
     if not child:
-        zips.Zip.write = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
+        zips.ZipEntries.write = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
         sharing.unpack(file, "other")
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
