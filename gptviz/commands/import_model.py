@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .common import Command, Parser, UsageError, print_json, setting
 
 if TYPE_CHECKING:
-    from gptviz.runs.imports import Offer
+    from gptviz.runs.imports import HubModel
 
 
 def _options(this: Parser) -> None:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     from gptviz.machine.memory import size
     from gptviz.runs import checkpoints, imports
 
-    def offered(offer: Offer) -> None:
+    def offered(offer: HubModel) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
         print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
 

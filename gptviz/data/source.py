@@ -19,7 +19,7 @@ from gptviz.text.datasets.base import HELD_OUT
 
 from .batches import Batch, Data
 
-Part = TypeVar("Part", bound=Sized)
+Portion = TypeVar("Portion", bound=Sized)
 DRAWN = 1_000  # rows in which tokens are counted if the data never end
 
 
@@ -263,13 +263,13 @@ class FileSource(Source):
         return cls(cls.parse(data, name), fraction)  # type: ignore[call-arg]
 
 
-class SplitSource(FileSource, Generic[Part]):
+class SplitSource(FileSource, Generic[Portion]):
     """The user's rows: a `fraction` of them, drawn by `seed`, is trained on, the others are held out."""
 
     fraction: float
     seed: int
 
-    def split(self) -> tuple[Part, Part]:
+    def split(self) -> tuple[Portion, Portion]:
         """The rows to train on and those held out, both in their order; the same in every call.
 
         Raises:
@@ -279,7 +279,7 @@ class SplitSource(FileSource, Generic[Part]):
         return training, held_out
 
     @abstractmethod
-    def new_split(self) -> tuple[Part, Part]:
+    def new_split(self) -> tuple[Portion, Portion]:
         """The result of `split`, drawn again in every call."""
 
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:

@@ -2,7 +2,7 @@
 
 A computation reports how far it is by `gptviz.machine.progress`; if it was asked to stop, it ends at its next report. As long as
 its results are wanted, it is looked at from time to time. One that was not looked at for a while is forgotten: it is stopped as
-soon as another one waits for its place, and at once if it needs no place.
+soon as another one waits for its slot, and at once if it needs no slot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .memory import release_memory
 from .progress import Progress
 
 R = TypeVar("R")
-State = Literal["waiting", "going on", "done", "stopped", "failed"]
+JobState = Literal["waiting", "going on", "done", "stopped", "failed"]
 # The results of a computation so far, by name.
 Results = dict[str, Any]
 
@@ -49,8 +49,8 @@ class Stage(NamedTuple):
     ready: int
 
 
-class Places:
-    """The places for computations that go on at the same time. Others wait, and go on in the order in which they were begun.
+class Slots:
+    """The slots for computations that go on at the same time. Others wait, and go on in the order in which they were begun.
 
     Args:
         number: how many go on at the same time: one that takes long does not delay the others, and memory is bounded.
@@ -67,7 +67,7 @@ class Places:
             self.move_up()
 
     def leave(self, job: Job[Any]) -> None:
-        """Give the place of a computation to the next one."""
+        """Give the slot of a computation to the next one."""
         with _lock:
             self._line.remove(job)
             self.move_up()
@@ -93,7 +93,7 @@ class Job(Generic[R]):
 
     Attributes:
         title: what is computed, in words.
-        state: whether it waits for a place, goes on, or how it ended.
+        state: whether it waits for a slot, goes on, or how it ended.
         progress: how far it is.
         results: the results so far, by name; they stay there when the computation is stopped.
         value: the value it returned, once it is done.
@@ -103,7 +103,7 @@ class Job(Generic[R]):
     Args:
         title: as above.
         compute: computes the value, and puts into `results` those that are ready earlier.
-        places: the places of which it needs one; None for a computation that starts at once.
+        slots: the slots of which it needs one; None for a computation that starts at once.
         patience: the seconds without a look after which it is forgotten; None for one that is never forgotten.
     """
 
@@ -112,23 +112,23 @@ class Job(Generic[R]):
         title: str,
         compute: Callable[[Results], R],
         *,
-        places: Places | None = None,
+        slots: Slots | None = None,
         patience: float | None = None,
     ) -> None:
         self.title = title
-        self.state: State = "waiting"
+        self.state: JobState = "waiting"
         self.progress = Progress()
         self.results: Results = {}
         self.value: R | None = None
         self.error: BaseException | None = None
         self._compute: Callable[[Results], R] | None = compute
-        self._places, self._patience = places, patience
+        self._slots, self._patience = slots, patience
         self._stop, self._ended = Event(), Event()
         self._begun = self._looked_at = _now()
-        if places is None:
+        if slots is None:
             self.start()
         else:
-            places.enter(self)
+            slots.enter(self)
 
     @property
     def is_active(self) -> bool:
@@ -172,8 +172,8 @@ class Job(Generic[R]):
     def look(self) -> None:
         """Note that its results are wanted now."""
         self._looked_at = _now()
-        if self._places is not None and self.is_active:
-            self._places.move_up()
+        if self._slots is not None and self.is_active:
+            self._slots.move_up()
 
     def start(self) -> None:
         """Start it, unless it goes on already."""
@@ -217,7 +217,7 @@ class Job(Generic[R]):
     @property
     def _is_left(self) -> bool:
         """Whether it has to end because its result is no longer wanted."""
-        return self._places is None and self.is_forgotten
+        return self._slots is None and self.is_forgotten
 
     def _hear(self, now: Progress) -> None:
         if self._stop.is_set() or self._is_left:
@@ -225,7 +225,7 @@ class Job(Generic[R]):
         self.progress = now
 
     def _run(self) -> None:
-        state: State = "failed"
+        state: JobState = "failed"
         try:
             assert self._compute is not None
             with progress.listening(self._hear):
@@ -244,11 +244,11 @@ class Job(Generic[R]):
             release_memory()
             self._end(state)
 
-    def _end(self, state: State) -> None:
+    def _end(self, state: JobState) -> None:
         with _lock:
             self.state = state
-            if self._places is not None:
-                self._places.leave(self)
+            if self._slots is not None:
+                self._slots.leave(self)
             self._ended.set()
 
 
@@ -259,8 +259,8 @@ def _now() -> float:
 
 _lock = RLock()
 _begun: OrderedDict[Hashable, Job[Any]] = OrderedDict()
-# The places of computations that are found again by a key.
-PLACES = Places(2)
+# The slots of computations that are found again by a key.
+SLOTS = Slots(2)
 
 
 def begin(
@@ -268,7 +268,7 @@ def begin(
     title: str,
     compute: Callable[[Results], R],
     *,
-    places: Places | None = PLACES,
+    slots: Slots | None = SLOTS,
     patience: float = FORGOTTEN,
 ) -> Job[R]:
     """Begin a computation, or find the one of this key that goes on or is done.
@@ -277,7 +277,7 @@ def begin(
         key: all that the results depend on.
         title: as in `Job`.
         compute: as in `Job`.
-        places: as in `Job`.
+        slots: as in `Job`.
         patience: as in `Job`.
     """
     with _lock:
@@ -290,7 +290,7 @@ def begin(
         unused = [other for other, one in _begun.items() if one._is_left]
         for other in {*ended[: max(0, len(ended) - MOST_KEPT)], *unused}:
             del _begun[other]
-        _begun[key] = Job(title, compute, places=places, patience=patience)
+        _begun[key] = Job(title, compute, slots=slots, patience=patience)
         return _begun[key]
 
 

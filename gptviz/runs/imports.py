@@ -20,7 +20,7 @@ from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import filled, number_bytes, reference, require_room, source_at
 from gptviz.pretrained.places import hub
-from gptviz.pretrained.places.hub import Offer as Offer  # also for callers that get one
+from gptviz.pretrained.places.hub import HubModel as HubModel  # also for callers that get one
 from gptviz.pretrained.sources import mapping as mapping_file
 from gptviz.pretrained.sources.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
 from gptviz.pretrained.sources.mapped import Examined, Mapped
@@ -54,7 +54,7 @@ def import_model(
     additions: Mapping[str, Any] | None = None,
     suggested: str | None = None,
     command: str | None = None,
-    offered: Callable[[Offer], None] | None = None,
+    offered: Callable[[HubModel], None] | None = None,
 ) -> Imported:
     """Open a model once to see that it is sound, and write a checkpoint that refers to it.
 
@@ -126,10 +126,10 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
         raise CheckpointError(str(error)) from None
 
 
-def _fetched(name: str, offered: Callable[[Offer], None] | None) -> Path:
+def _fetched(name: str, offered: Callable[[HubModel], None] | None) -> Path:
     """The place of the files of a model of the hub on this machine. A model that cannot be opened is not fetched."""
 
-    def accept(offer: Offer) -> None:
+    def accept(offer: HubModel) -> None:
         if offer.fields and (problem := too_large(offer)):
             raise ImportRefusedError(f"{name} is not fetched: {problem}")
         if offered is not None:
@@ -138,7 +138,7 @@ def _fetched(name: str, offered: Callable[[Offer], None] | None) -> Path:
     return hub.fetched(name, accept)
 
 
-def too_large(offer: Offer) -> str | None:
+def too_large(offer: HubModel) -> str | None:
     """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
     config = outline_of(offer.fields).config
     number = number_bytes(offer.weights, parameter_count(config), STORED)

@@ -16,7 +16,7 @@ from gptviz.machine.bounded import read_regular
 from . import checkpoints
 
 LONGEST_FILE = 2**16  # bytes
-State = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
+RunState = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
 StopRequest = Literal["pause", "stop"]
 
 
@@ -33,7 +33,7 @@ class Status:
         message: the error, or the present work of the process; may be empty.
     """
 
-    state: State
+    state: RunState
     message: str = ""
 
 
@@ -47,14 +47,14 @@ def read_status(folder: Path) -> Status:
         status = Status(content["state"], str(content.get("message", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Status("finished")
-    if status.state not in get_args(State):
+    if status.state not in get_args(RunState):
         return Status("finished")
     if status.state == "running" and not _is_locked(folder):
         return Status("interrupted", "its process ended; it can be resumed from the last state saved")
     return status
 
 
-def write_status(folder: Path, state: State, message: str = "") -> None:
+def write_status(folder: Path, state: RunState, message: str = "") -> None:
     """Write the state of the run in `folder`.
 
     Raises:

@@ -9,7 +9,7 @@ from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
 
-from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, Plain, read_page
+from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
 
 Functions = Mapping[str, Callable[..., Any]]
 Reader = Callable[[str, Mapping[str, str]], PageContent]
@@ -27,8 +27,8 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
         PageError: a page of it cannot be opened.
         ExpressionError: a value or an answer cannot be computed.
     """
-    sources = [Plain(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
-    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), Plain(lesson.about), *sources]
+    sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
+    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), PlainText(lesson.about), *sources]
     for number, step in enumerate(lesson.steps, 1):
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), _step(lesson, step, functions, read)]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
@@ -45,7 +45,7 @@ def _words(step: LessonStep, page: PageState | None, functions: Functions) -> It
     if step.text:
         yield MarkdownText(filled(step.text, functions))
     if page is not None and page.look_at:
-        yield Plain(f"Look here: {page.look_at}")
+        yield PlainText(f"Look here: {page.look_at}")
     for question in step.questions:
         yield from _question(question, functions)
 
@@ -53,10 +53,10 @@ def _words(step: LessonStep, page: PageState | None, functions: Functions) -> It
 def _question(question: Question, functions: Functions) -> Iterator[PagePiece]:
     yield MarkdownText(f"**Question.** {filled(question.ask, functions)}")
     if question.options:
-        yield PieceGroup(tuple(Plain(f"○ {option}") for option in question.options))
+        yield PieceGroup(tuple(PlainText(f"○ {option}") for option in question.options))
     answer = answer_to(question, functions)
     more = (MarkdownText(filled(question.reveal, functions)),) if question.reveal else ()
-    yield PieceGroup((Plain(_in_words(answer)), *more), "folded", "The answer")
+    yield PieceGroup((PlainText(_in_words(answer)), *more), "folded", "The answer")
 
 
 def _in_words(answer: Answer) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from gptviz.components.kit import PART, Packed, Part
+from gptviz.components.kit import PART, Packed, PayloadPart
 from gptviz.machine.location import page_names
 from gptviz.runs import checkpoints
 from gptviz.settings.known_names import instead
@@ -43,7 +43,7 @@ class MarkdownText:
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainText:
     """Text that is no Markdown."""
 
     body: str
@@ -138,7 +138,18 @@ class PageContent:
 
 
 PagePiece = (
-    Heading | MarkdownText | Plain | Code | Figure | SavedView | Part | Table | Image | ControlValue | PieceGroup | PageContent
+    Heading
+    | MarkdownText
+    | PlainText
+    | Code
+    | Figure
+    | SavedView
+    | PayloadPart
+    | Table
+    | Image
+    | ControlValue
+    | PieceGroup
+    | PageContent
 )
 
 
@@ -186,14 +197,14 @@ def _piece(element: Element) -> Iterator[PagePiece]:
             looks = {1: "error", 2: "warning", 3: "info", 4: "success"}
             yield MarkdownText(message.body, looks.get(message.format, "info"))
         case "Text":
-            yield Plain(message.body)
+            yield PlainText(message.body)
         case "Code":
             yield Code(message.code_text, message.language)
         case "PlotlyChart":
             yield Figure(message.spec, getattr(message, "alt", ""))
         case "BidiComponent":
             if message.component_name == PART:
-                yield Part.of(message.bytes)
+                yield PayloadPart.of(message.bytes)
             found = _VIEW.fullmatch(message.component_name)
             if found and found[1] != "figure_tools":
                 yield SavedView(found[1], message.bytes)
@@ -212,10 +223,10 @@ def _piece(element: Element) -> Iterator[PagePiece]:
 
 def _whole(pieces: list[PagePiece]) -> tuple[PagePiece, ...]:
     """The pieces, with the parts of a view's data, which are separate pieces on a page, put into the view."""
-    parts = tuple(piece for piece in pieces if isinstance(piece, Part))
+    parts = tuple(piece for piece in pieces if isinstance(piece, PayloadPart))
     if not parts:
         return tuple(pieces)
-    others = (piece for piece in pieces if not isinstance(piece, Part))
+    others = (piece for piece in pieces if not isinstance(piece, PayloadPart))
     return tuple(SavedView(one.name, Packed(one.data, parts).whole) if isinstance(one, SavedView) else one for one in others)
 
 

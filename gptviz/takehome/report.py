@@ -24,7 +24,7 @@ from gptviz.settings.fields import field_infos
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.train.recipe import Recipe
 
-from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, Plain, Table
+from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, Table
 
 MOST_SAMPLES = 24
 # Other values that the log has for each step: field, heading, unit, and whether the axis is logarithmic.
@@ -81,7 +81,7 @@ def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
 
 def _warnings(card: Card, config: Config) -> Iterator[PagePiece]:
     if sentence := diverged(card, config):
-        yield PieceGroup((Heading("It diverged", 2), Plain(sentence)))
+        yield PieceGroup((Heading("It diverged", 2), PlainText(sentence)))
 
 
 def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Iterator[PagePiece]:

@@ -11,7 +11,7 @@ from .page import PageContent, PageError, read_page
 from .page_file import as_html
 
 
-class Shown:
+class NotebookPage:
     """A page that Jupyter shows below a cell.
 
     Attributes:
@@ -35,7 +35,7 @@ class Shown:
 
 def show(
     what: Trace | LanguageModel | str, prompt: str | None = None, page: str = "attention", *, height: int = 720, **state: object
-) -> Shown:
+) -> NotebookPage:
     """A page of the app about a trace, or about a model and a prompt, to be shown below a cell of a notebook.
 
     >>> gptviz.show("shakespeare", "O Romeo, Romeo", block=2)
@@ -66,7 +66,7 @@ def show(
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
     if content.rejected:
         raise PageError("; ".join(content.rejected))
-    return Shown(content, height)
+    return NotebookPage(content, height)
 
 
 def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:

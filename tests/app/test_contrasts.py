@@ -15,7 +15,7 @@ from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import contrasts as view
-from gptviz.ui.views.contrasts import Question
+from gptviz.ui.views.contrasts import ContrastQuestion
 from tests.tiny import TinyModel
 
 KEY = model_key("sentences", "cpu")
@@ -41,12 +41,12 @@ def test_each_task_has_a_question_that_the_model_answers(lm: LanguageModel) -> N
 
 @pytest.mark.parametrize("question", view.answered(KEY), ids=lambda one: one.contrast.part)
 def test_the_head_that_an_answer_needs_is_that_of_a_loop_and_the_sentence_says_what_is_lost(
-    question: Question, lm: LanguageModel
+    question: ContrastQuestion, lm: LanguageModel
 ) -> None:
     heads = [one for one in heads_and_mlps(lm.model.config) if one.is_head]
     without = {head: guess(lm.edited(head.name), question.prompt) for head in heads}
     worst = min(heads, key=lambda head: float(without[head][question.right]))
-    found = view.needed(KEY, question)
+    found = view.needed_head(KEY, question)
     assert found is not None
     assert found.head == worst
     before, after = float(guess(lm, question.prompt)[question.right]), float(without[worst][question.right])
@@ -63,7 +63,7 @@ def test_a_task_is_answered_less_often_without_the_head_that_it_needs(lm: Langua
     drawn = Sentences().held_out()
     assert drawn.part is not None
     for question in view.answered(KEY):
-        found = view.needed(KEY, question)
+        found = view.needed_head(KEY, question)
         assert found is not None
         name = found.head.name
         task = question.contrast.part
@@ -80,13 +80,15 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
     steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
     models = {step: gptviz.load("sentences", step=step) for step in steps}
     for question in view.answered(KEY)[:2]:
-        needed = view.needed(KEY, question)
+        needed = view.needed_head(KEY, question)
         assert needed is not None
 
-        def shares(step: int, head: str = needed.head.name, question: Question = question) -> tuple[torch.Tensor, torch.Tensor]:
+        def shares(
+            step: int, head: str = needed.head.name, question: ContrastQuestion = question
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             return guess(models[step], question.prompt), guess(models[step].edited(head), question.prompt)
 
-        def is_needed(step: int, question: Question = question) -> bool:
+        def is_needed(step: int, question: ContrastQuestion = question) -> bool:
             now, without = shares(step)
             return int(now.argmax()) == question.right != int(without.argmax())
 

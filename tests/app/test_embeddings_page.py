@@ -101,7 +101,7 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[...
 def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(model="tiny", token="q")
-    view = computed.View(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
+    view = computed.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
     names = tokens(view.key).names
     from gptviz.ui.shell.subject.models import language_model
 

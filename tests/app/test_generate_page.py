@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components import generation_tree
-from gptviz.components.kit import PART, Part, unpack
+from gptviz.components.kit import PART, PayloadPart, unpack
 from gptviz.generate import budget
 from gptviz.generate.generation import window_start
 from gptviz.generate.repetition import loop_at_end
@@ -88,7 +88,7 @@ def press(at: AppTest, key: str) -> AppTest:
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of the tree, as its view gets them."""
     header, arrays = payload(at, "tree")
-    carried = [Part.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART]
+    carried = [PayloadPart.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART]
     for earlier, columns in (unpack(part.data) for part in carried if part.name in header["part_names"]):
         if "node" in columns:
             header["labels"] = earlier["labels"] | header["labels"]

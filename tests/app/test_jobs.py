@@ -220,7 +220,7 @@ def test_a_computation_that_waits_for_a_place_says_so() -> None:
         while not go_on.wait(0.01):
             progress.report(0, 1)
 
-    first = [job.begin(("has a place", i), "First", compute) for i in range(job.PLACES.number)]
+    first = [job.begin(("has a place", i), "First", compute) for i in range(job.SLOTS.number)]
     waiting = job.begin("waits", "Second", compute)
     assert jobs.words(waiting) == escaped("Second: waits for another computation to end")
     for one in (waiting, *first):

@@ -160,8 +160,8 @@ def test_the_model_reads_a_text_once_for_all_its_positions(
 ) -> None:
     tiny_model()
     runs = []
-    compute = guesses.places
-    monkeypatch.setattr(guesses, "places", lambda *given: runs.append(given) or compute(*given))
+    compute = interp.guesses
+    monkeypatch.setattr(interp, "guesses", lambda *given: runs.append(given) or compute(*given))
     at = page()
     at.slider(key="position slider").set_value(1).run()
     at.button(key="try Cut the tail").click().run()

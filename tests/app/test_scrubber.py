@@ -468,7 +468,7 @@ def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_mod
 
 
 def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
-    views = [computed.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
+    views = [computed.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
     found = [computed.placing_of(view).job.result().points.values for view in views]
     np.testing.assert_array_equal(*found)
 
@@ -476,7 +476,7 @@ def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None
 @pytest.mark.usefixtures("fresh_caches")
 def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(trained: Path) -> None:
     def picture(step: int | None) -> np.ndarray:
-        view = computed.View(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
+        view = computed.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
         return computed.placing_of(view).job.result().points.values
 
     ways = []
@@ -485,7 +485,7 @@ def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes
         ways.append([picture(step) for step in way][-1])
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])
-    shown = computed.View(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
+    shown = computed.ProjectionChoice(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
     made: dict[str, Any] = {}
     exec(words.code(gptviz.load("tiny", step=0), shown, 3), made)
     np.testing.assert_array_equal(made["picture"].points.values, ways[0])

@@ -82,7 +82,7 @@ class Mounted:
         """Give the view another payload, as a run of the script does."""
         self.page.evaluate("(payload) => window.show(payload)", encoded(payload))
 
-    def keep(self, parts: Iterable[kit.Part]) -> None:
+    def keep(self, parts: Iterable[kit.PayloadPart]) -> None:
         """Give the page parts of payloads, as a run of the script does."""
         script = joined(kit.FOLDER / "part.js")
         self.page.evaluate("([script, parts]) => window.keep(script, parts)", [script, [encoded(part.carried) for part in parts]])

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from gptviz.machine import job, progress
-from gptviz.machine.job import Job, Places, Results, StoppedError
+from gptviz.machine.job import Job, Results, Slots, StoppedError
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -97,7 +97,7 @@ def go(ones: list[Job[str]]) -> None:
 
 def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clock: Clock) -> None:
     go_on = Event()
-    first = [held(f"place {i}", go_on) for i in range(job.PLACES.number)]
+    first = [held(f"place {i}", go_on) for i in range(job.SLOTS.number)]
     go(first)
     waiting = job.begin("one too many", "Second", lambda _: "ran")
     clock.now = job.FORGOTTEN - 1
@@ -107,12 +107,12 @@ def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clo
     assert waiting.value is None
     assert all(one.state == "going on" and not one.is_stopping for one in first)
     go_on.set()
-    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+    assert [ended(one).state for one in first] == ["done"] * job.SLOTS.number
 
 
 def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_others_go_on(clock: Clock) -> None:
     go_on = Event()
-    seen, *others = [held(f"looked at {i}", go_on) for i in range(job.PLACES.number)]
+    seen, *others = [held(f"looked at {i}", go_on) for i in range(job.SLOTS.number)]
     go([seen, *others])
     clock.now = job.FORGOTTEN
     assert job.found("looked at 0") is seen  # a page asks for it
@@ -126,7 +126,7 @@ def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_oth
 
 def test_one_that_waits_and_is_forgotten_is_given_up(clock: Clock) -> None:
     go_on = Event()
-    first = [held(f"keeps its place {i}", go_on) for i in range(job.PLACES.number)]
+    first = [held(f"keeps its place {i}", go_on) for i in range(job.SLOTS.number)]
     go(first)
     left = [job.begin(f"left {i}", "Left", nothing) for i in range(20)]
     clock.now = job.FORGOTTEN
@@ -135,7 +135,7 @@ def test_one_that_waits_and_is_forgotten_is_given_up(clock: Clock) -> None:
     assert {one.state for one in left} == {"stopped"}
     assert all(one.state == "going on" for one in first)
     go_on.set()
-    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+    assert [ended(one).state for one in first] == ["done"] * job.SLOTS.number
 
 
 def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: Clock) -> None:
@@ -152,46 +152,46 @@ def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: C
 
 def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants_it_any_more(clock: Clock) -> None:
     go_on = Event()
-    first = [held(f"has a place {i}", go_on) for i in range(job.PLACES.number)]
+    first = [held(f"has a place {i}", go_on) for i in range(job.SLOTS.number)]
 
     def compute(_results: Results) -> None:
         while True:
             progress.report(1, 2)
             go_on.wait(0.01)
 
-    waited_for = job.begin("waited for", "Waited for", compute, places=None, patience=5)
+    waited_for = job.begin("waited for", "Waited for", compute, slots=None, patience=5)
     go([*first, waited_for])  # type: ignore[list-item]
     clock.now = 4
-    assert job.begin("waited for", "Waited for", compute, places=None, patience=5) is waited_for  # which counts as a look
+    assert job.begin("waited for", "Waited for", compute, slots=None, patience=5) is waited_for  # which counts as a look
     clock.now = 8
     assert not waited_for.is_forgotten
     clock.now = 9
     wait_until(lambda: waited_for.state == "stopped")
     assert all(one.state == "going on" for one in first)
     go_on.set()
-    assert [ended(one).state for one in first] == ["done"] * job.PLACES.number
+    assert [ended(one).state for one in first] == ["done"] * job.SLOTS.number
 
 
 def test_a_value_that_nobody_came_back_for_is_given_up(clock: Clock) -> None:
-    assert ended(job.begin("left", "Left", nothing, places=None, patience=5)).state == "done"
+    assert ended(job.begin("left", "Left", nothing, slots=None, patience=5)).state == "done"
     clock.now = 5
     job.begin("another", "Another", nothing)
     assert job.found("left") is None
 
 
 def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() -> None:
-    place, go_on, order = Places(1), Event(), list[int]()
+    slot, go_on, order = Slots(1), Event(), list[int]()
 
     def compute(number: int) -> int:
         assert go_on.wait(PATIENCE)
         order.append(number)
         return number
 
-    first = Job("0", lambda _: compute(0), places=place)
+    first = Job("0", lambda _: compute(0), slots=slot)
     # Each needs what the one before it gives: out of order, they would wait for ever.
-    after = [Job("1", lambda _: compute(first.result() + 1), places=place)]
+    after = [Job("1", lambda _: compute(first.result() + 1), slots=slot)]
     for _ in range(8):
-        after.append(Job("next", lambda _, before=after[-1]: compute(before.result() + 1), places=place))  # type: ignore[misc]
+        after.append(Job("next", lambda _, before=after[-1]: compute(before.result() + 1), slots=slot))  # type: ignore[misc]
     assert [one.state for one in after] == ["waiting"] * 9
     go_on.set()
     assert after[-1].result() == 9

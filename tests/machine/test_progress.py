@@ -84,7 +84,7 @@ def _at_means(model: Transformer) -> Iterator[tuple[UnitEdit, float]]:
 
 
 LONG: dict[str, Callable[[Transformer], object]] = {
-    "the guesses": lambda model: next_token.places(model, IDS),
+    "the guesses": lambda model: next_token.guesses(model, IDS),
     "the lens": lambda model: lens(model, IDS),
     "the stream": lambda model: stream(model, IDS),
     "an attribution": lambda model: attribute(model, IDS),

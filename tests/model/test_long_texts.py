@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.explaining.attribution import attribute
-from gptviz.interp.reading.next_token import places
+from gptviz.interp.reading.next_token import guesses
 from gptviz.interp.trace import run
 from gptviz.model import Config, Watch, passes, read_in_passes
 from tests.tiny import scrambled, some_ids, tiny
@@ -59,7 +59,7 @@ def test_several_passes_give_the_numbers_of_one_and_none_has_all_scores(name: st
 def test_one_pass_over_a_long_text_has_few_scores_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = scrambled(CONFIGS.get(name, tiny(**LONG, positions="relative")))
     n_head, ids = model.config.n_head, some_ids(37, 1)
-    expected, guessed = run(model, ids), places(model, ids[0].tolist())
+    expected, guessed = run(model, ids), guesses(model, ids[0].tolist())
     monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     parts: dict[str, list[torch.Tensor]] = {}
     watch = Watch(["*.scores", "*.pattern"], lambda tap, value: parts.setdefault(tap, []).append(value), in_parts=True)
@@ -81,7 +81,7 @@ def test_one_pass_over_a_long_text_has_few_scores_at_a_time(name: str, monkeypat
     cache = model.new_cache()
     model(ids[:, :20], cache=cache)
     torch.testing.assert_close(model(ids[:, 20:], cache=cache), expected["logits"][:, 20:], rtol=1e-4, atol=1e-4)
-    found = places(model, ids[0].tolist())
+    found = guesses(model, ids[0].tolist())
     torch.testing.assert_close(found.states, guessed.states, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(found.surest, guessed.surest, rtol=1e-4, atol=1e-4)
 

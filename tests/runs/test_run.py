@@ -28,7 +28,7 @@ from gptviz.runs.checkpoints import CheckpointError, NameInUseError
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.names import free_name
 from gptviz.runs.run import RunSpec, free_disk, prepare, read_run
-from gptviz.runs.status import RunError, State, Status, StopRequest, mark_waiting, read_status, request_stop, write_status
+from gptviz.runs.status import RunError, RunState, Status, StopRequest, mark_waiting, read_status, request_stop, write_status
 from gptviz.runs.training import Sampled, train
 from gptviz.text import CharTokenizer, Corpus, task
 from gptviz.train.divergence import DivergedError
@@ -685,7 +685,7 @@ def test_a_status_that_makes_no_sense_is_that_of_a_model_nobody_trains(content: 
 
 
 @pytest.mark.parametrize("state", ["ready", "waiting", "running", "paused", "stopped", "finished", "failed"])
-def test_a_status_is_what_was_said_but_for_a_run_whose_process_is_gone(state: State, paused: Path) -> None:
+def test_a_status_is_what_was_said_but_for_a_run_whose_process_is_gone(state: RunState, paused: Path) -> None:
     (paused / "status.json").write_text(json.dumps({"state": state, "message": "\ud800 5"}))
     assert read_status(paused).state == ("interrupted" if state == "running" else state)
     if state != "running":

@@ -14,7 +14,7 @@ from gptviz.__main__ import main
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question, parse_lesson
 from gptviz.lessons.library import own_folder
 from gptviz.takehome.lesson_file import lesson_content
-from gptviz.takehome.page import Heading, MarkdownText, PageContent, PieceGroup, Plain
+from gptviz.takehome.page import Heading, MarkdownText, PageContent, PieceGroup, PlainText
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
 
@@ -55,7 +55,7 @@ def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
     assert isinstance(page, PageContent)
     assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
     (folded,) = [group for group in said.pieces if isinstance(group, PieceGroup) and group.look == "folded"]
-    assert folded.pieces == (Plain("1234 (an answer within 10 counts as right)"), MarkdownText("They are 1234."))
+    assert folded.pieces == (PlainText("1234 (an answer within 10 counts as right)"), MarkdownText("They are 1234."))
     html = as_html(content)
     assert re.findall(r"<h(\d)>([^<]*)<", html) == [
         ("1", "A title"),

@@ -25,7 +25,7 @@ from gptviz.takehome.page import (
     PageContent,
     PageError,
     PieceGroup,
-    Plain,
+    PlainText,
     SavedView,
     read_page,
 )
@@ -70,11 +70,11 @@ def test_hostile_text_stays_text(hostile: str) -> None:
     pieces = (
         Heading(hostile, 1),
         MarkdownText(hostile),
-        Plain(hostile),
+        PlainText(hostile),
         Code(hostile, "python"),
         ControlValue(hostile, hostile),
         Figure(json.dumps({"data": [], "layout": {"title": hostile}}), hostile),
-        PieceGroup((Plain(hostile),), "folded", hostile),
+        PieceGroup((PlainText(hostile),), "folded", hostile),
     )
     content = as_html(PageContent("x", {"prompt": hostile}, pieces))
     shown = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)  # plotly

@@ -70,11 +70,11 @@ class Heads:
     windows: Sequence[int | None] = ()
 
     @property
-    def size(self) -> Size:
+    def size(self) -> BlockSize:
         """How many numbers a block has."""
         squares = (1 if self.position is None else 2) * len(self.patterns[0]) + (self.rollout is not None)
         n_head, queries, keys = self.patterns[0].shape
-        return Size(n_head, queries, keys, self.q.shape[-1], squares, is_causal(self.blocked, queries, keys))
+        return BlockSize(n_head, queries, keys, self.q.shape[-1], squares, is_causal(self.blocked, queries, keys))
 
 
 def is_causal(blocked: npt.NDArray[np.bool_] | None, queries: int, keys: int) -> bool:
@@ -83,7 +83,7 @@ def is_causal(blocked: npt.NDArray[np.bool_] | None, queries: int, keys: int) ->
 
 
 @dataclass(frozen=True)
-class Size:
+class BlockSize:
     """How many numbers a block has.
 
     Attributes:
@@ -113,7 +113,7 @@ class Size:
         return self.squares * self.cells + self.n_head * (self.queries + self.keys) * self.d_head
 
 
-def blocks_sent(size: Size, n_block: int, block: int) -> range:
+def blocks_sent(size: BlockSize, n_block: int, block: int) -> range:
     """The blocks whose numbers are sent: all of them, or `block` alone if all are too many."""
     return range(n_block) if 2 * n_block * size.numbers <= MOST_BYTES else range(block, block + 1)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gptviz.components.kit import Part, pack
+from gptviz.components.kit import PayloadPart, pack
 from gptviz.generate.tree import ROOT, Computed, Tree, TreeNode
 from gptviz.labelled_array import Float32Array
 
@@ -37,12 +37,12 @@ class ShownStep(NamedTuple):
 
 class _Nodes(NamedTuple):
     nodes: list[TreeNode]
-    part: Part
+    part: PayloadPart
 
 
 class _Attention(NamedTuple):
     after: frozenset[int]
-    part: Part
+    part: PayloadPart
 
 
 class Finished:
@@ -58,10 +58,10 @@ class Finished:
         self._attention: list[_Attention] = []
         self._open: list[ShownStep] = []
 
-    def nodes(self, tree: Tree, look: Look) -> tuple[list[Part], list[TreeNode]]:
+    def nodes(self, tree: Tree, look: Look) -> tuple[list[PayloadPart], list[TreeNode]]:
         """The full parts with nodes, and the nodes that are in no full part."""
         self._check(tree)
-        full: list[Part] = []
+        full: list[PayloadPart] = []
         _, following, _ = tree.state
         for number, some in groupby(tree.nodes.values(), lambda node: (node.id - 1) // PART_NODES):
             nodes = [node for node in some if node.id != ROOT]
@@ -72,11 +72,11 @@ class Finished:
             known = self._nodes.get(number)
             if known is None or len(known.nodes) != len(nodes):  # a large tree drops its oldest nodes
                 labels, columns = chosen(nodes, tree.n_candidates, look)
-                self._nodes[number] = known = _Nodes(nodes, Part(pack(labels, **columns)))
+                self._nodes[number] = known = _Nodes(nodes, PayloadPart(pack(labels, **columns)))
             full.append(known.part)
         return full, []
 
-    def attention(self, tree: Tree, asked: int | None) -> tuple[list[Part], list[ShownStep]]:
+    def attention(self, tree: Tree, asked: int | None) -> tuple[list[PayloadPart], list[ShownStep]]:
         """The full parts with the attention of steps, and the steps that are in none: as many steps as there is room for.
 
         Args:
@@ -90,7 +90,7 @@ class Finished:
             if after not in here:
                 self._open.append(ShownStep(after, computed.start, computed.attention.numpy().astype(np.float16)))
                 if sum(step.weights.nbytes for step in self._open) >= PART_BYTES:
-                    part = Part(pack({}, **attended(self._open)))
+                    part = PayloadPart(pack({}, **attended(self._open)))
                     self._attention.append(_Attention(frozenset(step.after for step in self._open), part))
                     self._open = []
         for full in list(self._attention):

@@ -42,7 +42,7 @@ NAME = 16
 
 
 @dataclass(frozen=True)
-class Part:
+class PayloadPart:
     """A part of a payload that no longer changes, packed (`pack`).
 
     It is sent in a separate element, which Streamlit sends to a browser once: with every run the browser lists the messages that
@@ -62,7 +62,7 @@ class Part:
         return self.name.encode() + self.data
 
     @classmethod
-    def of(cls, carried: bytes) -> Part:
+    def of(cls, carried: bytes) -> PayloadPart:
         """The part in the bytes of an element."""
         return cls(carried[NAME:])
 
@@ -72,7 +72,7 @@ class Packed:
     """A payload, and the parts that it names."""
 
     data: bytes
-    parts: tuple[Part, ...]
+    parts: tuple[PayloadPart, ...]
 
     @property
     def whole(self) -> bytes:
@@ -163,7 +163,7 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     return b"".join([_aligned(struct.pack("<I", len(text)) + text), *body])
 
 
-def pack_in_parts(header: Mapping[str, Any], parts: Sequence[Part], **arrays: npt.NDArray[Any]) -> Packed:
+def pack_in_parts(header: Mapping[str, Any], parts: Sequence[PayloadPart], **arrays: npt.NDArray[Any]) -> Packed:
     """A payload as `pack` makes it, with parts that the view finds unpacked as `payload.parts`, in this order."""
     parts = tuple({part.name: part for part in parts}.values())
     return Packed(pack({**header, "part_names": [part.name for part in parts]}, **arrays), parts)

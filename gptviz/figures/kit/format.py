@@ -14,7 +14,7 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.{digits}f} %"
 
 
-def course(before: float, after: float) -> str:
+def change_in_words(before: float, after: float) -> str:
     """How a probability changes, as far as `percent` shows it: "falls from 20.2 % to 0.374 %", "stays at 100 %"."""
     if percent(before) == percent(after):
         return f"stays at {percent(before)}"

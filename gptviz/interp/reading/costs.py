@@ -14,7 +14,7 @@ from gptviz.model import Config, parameter_count
 from gptviz.model.costs.activations import KeptActivations, kept
 from gptviz.model.costs.operations import (
     Product,
-    Size,
+    TensorSize,
     by_part,
     cache_numbers,
     flops,
@@ -31,7 +31,7 @@ from gptviz.train.recipe import Optimiser, Recipe
 MEMORY = ("weights", "gradients", "optimiser", "activations")
 CACHE = "keys and values"
 BYTES, OPERATIONS, PARAMETERS = "bytes", "operations", "parameters"
-Pass = Literal["forward", "training"]
+PassKind = Literal["forward", "training"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Costs:
     config: Config
     batch: int
     tokens: int
-    tensors: list[Size]
+    tensors: list[TensorSize]
     products: list[Product]
     kept: KeptActivations
 
@@ -167,7 +167,7 @@ def by_tensor(config: Config) -> LabelledArray:
     return LabelledArray(np.array([*counts.values()], np.int64), (Axis("tensor", tuple(counts)),), PARAMETERS)
 
 
-def operations_over(config: Config, batch: int, lengths: Sequence[int], of: Pass) -> LabelledArray:
+def operations_over(config: Config, batch: int, lengths: Sequence[int], of: PassKind) -> LabelledArray:
     """The operations [part, tokens] of a forward pass, or of a step of training, over texts of these lengths."""
     columns = [by_part([(one.part, getattr(one, of)) for one in products(config, batch, length)]) for length in lengths]
     parts = tuple(columns[-1])

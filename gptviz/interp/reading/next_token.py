@@ -114,7 +114,7 @@ def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> Token
 
 
 @dataclass(frozen=True)
-class Places:
+class Guesses:
     """The guesses of a model at every place of a text, without the logits of all places: of a large vocabulary these take
     gigabytes.
 
@@ -130,7 +130,7 @@ class Places:
 
 
 @torch.inference_mode()
-def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
+def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     """The guesses of a decoder after every token of `ids`, from one pass through its blocks.
 
     Args:
@@ -162,12 +162,12 @@ def places(model: Transformer, ids: Sequence[int], n: int = 8) -> Places:
         likely[behind], likely_probability[behind] = top.indices[:known], top.values[:known]
         with progress.part(1, 2):
             progress.report(min(start + each, count), count, "token")
-    return Places(states, TokenProbabilities(probability, likely, likely_probability), surest)
+    return Guesses(states, TokenProbabilities(probability, likely, likely_probability), surest)
 
 
 @torch.inference_mode()
 def logits_at(model: Transformer, ids: Sequence[int], states: Tensor | None, at: slice) -> Logits:
-    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of `Places`."""
+    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of `Guesses`."""
     if states is None:
         return logits_after(model, ids, at)
     logits: Tensor = model.head(states[None], None, at, IDENTITY)[0]

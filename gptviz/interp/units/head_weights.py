@@ -25,7 +25,7 @@ from gptviz.model.parts.residuals import RESIDUALS
 
 from ..explaining.through_norms import norms_of, read_through, written_through
 
-Reads = Literal["query", "key", "value"]
+HeadInput = Literal["query", "key", "value"]
 # Rows of the vocabulary that are multiplied at a time.
 ROWS = 8192
 
@@ -102,7 +102,7 @@ def _from_embedding_to_logits(model: Transformer) -> Tensor:
 
 
 @torch.inference_mode()
-def composition(model: Transformer, reads: Reads) -> LabelledArray:
+def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
     """How much of what one head writes another one reads, [reader, writer], from weights alone.
 
     For the key it is ‖W_QK W_OV‖ / (‖W_QK‖ ‖W_OV‖), where W_QK = W_Qᵀ W_K is of the reader, W_OV = W_O W_V of the writer, and ‖·‖
@@ -153,7 +153,7 @@ def _triangle(rows: Tensor) -> Tensor:
     return torch.linalg.qr(rows.transpose(1, 2), mode="r").R
 
 
-def _reader(of: Matrices, reads: Reads) -> Tensor:
+def _reader(of: Matrices, reads: HeadInput) -> Tensor:
     """For each head a matrix R [H, ≤ d_head, d_model] for which ‖R X‖ is ‖W X‖, W being what the head does to what it `reads`."""
     if reads == "key":
         return _triangle(of.query) @ of.key

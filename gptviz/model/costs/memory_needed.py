@@ -17,7 +17,7 @@ USUAL_TOKENS = 1_024
 
 
 @dataclass(frozen=True)
-class Needed:
+class MemoryNeeded:
     """The memory that an open model takes, in bytes.
 
     Attributes:
@@ -38,7 +38,7 @@ class Needed:
         return self.weights + self.beside
 
 
-def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> Needed:
+def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
     """The memory that a model of `config` takes when it is open and reads a text; nothing is allocated to find out.
 
     Args:
@@ -50,7 +50,7 @@ def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> 
     layers = describe(config)
     largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
     weights = number * sum(layer.parameters for layer in layers)
-    return Needed(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
+    return MemoryNeeded(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
 
 
 def _forward(config: Config, tokens: int) -> int:
@@ -88,7 +88,7 @@ def to_read(config: Config, tokens: int) -> int:
     return FLOAT32 * (kept + of_blocks + config.vocab_size) + 2 * tokens**2 + LEAST_WITHIN_A_PASS
 
 
-def refusal(needs: Needed, free: int) -> str | None:
+def refusal(needs: MemoryNeeded, free: int) -> str | None:
     """Why a model is not opened with `free` bytes of memory: both numbers and a way out, or None if it may be opened."""
     if needs.total <= MOST_OF_MEMORY * free:
         return None

@@ -47,7 +47,7 @@ def in_every_block(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class Size:
+class TensorSize:
     """One tensor of parameters.
 
     Attributes:
@@ -66,10 +66,10 @@ class Size:
         return part_of(self.name)
 
 
-def sizes(config: Config) -> list[Size]:
+def sizes(config: Config) -> list[TensorSize]:
     """Every tensor of parameters, in the order in which a forward pass reads them; they sum to the model's total."""
     return [
-        Size(f"{layer.name}.{key}", shape, 0 if key in layer.tied else math.prod(shape))
+        TensorSize(f"{layer.name}.{key}", shape, 0 if key in layer.tied else math.prod(shape))
         for layer in describe(config)
         for key, shape in layer.shapes.items()
     ]

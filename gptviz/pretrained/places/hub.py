@@ -72,7 +72,7 @@ class HubFile:
 
 
 @dataclass(frozen=True)
-class Offer:
+class HubModel:
     """A model on the hub, with the files to be fetched.
 
     Attributes:
@@ -106,7 +106,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """A result of a search on the hub.
 
     Attributes:
@@ -141,7 +141,7 @@ def _check(text: str) -> tuple[str, str | None]:
     return _split(text)
 
 
-def fetched(text: str, accept: Callable[[Offer], None] | None = None) -> Path:
+def fetched(text: str, accept: Callable[[HubModel], None] | None = None) -> Path:
     """The path of the model of this name on this machine: its folder in the cache, fetched from the hub unless it is there.
 
     A partial download is continued.
@@ -171,7 +171,7 @@ def fetched(text: str, accept: Callable[[Offer], None] | None = None) -> Path:
     return fetch(offer)
 
 
-def look_up(text: str) -> Offer:
+def look_up(text: str) -> HubModel:
     """The files that the hub has of the model of this name. Its weights are not fetched yet.
 
     Raises:
@@ -187,7 +187,7 @@ def look_up(text: str) -> Offer:
     paths = _needed(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
-    return Offer(name, commit, tuple(all_files[path] for path in paths), fields, _licence(info))
+    return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, _licence(info))
 
 
 def _files(info: ModelInfo) -> Iterator[HubFile]:
@@ -262,7 +262,7 @@ def _licence(info: ModelInfo) -> str | None:
     return named[0] if named else None
 
 
-def fetch(offer: Offer) -> Path:
+def fetch(offer: HubModel) -> Path:
     """Fetch the missing files of an offer. Returns their folder in the cache, or the GGUF file.
 
     All files arrive before the first of them gets its name in the cache: a download that was stopped is in no list, and is
@@ -292,7 +292,7 @@ def fetch(offer: Offer) -> Path:
     return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
 
 
-def _check_disk(offer: Offer) -> None:
+def _check_disk(offer: HubModel) -> None:
     root = _cache()
     while not root.exists():
         root = root.parent
@@ -366,7 +366,7 @@ def is_whole(place: Path) -> bool:
         return False
 
 
-def search(text: str) -> list[Found]:
+def search(text: str) -> list[SearchResult]:
     """The models on the hub with `text` in their names, of the families that gptviz opens; the most downloaded come first.
 
     Raises:
@@ -390,7 +390,7 @@ def search(text: str) -> list[Found]:
             kind = next((kind for kind in FAMILIES if kind in tags), None)
             if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
                 total = info.safetensors.total if info.safetensors is not None else None
-                found.append(Found(info.id, FAMILIES[kind].title, total, info.downloads or 0))
+                found.append(SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0))
     return found[:MOST_FOUND]
 
 

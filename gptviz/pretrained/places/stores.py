@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.machine.bounded import parse_json, read_regular
-from gptviz.model.costs.memory_needed import Needed, needed
+from gptviz.model.costs.memory_needed import MemoryNeeded, needed
 from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
@@ -74,7 +74,7 @@ class Summary:
 
     family: str = ""
     parameters: int | None = None
-    needs: Needed | None = None
+    needs: MemoryNeeded | None = None
     licence: str | None = None
     size: int | None = None
     problem: str = ""

@@ -12,10 +12,10 @@ from ..families import ImportRefusedError
 
 # Wavelengths below the training's context length divided by this are not changed.
 HIGH = 4.0
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
-def llama3_rule(divisors: Numbers, base: float) -> dict[str, Any]:
+def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
     """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers.
 
     The frequency of a long wavelength is divided by the factor, that of a short one by 1, and those between by numbers between,
@@ -53,10 +53,10 @@ def llama3_rule(divisors: Numbers, base: float) -> dict[str, Any]:
     }
 
 
-def _divisors(wavelengths: Numbers, factor: float, context: int) -> Numbers:
+def _divisors(wavelengths: Floats, factor: float, context: int) -> Floats:
     """The divisors of frequencies with these wavelengths."""
     share = ((context / wavelengths - 1) / (HIGH - 1)).clip(0, 1)
-    divisors: Numbers = 1 / ((1 - share) / factor + share)
+    divisors: Floats = 1 / ((1 - share) / factor + share)
     return divisors
 
 

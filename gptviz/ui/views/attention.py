@@ -91,7 +91,7 @@ def stack_read(subject: Subject, stack: str) -> Read:
 
 
 @dataclass(frozen=True)
-class View:
+class ExplorerContent:
     """The content of the explorer for one text.
 
     Attributes:
@@ -109,10 +109,12 @@ def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionP
     return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
 
 
-def _size(config: Config, queries: int, keys: int, triangle: bool, alone: bool) -> attention_explorer.Size:
+def _size(config: Config, queries: int, keys: int, triangle: bool, alone: bool) -> attention_explorer.BlockSize:
     """How many numbers each block of the explorer has; `alone` if it is self-attention."""
     terms = alone and POSITIONS[config.positions].acts_on == "scores"
-    return attention_explorer.Size(config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + alone, triangle)
+    return attention_explorer.BlockSize(
+        config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + alone, triangle
+    )
 
 
 def most_tokens(config: Config) -> int:
@@ -126,7 +128,7 @@ def most_tokens(config: Config) -> int:
 
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
 @jobs.resource("Reading the prompt", max_entries=2)
-def view(key: ModelKey, read: Read) -> View:
+def view(key: ModelKey, read: Read) -> ExplorerContent:
     """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
     alone, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
@@ -135,9 +137,9 @@ def view(key: ModelKey, read: Read) -> View:
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
         seen = overview(model, read.ids, read.source, part)
         release_memory()  # a block is read next
-        return View(seen, None)
+        return ExplorerContent(seen, None)
     whole = attention.read(model, read.ids, read.source, part)
-    return View(overview_of(whole.patterns, read.ids if alone else None), whole)
+    return ExplorerContent(overview_of(whole.patterns, read.ids if alone else None), whole)
 
 
 def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionReading:

@@ -45,7 +45,7 @@ def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
 
 
 @dataclass(frozen=True)
-class Question:
+class ContrastQuestion:
     """A prompt with a known answer, as the model reads it.
 
     Attributes:
@@ -68,40 +68,40 @@ class Question:
 
 # The known circuits of small models: an entry is a few numbers.
 @st.cache_data(max_entries=128, show_spinner=False)
-def answered(key: ModelKey) -> tuple[Question, ...]:
+def answered(key: ModelKey) -> tuple[ContrastQuestion, ...]:
     """The prompts with known answers for which the model's likeliest token is the right one."""
     lm = language_model(key)
     asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
     return tuple(one for one in asked if _fits(lm, one) and _is_right(lm.model, one))
 
 
-def _question(lm: LanguageModel, contrast: Contrast) -> Question:
+def _question(lm: LanguageModel, contrast: Contrast) -> ContrastQuestion:
     ids = tuple(lm.tokenizer.encode(contrast.clean).ids)
-    return Question(contrast, ids, lm.token(contrast.right), lm.token(contrast.wrong))
+    return ContrastQuestion(contrast, ids, lm.token(contrast.right), lm.token(contrast.wrong))
 
 
-def _fits(lm: LanguageModel, question: Question) -> bool:
+def _fits(lm: LanguageModel, question: ContrastQuestion) -> bool:
     """Whether the model reads the whole prompt, and all its heads can be tried quickly."""
     config = lm.model.config
     work = effort(lm.model, len(question.ids), max(1, config.n_layer * config.n_head))
     return len(question.ids) <= config.context_length and work <= LITTLE
 
 
-def _reading(model: Transformer, question: Question) -> Inputs:
+def _reading(model: Transformer, question: ContrastQuestion) -> Inputs:
     return Inputs(torch.tensor([question.ids], device=model.embed.weight.device))
 
 
-def _is_right(model: Transformer, question: Question) -> bool:
+def _is_right(model: Transformer, question: ContrastQuestion) -> bool:
     return int(guess(model, _reading(model, question)).argmax()) == question.right
 
 
-def chosen(found: Sequence[Question], prompt: str) -> Question | None:
+def chosen(found: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
     """The question whose prompt is on screen, else the first."""
     return next((one for one in found if one.prompt == prompt), found[0] if found else None)
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededHead:
     """The head without which a right answer loses most of its probability.
 
     Attributes:
@@ -120,7 +120,7 @@ class Needed:
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def needed(key: ModelKey, question: Question) -> Needed | None:
+def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
     """The head that the right answer to the question needs most; None for a model without heads."""
     model = language_model(key).model
     reading = _reading(model, question)
@@ -131,10 +131,10 @@ def needed(key: ModelKey, question: Question) -> Needed | None:
     head = min(heads, key=lambda one: without[one][question.right])
     left, likeliest = without[head], int(without[head].argmax())
     before = guess(model, reading)
-    return Needed(head, float(before[question.right]), float(left[question.right]), likeliest, float(left[likeliest]))
+    return NeededHead(head, float(before[question.right]), float(left[question.right]), likeliest, float(left[likeliest]))
 
 
-def loss_of_head(key: ModelKey, question: Question, found: Needed) -> str:
+def loss_of_head(key: ModelKey, question: ContrastQuestion, found: NeededHead) -> str:
     """The effect on the right answer of leaving out the head, as a sentence of Markdown."""
     label = language_model(key).tokenizer.label
     turned = "" if found.likeliest == question.right else f", and {in_quotes(label(found.likeliest))} leads with "
@@ -183,13 +183,13 @@ class Appeared:
     without: float = 0.0
 
 
-def appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
+def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
     return _appeared(scrubber.as_saved_last(key.unedited), question, head)
 
 
 @st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
-def _appeared(key: ModelKey, question: Question, head: Unit) -> Appeared | None:
+def _appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     found, last = None, None
     for step in _steps(key):
         model = language_model(scrubber.at_step(key, step)).model
@@ -215,7 +215,7 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
         state: the values that it sets besides prompt and step.
     """
     question = chosen(answered(key), prompt)
-    found = None if question is None else needed(key, question)
+    found = None if question is None else needed_head(key, question)
     when = None if question is None or found is None else appeared(key, question, found.head)
     if question is None or found is None or when is None:
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.interp.reading.next_token import Logits, Places, logits_at, places
+from gptviz.interp.reading import next_token
+from gptviz.interp.reading.next_token import Guesses, Logits, logits_at
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
@@ -13,9 +14,9 @@ LIKELY = 8
 
 # Shared by all sessions: read-only. An entry has one vector [d_model] per token, and no logits.
 @jobs.resource("Reading the prompt", max_entries=4)
-def guesses(key: ModelKey, ids: tuple[int, ...]) -> Places:
+def guesses(key: ModelKey, ids: tuple[int, ...]) -> Guesses:
     """The guesses of the model after each of `ids`."""
-    return places(language_model(key).model, ids, LIKELY)
+    return next_token.guesses(language_model(key).model, ids, LIKELY)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

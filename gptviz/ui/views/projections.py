@@ -16,7 +16,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.machine.job import Job, Places
+from gptviz.machine.job import Job, Slots
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.widgets import controls
@@ -37,7 +37,7 @@ HOW_STABLE = r"""
 
 
 # One at a time: numba, which UMAP uses, does not work with two threads at once.
-_PLACE = Places(1)
+_SLOT = Slots(1)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Placing:
 
 def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
     """Begin to compute a projection of `tokens` tokens, after those that were begun before."""
-    return Placing(Job("Projection", lambda _: compute(), places=_PLACE), tokens)
+    return Placing(Job("Projection", lambda _: compute(), slots=_SLOT), tokens)
 
 
 def finished(placing: Placing, method: str) -> Projection | None:

@@ -12,7 +12,7 @@ from gptviz.ui.shell.subject.models import ModelKey, language_model
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Vocabulary:
     """The vocabulary, by id: the label of a token on axes, its unique name in the list of tokens, and its kind."""
 
     labels: tuple[str, ...]
@@ -20,15 +20,15 @@ class Tokens:
     kinds: tuple[str, ...]
 
 
-def tokens(key: ModelKey) -> Tokens:
+def tokens(key: ModelKey) -> Vocabulary:
     """The vocabulary of the model, the same at every step of its training."""
     return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Tokens:
+def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Vocabulary:
     tokenizer = _tokenizer
     labels = tuple(tokenizer.labels())
     times = Counter(labels)
     names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
-    return Tokens(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
+    return Vocabulary(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))

@@ -131,7 +131,7 @@ def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
     if st.session_state.get(_STOPPED) == key:
         with outside_cache():
             _say_stopped(title)
-    job = registry.begin(key, title, lambda _: compute(), places=None, patience=LEFT)
+    job = registry.begin(key, title, lambda _: compute(), slots=None, patience=LEFT)
     if not job.wait(AT_FIRST):
         with outside_cache():
             _show(job, key)

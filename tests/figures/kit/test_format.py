@@ -6,7 +6,18 @@ import math
 
 import pytest
 
-from gptviz.figures.kit.format import brief, counted, course, duration, fixed, in_words, moment, percent, side_by_side, small
+from gptviz.figures.kit.format import (
+    brief,
+    change_in_words,
+    counted,
+    duration,
+    fixed,
+    in_words,
+    moment,
+    percent,
+    side_by_side,
+    small,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +94,9 @@ def test_one_thing_is_one_thing() -> None:
 
 
 def test_what_looks_the_same_before_and_after_stays() -> None:
-    assert course(0.999_99, 0.999_98) == "stays at 100 %"
-    assert course(0.2, 0.1) == "falls from 20.0 % to 10.0 %"
-    assert course(0.1, 0.2) == "rises from 10.0 % to 20.0 %"
+    assert change_in_words(0.999_99, 0.999_98) == "stays at 100 %"
+    assert change_in_words(0.2, 0.1) == "falls from 20.0 % to 10.0 %"
+    assert change_in_words(0.1, 0.2) == "rises from 10.0 % to 20.0 %"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(7910.0, "7,910 s"), (7.91, "7.91 s"), (0.00325, "3.25 ms"), (2.64e-5, "26.4 µs")])

@@ -11,7 +11,7 @@ import torch
 
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
-from gptviz.interp.reading.next_token import logits_after, logits_at, places, predict, token_probabilities
+from gptviz.interp.reading.next_token import guesses, logits_after, logits_at, predict, token_probabilities
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 
@@ -147,7 +147,7 @@ def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_compu
     model = scrambled(tiny(**sizes))
     text = some_ids(batch=1)[0].tolist()
     every = logits_after(model, text, slice(None))
-    found, expected = places(model, text, n=3), token_probabilities(every, text, n=3)
+    found, expected = guesses(model, text, n=3), token_probabilities(every, text, n=3)
     np.testing.assert_allclose(found.tokens.probability, expected.probability, rtol=1e-5)
     np.testing.assert_array_equal(found.tokens.likely, expected.likely)
     np.testing.assert_allclose(found.tokens.likely_probability, expected.likely_probability, rtol=1e-5)
@@ -162,7 +162,7 @@ def test_of_a_large_vocabulary_few_logits_are_in_memory_at_a_time() -> None:
     model = scrambled(tiny(vocab_size=vocabulary, d_model=8, n_head=2, n_layer=1, context_length=tokens))
     rows = []
     model.head.unembed.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[1]))
-    found = places(model, some_ids(tokens, batch=1, vocab=vocabulary)[0].tolist())
+    found = guesses(model, some_ids(tokens, batch=1, vocab=vocabulary)[0].tolist())
     assert max(rows) * vocabulary <= next_token.MOST_LOGITS
     assert found.states is not None
     assert found.states.numel() == 8 * tokens

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from gptviz.interp.units.head_weights import Reads, by_chance, composition, copying, matrices
+from gptviz.interp.units.head_weights import HeadInput, by_chance, composition, copying, matrices
 from gptviz.model import Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 from tests import hand_built
@@ -97,7 +97,7 @@ def test_composition_is_that_of_the_whole_matrices(config: Config) -> None:
     model = scrambled(replace(config, n_layer=3))
     readers = {"key": lambda qk, ov: qk, "query": lambda qk, ov: qk.T, "value": lambda qk, ov: ov}
     adds = "add" in RESIDUALS[config.residual].steps
-    for reads in get_args(Reads):
+    for reads in get_args(HeadInput):
         found = composition(model, reads).values.reshape(3, config.n_head, 3, config.n_head)
         for later, h, earlier, g in np.ndindex(found.shape):
             reaches = later > earlier if adds else later == earlier + 1 and config.d_mlp == 0
@@ -119,7 +119,7 @@ def test_a_writer_that_is_turned_at_random_composes_by_chance() -> None:
 
 def test_in_the_induction_circuit_the_key_alone_composes() -> None:
     model = hand_built.induction_circuit()
-    for reads in get_args(Reads):
+    for reads in get_args(HeadInput):
         found = composition(model, reads)
         strong = [(found.axes[0].labels[i], found.axes[1].labels[j]) for i, j in np.argwhere(np.nan_to_num(found.values) > 0)]
         assert strong == ([("1.2", "0.1")] if reads == "key" else [])

@@ -10,7 +10,7 @@ import torch
 from gptviz.machine.memory import LEAST_WITHIN_A_PASS
 from gptviz.model import Config, Transformer, build, preset
 from gptviz.model.build import lay_out
-from gptviz.model.costs.memory_needed import Needed, needed, refusal, to_read
+from gptviz.model.costs.memory_needed import MemoryNeeded, needed, refusal, to_read
 from gptviz.train.estimate import Follow
 from tests.tiny import tiny
 
@@ -64,7 +64,7 @@ def test_weights_take_as_many_bytes_as_their_numbers() -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free() -> None:
-    needs = Needed(weights=5 * 10**9, beside=10**9, tokens=1_024, number=4)
+    needs = MemoryNeeded(weights=5 * 10**9, beside=10**9, tokens=1_024, number=4)
     message = refusal(needs, 6 * 10**9)
     assert message is not None
     assert "about 6 GB of memory, 5 GB of it for its weights" in message

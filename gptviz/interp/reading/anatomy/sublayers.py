@@ -18,7 +18,7 @@ from .drawing import Drawing, Operand, block_of, capped
 
 
 @dataclass(frozen=True)
-class Projection:
+class ProjectionWords:
     """The words of the map about queries, keys or values, in self-attention and in cross-attention alike."""
 
     part: str
@@ -29,9 +29,9 @@ class Projection:
 
 # A matrix of an MLP in its equation, such as up(x).
 WIDENED = re.compile(r"(\w+)\(x\)")
-QUERY = Projection("q", "Query", "query", "What {each} looks for, a vector per head.")
-KEY = Projection("k", "Key", "key", "What {each} offers to be found by, a vector per {head}.")
-VALUE = Projection("v", "Value", "value", "What {each} hands over to those who look at it, a vector per {head}.")
+QUERY = ProjectionWords("q", "Query", "query", "What {each} looks for, a vector per head.")
+KEY = ProjectionWords("k", "Key", "key", "What {each} offers to be found by, a vector per {head}.")
+VALUE = ProjectionWords("v", "Value", "value", "What {each} hands over to those who look at it, a vector per {head}.")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Sublayers(Drawing):
     def project(
         self,
         at: str,
-        one: Projection,
+        one: ProjectionWords,
         x: Operand,
         linear: str,
         rows: tuple[int, int] | None,

@@ -29,7 +29,7 @@ QUOTED = 12
 
 
 @dataclass(frozen=True)
-class Setting:
+class AttributionSetting:
     """A logit that the page takes apart.
 
     Attributes:
@@ -131,7 +131,7 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
     return position
 
 
-def setting(subject: Subject, text: Read, position: int | None, notices: Any) -> Setting:
+def setting(subject: Subject, text: Read, position: int | None, notices: Any) -> AttributionSetting:
     """The controls `logit_of` and `minus`."""
     names = subject.lm.labels if position is None else tokens(subject.key).names
     best = likely(subject.key, text, position)
@@ -159,14 +159,14 @@ def setting(subject: Subject, text: Read, position: int | None, notices: Any) ->
         minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other, notices=notices)
     token = best[0] if chosen == LIKELIEST else names.index(chosen)
     if minus == ALONE:
-        return Setting(subject, text, position, token, None)
+        return AttributionSetting(subject, text, position, token, None)
     following = next(i for i in best if i != token) if minus in (RIVAL, NEXT) else names.index(minus)
-    made = Setting(subject, text, position, token, following)
+    made = AttributionSetting(subject, text, position, token, following)
     known = made.known
     return replace(made, against=subject.lm.token(known.wrong)) if minus == RIVAL and known is not None else made
 
 
-def quoted(setting: Setting, position: int) -> str:
+def quoted(setting: AttributionSetting, position: int) -> str:
     """The end of the text up to a position."""
     label, gap = setting.subject.lm.tokenizer.label, " " if reading.is_spaced(setting.subject.lm) else ""
     shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])

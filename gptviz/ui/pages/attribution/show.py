@@ -32,7 +32,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 
-from .setting import Setting, quoted
+from .setting import AttributionSetting, quoted
 
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
@@ -66,7 +66,7 @@ def refused() -> Iterator[None]:
         st.stop()
 
 
-def verdict(setting: Setting, found: Attribution) -> None:
+def verdict(setting: AttributionSetting, found: Attribution) -> None:
     """The logit in a sentence, and whether the parts add up to it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(_sentence(setting, found), width="content")
@@ -79,7 +79,7 @@ def verdict(setting: Setting, found: Attribution) -> None:
         st.warning(_why_not(setting, found), icon=":material/error:")
 
 
-def _sentence(setting: Setting, found: Attribution) -> str:
+def _sentence(setting: AttributionSetting, found: Attribution) -> str:
     token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
     if setting.position is not None:
         place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
@@ -104,7 +104,7 @@ def _times(difference: float) -> str:
     return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
 
 
-def _why_not(setting: Setting, found: Attribution) -> str:
+def _why_not(setting: AttributionSetting, found: Attribution) -> str:
     says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
     if not math.isfinite(found.logit):
         return f"{says} The weights of this model are damaged: choose another model or step above."
@@ -128,7 +128,7 @@ def frozen(config: Config) -> str:
     return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
 
 
-def parts(setting: Setting, found: Attribution) -> None:
+def parts(setting: AttributionSetting, found: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
     strongest = max(found.parts, key=lambda part: abs(part.value))
@@ -144,7 +144,7 @@ def parts(setting: Setting, found: Attribution) -> None:
     )
 
 
-def part_control(setting: Setting, found: Attribution, notices: Any) -> str | None:
+def part_control(setting: AttributionSetting, found: Attribution, notices: Any) -> str | None:
     """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
     heads = list(found.sources)
     mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
@@ -161,7 +161,7 @@ def strongest_head(found: Attribution) -> str:
     return max(found.sources, key=lambda head: abs(found.value_of(head)))
 
 
-def grid(setting: Setting, found: Attribution, chosen: str | None) -> None:
+def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) -> None:
     """All heads and MLPs by block; a click chooses one."""
     cells = found.grid(setting.subject.lm.model.config)
     labels = cells.axes[1].labels
@@ -196,7 +196,7 @@ def _name_of(block: int, label: str) -> str:
     return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
 
 
-def split(setting: Setting, found: Attribution, chosen: str) -> None:
+def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
     """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
     if chosen in found.sources:
         by_token(setting, found, chosen)
@@ -204,7 +204,7 @@ def split(setting: Setting, found: Attribution, chosen: str) -> None:
         by_neuron(setting, found, chosen)
 
 
-def into(setting: Setting, chosen: str) -> None:
+def into(setting: AttributionSetting, chosen: str) -> None:
     """Ways to go on with a head or an MLP: switch it off, or look into it on its own page."""
     part = unit(chosen, setting.subject.lm.model.config)
     page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
@@ -219,7 +219,7 @@ def into(setting: Setting, chosen: str) -> None:
             frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
 
 
-def by_token(setting: Setting, found: Attribution, head: str) -> None:
+def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None:
     """The share of a head by the tokens that it reads."""
     shares = found.read_by(head, setting.read(head))
     above, below = setting.sides
@@ -240,7 +240,7 @@ def by_token(setting: Setting, found: Attribution, head: str) -> None:
     )
 
 
-def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
+def _up_to(shares: LabelledArray, setting: AttributionSetting) -> LabelledArray:
     """The tokens that a causal head may read: the others have no bar."""
     if setting.subject.lm.model.config.mask != "causal" or setting.position is None:
         return shares
@@ -248,7 +248,7 @@ def _up_to(shares: LabelledArray, setting: Setting) -> LabelledArray:
     return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
 
 
-def by_neuron(setting: Setting, found: Attribution, mlp: str) -> None:
+def by_neuron(setting: AttributionSetting, found: Attribution, mlp: str) -> None:
     """The share of an MLP by its neurons."""
     values = setting.found(mlp).neurons[mlp]
     every = np.argsort(-np.abs(values), kind="stable")

@@ -11,19 +11,19 @@ from gptviz.interp.explaining.attribution import Attribution, Part, attribute
 from gptviz.interp.units.unit import unit
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.views.contrasts import Question, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
-from .setting import ALONE, LIKELIEST, NEXT, Setting, quoted
+from .setting import ALONE, LIKELIEST, NEXT, AttributionSetting, quoted
 
 # A part that takes away less than this share of the largest is not worth a look.
 WORTH = 0.02
 
 
-def tries(setting: Setting, found: Attribution) -> list[Try]:
+def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
     """The suggestions for this logit."""
     if not found.adds_up:
         return []
@@ -51,7 +51,7 @@ class Mover(NamedTuple):
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _mover(key: ModelKey, question: Question) -> Mover | None:
+def _mover(key: ModelKey, question: ContrastQuestion) -> Mover | None:
     """The head that adds most to the right answer minus the wrong one, or None if no head adds anything, or no sum can be had."""
     try:
         found = attribute(language_model(key).model, question.ids, question.right, None, question.wrong)
@@ -65,7 +65,7 @@ def _mover(key: ModelKey, question: Question) -> Mover | None:
     return Mover(found.logit, name, found.value_of(name), place, float(shares[place]))
 
 
-def _known(subject: Subject, question: Question) -> Try | None:
+def _known(subject: Subject, question: ContrastQuestion) -> Try | None:
     """A prompt with a known answer: which head speaks most for it, and what that head reads."""
     found = _mover(subject.key, question)
     if found is None:
@@ -85,7 +85,7 @@ def _largest(found: Attribution) -> float:
     return max(abs(part.value) for part in found.parts)
 
 
-def _against(setting: Setting, found: Attribution) -> Try | None:
+def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
     """The head that speaks most against the token."""
     heads = [part for part in found.parts if part.name in found.sources]
     if not heads:
@@ -103,7 +103,7 @@ def _against(setting: Setting, found: Attribution) -> Try | None:
     return Try("A head that speaks against it", notice, {"part": least.name})
 
 
-def _neurons(setting: Setting, found: Attribution) -> Try | None:
+def _neurons(setting: AttributionSetting, found: Attribution) -> Try | None:
     """The MLP that adds most."""
     mlps = [part for part in found.parts if part.name.endswith(".mlp")]
     if not mlps:
@@ -119,13 +119,13 @@ def _neurons(setting: Setting, found: Attribution) -> Try | None:
     return Try("Into an MLP", notice, {"part": most.name})
 
 
-def _alone(setting: Setting, found: Attribution) -> Try | None:
+def _alone(setting: AttributionSetting, found: Attribution) -> Try | None:
     """The logit without the one that is taken from it, or the other way round."""
     if setting.against is None:
         kind = "label" if setting.position is None else "token"
         notice = f"What adds the same to two {kind}s changes nothing between them: take the logit of the next likeliest one away."
         return Try("A difference", notice, {"minus": NEXT})
-    alone = Setting(setting.subject, setting.text, setting.position, setting.token, None).found()
+    alone = AttributionSetting(setting.subject, setting.text, setting.position, setting.token, None).found()
     part = max(alone.parts, key=lambda each: abs(each.value))
     less = found.value_of(part.name)
     notice = (
@@ -135,7 +135,7 @@ def _alone(setting: Setting, found: Attribution) -> Try | None:
     return Try("The logit alone", notice, {"minus": ALONE})
 
 
-def _surest(setting: Setting) -> Try | None:
+def _surest(setting: AttributionSetting) -> Try | None:
     """The place of a text where the model is surest."""
     if setting.subject.kind != "decoder" or len(setting.text.ids) < 2:
         return None

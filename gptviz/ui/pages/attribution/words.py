@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gptviz.ui.shell.subject.models import load_call
 
-from .setting import Setting
+from .setting import AttributionSetting
 
 HOW = r"""
 The logit of a token is the product of what the head reads with the token’s row $u$ of the unembedding, plus a bias. What the head
@@ -32,7 +32,7 @@ without which the guess would fall apart may add nothing here. That a norm is fr
 vector, and so to the shares of all others. The share of a bias or of an embedding may be large and the same for every text."""
 
 
-def code(setting: Setting) -> str:
+def code(setting: AttributionSetting) -> str:
     """The lines of `gptviz` that compute the parts."""
     found, lm = setting.found(), setting.subject.lm
     position = "" if found.position is None else f", position={found.position}"

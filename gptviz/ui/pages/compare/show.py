@@ -36,7 +36,7 @@ Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ViewNumbers:
     """The numbers behind a view, and the `call` of `gptviz.interp.compare` that computes them from `a` and `b`."""
 
     numbers: Callable[[], LabelledArray]
@@ -57,7 +57,7 @@ def distributions(key: Key) -> Compared:
     return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
 
 
-def next_token(sides: Sides, notices: object) -> Shown:
+def next_token(sides: Sides, notices: object) -> ViewNumbers:
     """The probability of each token to come next."""
     found = distributions(sides.key)
     some = compare.chosen(found, SHOWN)
@@ -78,7 +78,7 @@ def next_token(sides: Sides, notices: object) -> Shown:
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
     )
     _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
-    return Shown(found.table, "compare.next_token(a, b)")
+    return ViewNumbers(found.table, "compare.next_token(a, b)")
 
 
 def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool) -> None:
@@ -132,7 +132,7 @@ def _in_call(last: int | None) -> str:
     return "" if last is None else f", last={last}"
 
 
-def attention(sides: Sides, notices: object) -> Shown | None:
+def attention(sides: Sides, notices: object) -> ViewNumbers | None:
     """The pattern of a head, or the mean of a block, or None if a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     n_layer, n_head = min(config.n_layer for config in configs), min(config.n_head for config in configs)
@@ -174,7 +174,7 @@ def attention(sides: Sides, notices: object) -> Shown | None:
         )
     if len({(config.n_layer, config.n_head) for config in configs}) > 1:
         st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
-    return Shown(found.table, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})")
+    return ViewNumbers(found.table, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})")
 
 
 def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
@@ -204,7 +204,7 @@ def _embeddings(key: Key, space: str) -> Moved:
     return compare.embeddings(side(*key[:2]), side(*key[2:]), space)
 
 
-def tokens(sides: Sides, notices: object) -> Shown | None:
+def tokens(sides: Sides, notices: object) -> ViewNumbers | None:
     """Where the vectors of the tokens lie, or None if the vocabularies have too little in common."""
     spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
     space = spaces[0]
@@ -253,7 +253,7 @@ def tokens(sides: Sides, notices: object) -> Shown | None:
             key="distances",
             alt=f"How far the tokens moved, over all dimensions.{moved}",
         )
-    return Shown(found.points.table, f"compare.embeddings(a, b, {space!r}).points")
+    return ViewNumbers(found.points.table, f"compare.embeddings(a, b, {space!r}).points")
 
 
 @jobs.resource("Reading every layer", max_entries=8)
@@ -261,7 +261,7 @@ def _lens(key: Key, quantity: str, last: int | None) -> Compared:
     return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
 
 
-def lens(sides: Sides, notices: object) -> Shown:
+def lens(sides: Sides, notices: object) -> ViewNumbers:
     """The guesses that the model would make if it stopped after each layer."""
     quantity = controls.select(
         "Of every layer and token",
@@ -278,7 +278,7 @@ def lens(sides: Sides, notices: object) -> Shown:
     found = _lens(sides.key, quantity, last)
     limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (found.a, found.b))
     _triple(found, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
-    return Shown(found.table, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})")
+    return ViewNumbers(found.table, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})")
 
 
 def _work_of_token(config: Config) -> int:
@@ -291,7 +291,7 @@ def _attribution(key: Key, token: str) -> Compared:
     return compare.attribution(side(*key[:2]), side(*key[2:]), token)
 
 
-def attribution(sides: Sides, notices: object) -> Shown | None:
+def attribution(sides: Sides, notices: object) -> ViewNumbers | None:
     """The amount that each part adds to the logit of a token, or None if nothing can be added up."""
     some = compare.chosen(distributions(sides.key), SHOWN)
     assert some.difference is not None
@@ -324,7 +324,7 @@ def attribution(sides: Sides, notices: object) -> Shown | None:
         f"What parts add to the logit of {token}, B minus A.",
     )
     _bars(parts, keys=("parts", "part differences"), alts=alts, more="what adds more in B", in_percent=False)
-    return Shown(found.table, f"compare.attribution(a, b, {token!r})")
+    return ViewNumbers(found.table, f"compare.attribution(a, b, {token!r})")
 
 
 @jobs.resource("Scoring every head", max_entries=16)
@@ -332,7 +332,7 @@ def _head_scores(key: Key, score: str) -> Compared:
     return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
 
 
-def heads(sides: Sides, notices: object) -> Shown | None:
+def heads(sides: Sides, notices: object) -> ViewNumbers | None:
     """One score of every head, or None if a model has no blocks."""
     if not all(one.lm.model.config.n_layer for one in (sides.a, sides.b)):
         st.info("One of the models has no blocks, and so no heads.", icon=":material/info:")
@@ -354,10 +354,10 @@ def heads(sides: Sides, notices: object) -> Shown | None:
         return None
     limit = SCORES[score].high or float(every.max()) or 1.0
     _triple(found, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
-    return Shown(found.table, f"compare.head_scores(a, b, {score!r})")
+    return ViewNumbers(found.table, f"compare.head_scores(a, b, {score!r})")
 
 
-SHOWS: dict[str, Callable[[Sides, object], Shown | None]] = {
+SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
     EMBEDDINGS: tokens,

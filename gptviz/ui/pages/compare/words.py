@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.pages.compare.show import Shown
+from gptviz.ui.pages.compare.show import ViewNumbers
 from gptviz.ui.pages.compare.sides import Sides
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import Subject
@@ -58,7 +58,7 @@ def _named(one: Subject) -> str:
     return escaped(f"{one.key.title}{step if scrubber.steps(one.key.name) else ''}")
 
 
-def code(sides: Sides, shown: Shown) -> str:
+def code(sides: Sides, shown: ViewNumbers) -> str:
     """The lines of `gptviz` that compute the same numbers."""
     lines = ["import gptviz", "from gptviz.interp import compare", ""]
     for name, one in (("a", sides.a), ("b", sides.b)):

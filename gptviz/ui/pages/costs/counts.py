@@ -13,7 +13,7 @@ import streamlit as st
 from gptviz.figures.kit.format import in_words, percent
 from gptviz.figures.reading import costs as figures
 from gptviz.interp.reading import costs as gathered
-from gptviz.interp.reading.costs import Costs, Pass
+from gptviz.interp.reading.costs import Costs, PassKind
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine.memory import size
 from gptviz.model import Config
@@ -48,7 +48,7 @@ class CostSetting:
     batch: int
     tokens: int
     optimiser: Optimiser
-    of: Pass
+    of: PassKind
 
 
 def lengths_offered(config: Config) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ def counted(config: Config, batch: int, tokens: int) -> Costs:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def operations(config: Config, batch: int, of: Pass) -> LabelledArray:
+def operations(config: Config, batch: int, of: PassKind) -> LabelledArray:
     """See `gptviz.interp.reading.costs.operations_over`."""
     return gathered.operations_over(config, batch, lengths(config), of)
 

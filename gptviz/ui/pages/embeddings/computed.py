@@ -25,7 +25,7 @@ MOST_CARRIED = 4_000
 
 
 @dataclass(frozen=True)
-class View:
+class ProjectionChoice:
     """The choice of the reader: which matrix of which model, and how it is projected."""
 
     key: ModelKey
@@ -55,21 +55,21 @@ def capitals_together(key: ModelKey, space: str) -> tuple[float, float]:
     return embeddings.share_beside_own(rows, capitals), (len(capitals) - 1) / max(1, len(kinds) - 1)
 
 
-def _rows(view: View) -> Vectors:
+def _rows(view: ProjectionChoice) -> Vectors:
     return embeddings.vectors(language_model(view.key).model, view.space)
 
 
-def _reference(view: View) -> Vectors | None:
+def _reference(view: ProjectionChoice) -> Vectors | None:
     """The vectors whose axes serve all steps of training: those of the model as saved last, or None if that is shown."""
     return None if view.key.step is None else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
 
 
 @dataclass(frozen=True)
-class Course:
+class Trails:
     """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model).
 
     Attributes:
-        steps: what each is called.
+        steps: their names.
         points: [step, token, component].
     """
 
@@ -82,20 +82,20 @@ class Course:
         return LabelledArray(self.points[:, token], (Axis("step", self.steps), components), "coordinate")
 
 
-def course(view: View) -> Course | None:
-    """The course of training seen as `view` is, None for a model without snapshots."""
+def trails_of(view: ProjectionChoice) -> Trails | None:
+    """The trails of all tokens, with the choices of `view`, or None for a model without snapshots."""
     every = scrubber.steps(view.key.name)
-    return _course(scrubber.as_saved_last(view.key), every, view.space, view.dimensions) if every else None
+    return _trails(scrubber.as_saved_last(view.key), every, view.space, view.dimensions) if every else None
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
-def _course(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Course:
+def _trails(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Trails:
     axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
     points, names = [], []
     for one in scrubber.compared_keys(key):
         points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
         names.append(scrubber.LAST if one.step is None else f"step {one.step:,}")
-    return Course(tuple(names), np.stack(points))
+    return Trails(tuple(names), np.stack(points))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -104,7 +104,7 @@ def neighbours_of(key: ModelKey, space: str, token: int) -> Neighbours:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def pca_of(view: View) -> Projection:
+def pca_of(view: ProjectionChoice) -> Projection:
     return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view))
 
 
@@ -120,7 +120,7 @@ def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int
     return (None, *between, step)
 
 
-def placing_of(view: View) -> Placing:
+def placing_of(view: ProjectionChoice) -> Placing:
     """The projection of a view by t-SNE or UMAP, after those that it begins with."""
     name, device, step = view.key.name, view.key.device, view.key.step
     steps = way_back(scrubber.steps(name), step, len(tokens(view.key).labels))
@@ -134,7 +134,7 @@ def placing_of(view: View) -> Placing:
 
 # As many as lead to the first step, of several views.
 @st.cache_resource(max_entries=512, show_spinner=False)
-def _begun(view: View, last: ModelKey, steps: tuple[int | None, ...], _before: Placing | None) -> Placing:
+def _begun(view: ProjectionChoice, last: ModelKey, steps: tuple[int | None, ...], _before: Placing | None) -> Placing:
     """A projection, computed once for all sessions; it is finished even if its user goes to another page.
 
     Args:
@@ -154,7 +154,7 @@ def _begun(view: View, last: ModelKey, steps: tuple[int | None, ...], _before: P
     return begun(compute, n_tokens)
 
 
-def projection(view: View) -> tuple[Projection, View]:
+def projection(view: ProjectionChoice) -> tuple[Projection, ProjectionChoice]:
     """The projection of the view, and the view itself. Until a slow projection is ready, PCA is shown instead, with a notice."""
     if view.method != "PCA" and (ready := projections.finished(placing_of(view), view.method)) is not None:
         return ready, view
@@ -163,6 +163,6 @@ def projection(view: View) -> tuple[Projection, View]:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def trustworthiness_of(view: View) -> tuple[float, int]:
+def trustworthiness_of(view: ProjectionChoice) -> tuple[float, int]:
     ready = pca_of(view) if view.method == "PCA" else placing_of(view).job.result()
     return embeddings.trustworthiness(_rows(view), ready)

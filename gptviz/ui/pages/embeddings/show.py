@@ -22,7 +22,7 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 
-from .computed import View, course, neighbours_of, placing_of, trustworthiness_of
+from .computed import ProjectionChoice, neighbours_of, placing_of, trails_of, trustworthiness_of
 
 
 def spaces(config: Config) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def space_name(space: str, config: Config) -> str:
     return " = ".join(embeddings.SPACES) if config.tied else space
 
 
-def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bool, bool]:
+def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[ProjectionChoice, bool, bool]:
     """The controls of what is projected and how; whether the chosen token's trail is shown, and whether seeds are compared."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         space = controls.select(
@@ -63,8 +63,8 @@ def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[View, bo
             seed, compared = projections.seed_controls(notices)
         elif scrubber.steps(key.name):
             about = "The path of the chosen token during training, as a grey line."
-            trail = controls.switch("Trail", key="trail", help=about, notices=notices)
-    return View(key, space, method, 3 if solid else 2, seed), trail, compared
+            trail = controls.switch("Trails", key="trail", help=about, notices=notices)
+    return ProjectionChoice(key, space, method, 3 if solid else 2, seed), trail, compared
 
 
 def token_control(subject: Subject, notices: Any) -> int:
@@ -75,14 +75,14 @@ def token_control(subject: Subject, notices: Any) -> int:
     return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
 
 
-def over_seeds(view: View) -> None:
+def over_seeds(view: ProjectionChoice) -> None:
     """The pictures of several seeds, of which `view` is one, and how far they agree."""
     kinds = tokens(view.key).kinds
     placings = [placing_of(replace(view, seed=int(seed))) for seed in projections.SEEDS]
     projections.over_seeds(placings, lambda picture: [kinds[i] for i in picture.ids], view.method)
 
 
-def bars(view: View, token: int, *, height: int) -> None:
+def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     """The nearest neighbours of `token`."""
     near, kinds = neighbours_of(view.key, view.space, token), tokens(view.key).kinds
     show_figure(
@@ -93,10 +93,12 @@ def bars(view: View, token: int, *, height: int) -> None:
     )
 
 
-def cloud(view: View, projected: Projection, token: int, *, height: int, trail: bool = False, prompt: Sequence[int] = ()) -> None:
+def cloud(
+    view: ProjectionChoice, projected: Projection, token: int, *, height: int, trail: bool = False, prompt: Sequence[int] = ()
+) -> None:
     """The tokens as points: `token` with lines to its neighbours, those of `prompt` in thin rings; a click chooses one."""
     vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
-    trained = course(view) if view.method == "PCA" else None
+    trained = trails_of(view) if view.method == "PCA" else None
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def pick() -> None:
@@ -126,7 +128,7 @@ def cloud(view: View, projected: Projection, token: int, *, height: int, trail: 
     )
 
 
-def what_is_lost(projected: Projection, view: View, token: int, d_model: int) -> str:
+def what_is_lost(projected: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
     """A line on what a projection keeps of the original space and what it loses, and on whether `token` is in it."""
     if view.method == "PCA":
         explained = sum(projected.explained)
@@ -147,7 +149,7 @@ def what_is_lost(projected: Projection, view: View, token: int, d_model: int) ->
     )
 
 
-def trust_in_picture(view: View, projected: Projection) -> str:
+def trust_in_picture(view: ProjectionChoice, projected: Projection) -> str:
     """How far the picture's neighbours can be trusted."""
     score, judged = trustworthiness_of(view)
     return projections.trust(score, judged, len(projected.ids))

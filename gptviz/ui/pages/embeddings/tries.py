@@ -12,13 +12,13 @@ from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.tries import Try
 
-from .computed import View, capitals_together, vowel_cosines
+from .computed import ProjectionChoice, capitals_together, vowel_cosines
 
 # A sentence about where kinds of tokens lie is offered only if their cosines differ by at least this much.
 CLEARLY = 0.05
 
 
-def tries(subject: Subject, view: View) -> list[Try]:
+def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
     """The suggestions for this model, at this step of its training: all sentences are computed from its vectors."""
     flat = {"method": "PCA", "dimensions": "2-D"}
     offers = [_first_step(subject, flat), _vowels(view), _praise(subject, flat), _capitals(view, flat)]
@@ -33,7 +33,7 @@ def _first_step(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
     return Try("The first step", notice, {"step": str(steps[0]), "trail": True, **flat})
 
 
-def _vowels(view: View) -> Try | None:
+def _vowels(view: ProjectionChoice) -> Try | None:
     alike, other = vowel_cosines(view.key, view.space)
     if "e" not in tokens(view.key).names or not alike > other + CLEARLY:
         return None
@@ -56,7 +56,7 @@ def _praise(subject: Subject, flat: Mapping[str, Any]) -> Try | None:
     return Try("Good against bad", notice, {"token": "bad", **flat})
 
 
-def _capitals(view: View, flat: Mapping[str, Any]) -> Try | None:
+def _capitals(view: ProjectionChoice, flat: Mapping[str, Any]) -> Try | None:
     together, chance = capitals_together(view.key, view.space)
     if "A" not in tokens(view.key).names or not together > max(0.5, chance + CLEARLY):
         return None

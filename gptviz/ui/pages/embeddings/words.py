@@ -7,7 +7,7 @@ from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.models import load_call
 from gptviz.ui.views import projections
 
-from .computed import View, way_back
+from .computed import ProjectionChoice, way_back
 
 HOW = (
     r"""
@@ -35,7 +35,7 @@ LIMITS = (
 )
 
 
-def code(lm: LanguageModel, view: View, token: int) -> str:
+def code(lm: LanguageModel, view: ProjectionChoice, token: int) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
     opened = f"""import gptviz

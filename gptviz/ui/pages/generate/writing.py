@@ -38,7 +38,7 @@ _numbers = count(1)
 # The beginning of a text: the model (at a step of its training) and the prompt's ids.
 Topic = tuple[ModelKey, tuple[int, ...]]
 # Two states are equal if, and only if, the tree and the settings were the same.
-State = tuple[tuple[int, int, int], Sampling]
+WritingState = tuple[tuple[int, int, int], Sampling]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,7 +89,7 @@ class Writing:
         )
         self.playing = self.cut_short = self.differs = False
         self.stops = True
-        self.opened_as: State | None = None
+        self.opened_as: WritingState | None = None
         self.ahead: deque[Choice] = deque()
         self.linked, self._checksum = "", ""
         self.attention_of: int | None = None
@@ -106,8 +106,8 @@ class Writing:
         self.tree.generation.sampling = sampling
 
     @property
-    def state(self) -> State:
-        """See `State`."""
+    def state(self) -> WritingState:
+        """See `WritingState`."""
         return self.tree.state, self.sampling
 
     @property

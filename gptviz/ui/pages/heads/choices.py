@@ -21,7 +21,7 @@ CHOSEN = "unit"
 
 
 @dataclass(frozen=True)
-class Setting:
+class HeadSetting:
     """Which heads are scored, and what they read.
 
     Attributes:
@@ -53,13 +53,13 @@ class Setting:
         return self.stack == encoder_decoder.ENCODER and language_model(self.key).model.encoder is not None
 
 
-def setting(subject: Subject, stack: str, view: str) -> Setting:
+def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
     """The control `over`: what the heads read, where the view shows what comes of it. An encoder–decoder reads the prompt and
     writes its own answer.
     """
     read = attention.stack_read(subject, stack)
     if subject.kind == "encoder-decoder" or not has_room(subject):
-        return Setting(subject.key, stack, read)
+        return HeadSetting(subject.key, stack, read)
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or data that the model was "
@@ -69,7 +69,7 @@ def setting(subject: Subject, stack: str, view: str) -> Setting:
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
-    return Setting(subject.key, stack, read if over == PROMPT else None, over == HELD_OUT)
+    return HeadSetting(subject.key, stack, read if over == PROMPT else None, over == HELD_OUT)
 
 
 def _has_held_out(subject: Subject) -> bool:
@@ -91,7 +91,7 @@ def score(names: tuple[str, ...], first: str) -> str:
     return controls.select("Score", names, key="score", default=first, help=about, format_func=lambda name: SCORES[name].title)
 
 
-def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
+def chosen(setting: HeadSetting, first: tuple[int, int]) -> tuple[int, int]:
     """The block and the head that the address asks for; `first` where it asks for none of this stack."""
     config = language_model(setting.key).model.config
     found = controls.linked(CHOSEN, lambda asked: unit(asked, config), setting.unit(*first))
@@ -100,6 +100,6 @@ def chosen(setting: Setting, first: tuple[int, int]) -> tuple[int, int]:
     return found.block, found.index
 
 
-def choose(setting: Setting, block: int, head: int) -> None:
+def choose(setting: HeadSetting, block: int, head: int) -> None:
     """Put a head into the address."""
     addresses.write(CHOSEN, setting.unit(block, head).name)

@@ -22,7 +22,7 @@ from gptviz.interp.units.head_scores import (
     scored,
     scores_over_texts,
 )
-from gptviz.interp.units.head_weights import Reads, by_chance, composition, copying
+from gptviz.interp.units.head_weights import HeadInput, by_chance, composition, copying
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import job, progress
@@ -33,7 +33,7 @@ from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.widgets import jobs
 
-from .choices import Setting
+from .choices import HeadSetting
 
 # So many tokens of a long text are on the picture of a head's pattern.
 MOST_SHOWN = 128
@@ -64,7 +64,7 @@ class HeadTexts(NamedTuple):
         return torch.stack(self.rows)
 
 
-def text(setting: Setting) -> HeadTexts:
+def text(setting: HeadSetting) -> HeadTexts:
     """The tokens that the heads read."""
     lm = language_model(setting.key)
     if setting.held_out:
@@ -77,7 +77,7 @@ def text(setting: Setting) -> HeadTexts:
 
 
 @jobs.data("Scoring the heads", max_entries=32)
-def scores(setting: Setting) -> HeadScores:
+def scores(setting: HeadSetting) -> HeadScores:
     """The scores of all heads of the stack."""
     lm, read = language_model(setting.key), text(setting)
     repeats = None
@@ -100,7 +100,7 @@ def _copying(key: ModelKey) -> Float64Array:
     return copying(language_model(key).model)
 
 
-def losses(setting: Setting) -> Callable[[], None] | None:
+def losses(setting: HeadSetting) -> Callable[[], None] | None:
     """Begins, or finds, the computation of the loss without each head. Where it takes a moment it is done at once; else somebody
     has to ask for it. Gives what shows how far it is, or None if there is no such loss.
     """
@@ -137,7 +137,7 @@ def losses(setting: Setting) -> Callable[[], None] | None:
     return show
 
 
-def _rises(setting: Setting, heads: Sequence[Unit]) -> dict[Unit, float]:
+def _rises(setting: HeadSetting, heads: Sequence[Unit]) -> dict[Unit, float]:
     """How much the loss rises without each head; over data held out, the loss of what counts there."""
     lm = language_model(setting.key)
     if setting.held_out:
@@ -155,7 +155,7 @@ def _rises(setting: Setting, heads: Sequence[Unit]) -> dict[Unit, float]:
     return dict(losses_without(lm.model, decoded, heads, source, counted_from=first))
 
 
-def with_losses(setting: Setting, found: HeadScores) -> HeadScores:
+def with_losses(setting: HeadSetting, found: HeadScores) -> HeadScores:
     """The scores with the loss without each head, where that is known."""
     ready: Job[dict[Unit, float]] | None = job.found(("head losses", setting))
     if ready is None or ready.value is None:
@@ -169,7 +169,7 @@ def known(found: HeadScores) -> tuple[str, ...]:
     return tuple(name for name in SCORES if not np.isnan(found.values[name]).all())
 
 
-def first_score(setting: Setting, found: HeadScores) -> str:
+def first_score(setting: HeadSetting, found: HeadScores) -> str:
     """The score that the page opens on: over data held out the loss without a head, where that is known; else induction, where
     there is a head of that kind, or the kind that some head is most of.
     """
@@ -189,7 +189,7 @@ def ranked(found: HeadScores, name: str) -> list[tuple[int, int]]:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def pattern(setting: Setting, block: int, head: int) -> LabelledArray:
+def pattern(setting: HeadSetting, block: int, head: int) -> LabelledArray:
     """The pattern of one head over the first text that it reads, or over the last tokens of that."""
     lm, read = language_model(setting.key), text(setting)
     ids, source = read.rows[0].tolist(), None if read.source is None else read.source[0].tolist()
@@ -205,7 +205,7 @@ def pattern(setting: Setting, block: int, head: int) -> LabelledArray:
 
 
 @st.cache_data(max_entries=16, show_spinner="Multiplying the weights of the heads")
-def composed(key: ModelKey, stack: str, reads: Reads) -> LabelledArray:
+def composed(key: ModelKey, stack: str, reads: HeadInput) -> LabelledArray:
     """See `gptviz.interp.units.head_weights.composition`."""
     return composition(stack_of(key, stack), reads)
 

@@ -24,14 +24,14 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.picking import pick
 
-from .choices import Setting, choose, chosen, score
+from .choices import HeadSetting, choose, chosen, score
 from .computed import MOST_SHOWN, first_score, known, losses, pattern, ranked, scores, text, with_losses
 
 _GRID, _TABLE = "heads grid", "heads table"
 ROWS_HIGH = 340
 
 
-def show(subject: Subject, setting: Setting) -> None:
+def show(subject: Subject, setting: HeadSetting) -> None:
     """The whole view."""
     progress = losses(setting)
     found = with_losses(setting, scores(setting))
@@ -63,7 +63,7 @@ def show(subject: Subject, setting: Setting) -> None:
         progress()
 
 
-def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
+def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
     kind, values = SCORES[name], found.values[name]
     highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
@@ -93,7 +93,7 @@ def cells(setting: Setting, found: HeadScores, name: str, at: tuple[int, int]) -
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}")
 
 
-def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
+def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
     """The pattern of one head, and the way to its page. Beside scores over data held out it is that over the prompt."""
     over = replace(setting, read=attention.stack_read(subject, setting.stack), held_out=False) if setting.held_out else setting
     shown = pattern(over, block, head)
@@ -115,7 +115,7 @@ def one(subject: Subject, setting: Setting, block: int, head: int) -> None:
         edits.switch(setting.unit(block, head), key="switch head")
 
 
-def attention_link(subject: Subject, setting: Setting, block: int, head: int) -> dict[str, str]:
+def attention_link(subject: Subject, setting: HeadSetting, block: int, head: int) -> dict[str, str]:
     """The address of a head on the page Attention: with the same random tokens, where these can be written as a text."""
     asked = {"block": str(block), "head": str(head)}
     if subject.kind == "encoder-decoder":
@@ -129,7 +129,7 @@ def attention_link(subject: Subject, setting: Setting, block: int, head: int) ->
     return {**frame.shared_state(), **asked}
 
 
-def table(setting: Setting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
+def table(setting: HeadSetting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
     """A row per head, the highest score first; choosing a row shows the head. A click on a title orders by another column."""
     columns = [name, *(other for other in known(found) if other != name)]
     frame = frame_of(found, columns, order)

@@ -9,17 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures.units import heads as figures
-from gptviz.interp.units.head_weights import Reads
+from gptviz.interp.units.head_weights import HeadInput
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views import attention
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels, show_figure
 
-from .choices import Setting
+from .choices import HeadSetting
 from .computed import chance, composed
 
-KINDS: tuple[str, ...] = get_args(Reads)
+KINDS: tuple[str, ...] = get_args(HeadInput)
 ABOUT = {
     "key": "By what it looks for in a token: what the writer left there decides whether the reader looks there.",
     "query": "By what it looks for: what the writer left at the token that reads decides where the reader looks.",
@@ -28,13 +28,13 @@ ABOUT = {
 TALL = 560
 
 
-def by() -> Reads:
+def by() -> HeadInput:
     """The control `reads`: by which of its vectors the later head reads."""
     about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
-    return cast(Reads, controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True))
+    return cast(HeadInput, controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True))
 
 
-def show(setting: Setting) -> Reads | None:
+def show(setting: HeadSetting) -> HeadInput | None:
     """The whole view. Gives what heads read by, or None if there is nothing to show."""
     if setting.stack == attention.CROSS:
         st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
@@ -76,7 +76,7 @@ def show(setting: Setting) -> Reads | None:
     return reads
 
 
-def setting_width(setting: Setting) -> int:
+def setting_width(setting: HeadSetting) -> int:
     """The width of the stream."""
     return round(chance(setting.key, setting.stack) ** -2)
 

@@ -8,13 +8,13 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.units.head_scores import HeadScores
 from gptviz.ui.shell.subject.models import language_model
 from gptviz.ui.views import attention
-from gptviz.ui.views.contrasts import Question, answered, known_contrasts, loss_of_head, needed, when_it_appeared
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
 from . import DOES, READS
-from .choices import CHOSEN, HELD_OUT, Setting
+from .choices import CHOSEN, HELD_OUT, HeadSetting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import strongest
 
@@ -36,14 +36,14 @@ NOTICES = {
 }
 
 
-def tries(setting: Setting, prompt: str) -> list[Try]:
+def tries(setting: HeadSetting, prompt: str) -> list[Try]:
     """The suggestions for these heads, with the `prompt` on screen."""
     found = scores(setting)
     offers = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
     return [*_known(setting, prompt), *offers, *_copying(setting, found), *_composition(setting)]
 
 
-def _known(setting: Setting, prompt: str) -> list[Try]:
+def _known(setting: HeadSetting, prompt: str) -> list[Try]:
     """For a model that was trained on tasks with known answers: the heads that its answers need, one for each task, and when in
     training one of them appeared.
     """
@@ -52,11 +52,11 @@ def _known(setting: Setting, prompt: str) -> list[Try]:
     return [offer for offer in offers if offer is not None]
 
 
-def _most_needed(setting: Setting) -> Try | None:
+def _most_needed(setting: HeadSetting) -> Try | None:
     """The order of the heads by what is lost without them over data held out, where that is known."""
     if not known_contrasts(language_model(setting.key)):
         return None
-    tested = Setting(setting.key, setting.stack, None, held_out=True)
+    tested = HeadSetting(setting.key, setting.stack, None, held_out=True)
     found = with_losses(tested, HeadScores({}))
     if "delta_loss" not in found.values:
         return None
@@ -70,12 +70,12 @@ def _most_needed(setting: Setting) -> Try | None:
     return Try("The heads that answers need", notice, BY_LOSS)
 
 
-def _needed(setting: Setting, question: Question) -> Try | None:
+def _needed(setting: HeadSetting, question: ContrastQuestion) -> Try | None:
     """A prompt with a known answer, the head that the answer needs most, and where that looks at the end of the prompt."""
-    found = needed(setting.key, question)
+    found = needed_head(setting.key, question)
     if found is None or found.head.block is None or found.head.index is None:
         return None
-    read = Setting(setting.key, setting.stack, Read(question.ids, stack=setting.stack))
+    read = HeadSetting(setting.key, setting.stack, Read(question.ids, stack=setting.stack))
     row = pattern(read, found.head.block, found.head.index).values[-1]
     place = int(np.nanargmax(row))
     token = in_quotes(language_model(setting.key).tokenizer.label(question.ids[place]))
@@ -87,7 +87,7 @@ def _needed(setting: Setting, question: Question) -> Try | None:
     return Try(question.contrast.title, notice, state, {CHOSEN: found.head.name})
 
 
-def _of_kind(setting: Setting, found: HeadScores, name: str) -> Try | None:
+def _of_kind(setting: HeadSetting, found: HeadScores, name: str) -> Try | None:
     if name not in known(found):
         return None
     block, head = ranked(found, name)[0]
@@ -98,7 +98,7 @@ def _of_kind(setting: Setting, found: HeadScores, name: str) -> Try | None:
     return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: setting.unit(block, head).name})
 
 
-def _copying(setting: Setting, found: HeadScores) -> list[Try]:
+def _copying(setting: HeadSetting, found: HeadScores) -> list[Try]:
     if "copying" not in known(found):
         return []
     values = found.values["copying"]
@@ -115,7 +115,7 @@ def _copying(setting: Setting, found: HeadScores) -> list[Try]:
     return [Try("Who copies?", notice, {"view": DOES, "score": "copying"}, {CHOSEN: setting.unit(block, head).name})]
 
 
-def _composition(setting: Setting) -> list[Try]:
+def _composition(setting: HeadSetting) -> list[Try]:
     if setting.stack == attention.CROSS or not 2 <= setting.shape[0] <= FEW_BLOCKS:
         return []
     best = strongest(composed(setting.key, setting.stack, "key"), 1)
@@ -135,7 +135,7 @@ def _named(name: str) -> str:
     return f"head {head} of block {block}"
 
 
-def _together(setting: Setting, reader: str, writer: str) -> str:
+def _together(setting: HeadSetting, reader: str, writer: str) -> str:
     """A sentence where the two are what an induction circuit is made of."""
     found = scores(setting)
     at = [tuple(map(int, name.split("."))) for name in (reader, writer)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gptviz.interp.units.head_weights import Reads
+from gptviz.interp.units.head_weights import HeadInput
 from gptviz.ui.shell.subject.models import language_model, load_call
 from gptviz.ui.views import attention, encoder_decoder, held_out
 
-from .choices import Setting
+from .choices import HeadSetting
 from .computed import text
 
 HOW = r"""
@@ -37,7 +37,7 @@ weak one may matter for a few tokens. What MLPs change on the way is not seen. E
 is shown as if it were not."""
 
 
-def code(setting: Setting, prompt: str) -> str:
+def code(setting: HeadSetting, prompt: str) -> str:
     """The lines of `gptviz` that compute the scores; heads that do not read random tokens read the `prompt`."""
     lm, read = language_model(setting.key), text(setting)
     copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
@@ -68,7 +68,7 @@ lm = {load_call(lm)}
     return f"{begin}ids = torch.tensor({ids})\n{scores}{_losses(setting, prompt)}"
 
 
-def _code_of_held_out(setting: Setting, begin: str, end: str) -> str:
+def _code_of_held_out(setting: HeadSetting, begin: str, end: str) -> str:
     """The lines that score the heads over what was held out, and compute the loss without each of them."""
     return f"""{begin.replace("import head_scores", "import scores_over_texts")}texts = lm.rows(most={held_out.MOST_TOKENS})
 scores = scores_over_texts(lm.model, texts, lm.repeated_tokens()){end}.table()  # [block, head, score]
@@ -82,7 +82,7 @@ heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head
 changes = {{one.unit.name: value - loss(lm.model, rows) for one, value in loss_with_each(lm.model, rows, heads)}}"""
 
 
-def _losses(setting: Setting, prompt: str | None = None) -> str:
+def _losses(setting: HeadSetting, prompt: str | None = None) -> str:
     """The line that computes the loss without each head, of all stacks; nothing for a model that guesses no tokens."""
     if language_model(setting.key).model.config.kind == "classifier":
         return ""
@@ -90,7 +90,7 @@ def _losses(setting: Setting, prompt: str | None = None) -> str:
     return f"\nrows = lm.heads({text}losses=True)  # with delta_loss, the loss without each head: a pass for each"
 
 
-def code_reads(setting: Setting, reads: Reads) -> str:
+def code_reads(setting: HeadSetting, reads: HeadInput) -> str:
     """The lines of `gptviz` that compute the composition."""
     lm = language_model(setting.key)
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"

@@ -13,7 +13,7 @@ from gptviz.interp.reading import lens as interp
 from gptviz.interp.reading.lens import Course, Lens, settled
 from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.views.contrasts import Question
+from gptviz.ui.views.contrasts import ContrastQuestion
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import jobs
 
@@ -75,7 +75,7 @@ def payload_of(key: ModelKey, read: LensRows, of: str, code: str, command: ViewC
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def leads_of(key: ModelKey, question: Question) -> tuple[int, float, int]:
+def leads_of(key: ModelKey, question: ContrastQuestion) -> tuple[int, float, int]:
     """From which layer on the right answer leads for good after the prompt of a question, its probability there, and the token
     that leads one layer before; -1 where there is none.
     """

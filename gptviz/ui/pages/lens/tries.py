@@ -11,7 +11,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import Lens, settled
 from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.views.contrasts import Question, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
@@ -29,7 +29,7 @@ def tries(subject: Subject, read: LensRows) -> list[Try]:
     return [offer for offer in offers if offer is not None]
 
 
-def _known(subject: Subject, question: Question) -> Try:
+def _known(subject: Subject, question: ContrastQuestion) -> Try:
     """A prompt with a known answer: after which layer it leads."""
     layer, share, before = leads_of(subject.key, question)
     rows, label = layers(subject.lm.model.config), subject.lm.tokenizer.label

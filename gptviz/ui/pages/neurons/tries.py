@@ -13,7 +13,7 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.views.contrasts import Question, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
@@ -59,7 +59,7 @@ class Speaker(NamedTuple):
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _speaker(key: ModelKey, question: Question) -> Speaker | None:
+def _speaker(key: ModelKey, question: ContrastQuestion) -> Speaker | None:
     """The neuron, and what it adds to the difference of the two logits, or None if none adds anything, or no sum can be had."""
     model = language_model(key).model
     best = None
@@ -76,7 +76,7 @@ def _speaker(key: ModelKey, question: Question) -> Speaker | None:
     return best if best is not None and best.value > 0 else None
 
 
-def _known(setting: NeuronSetting, question: Question) -> Try | None:
+def _known(setting: NeuronSetting, question: ContrastQuestion) -> Try | None:
     """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
     found = _speaker(setting.key, question)
     if found is None or found.neuron.block is None or found.neuron.index is None:
@@ -103,7 +103,7 @@ def _known(setting: NeuronSetting, question: Question) -> Try | None:
     return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
 
 
-def _turned_down(over: NeuronSetting, question: Question, neuron: int) -> tuple[float, LabelledArray]:
+def _turned_down(over: NeuronSetting, question: ContrastQuestion, neuron: int) -> tuple[float, LabelledArray]:
     """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
     does not happen. With the number of times that its largest activation is taken.
     """

@@ -112,11 +112,11 @@ def _on_hub(name: str) -> None:
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")
-def _offer(name: str) -> hub.Offer:
+def _offer(name: str) -> hub.HubModel:
     return hub.look_up(name)
 
 
-def _summary(offer: hub.Offer) -> Summary:
+def _summary(offer: hub.HubModel) -> Summary:
     """The summary of a model on the hub, from its config.json; a GGUF file has none, and only its licence is known."""
     if not offer.fields:
         return Summary(licence=offer.licence)
@@ -169,5 +169,5 @@ def search_the_hub() -> None:
 
 
 @st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")
-def _search(words: str) -> list[hub.Found]:
+def _search(words: str) -> list[hub.SearchResult]:
     return hub.search(words)

@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, course, percent
+from gptviz.figures.kit.format import brief, change_in_words, percent
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -59,7 +59,7 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     table = change.table(ids, labels, name)
     first, then = int(change.before.argmax()), int(change.after.argmax())
     said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
-    moves = course(change.before[first], change.after[first])
+    moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
     show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
     now = "is still the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"

@@ -11,7 +11,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.edits import EDITS
 from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.views.contrasts import answered, loss_of_head, needed, right_by_task, when_it_appeared
+from gptviz.ui.views.contrasts import answered, loss_of_head, needed_head, right_by_task, when_it_appeared
 from gptviz.ui.widgets.tries import Try
 
 from .texts import LossText, guess_of, loss_of, unit_of, without_each
@@ -40,7 +40,7 @@ def known(subject: Subject) -> list[Try]:
     """For a model of tasks with known answers: the head that each answer needs, what is lost without it, and when it appeared."""
     key, found = subject.key.unedited, list[Try]()
     for question in answered(key):
-        head = needed(key, question)
+        head = needed_head(key, question)
         if head is None:
             continue
         with_it, without_it = (right_by_task(one) for one in (key, replace(key, edits=(head.head.name,))))
