@@ -13,9 +13,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gptviz.machine.bounded import SURROGATE
 from gptviz.settings.known_names import instead
 
 LONGEST = 1_000  # characters
+DEEPEST = 60  # parts within parts
 _LARGEST = 1e15
 _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -43,16 +45,22 @@ def parsed(text: str) -> ast.expr:
     """The tree of an expression.
 
     Raises:
-        ExpressionError: it is too long, or no expression.
+        ExpressionError: it is too long or too deep, or no expression.
     """
     if len(text) > LONGEST:
         raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"{text.strip()!r:.80} is no expression: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"{text.strip()!r:.80} is no expression") from None
+    level, depth = [tree], 0
+    while level:
+        level, depth = [part for node in level for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)], depth + 1
+    if depth > DEEPEST:
+        raise ExpressionError(f"{text.strip()!r:.80} has parts within parts, {depth:,} deep, and {DEEPEST} are the most")
+    return tree
 
 
 def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
@@ -62,9 +70,20 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
         functions: those that it may call, by name. Their arguments are texts, numbers, booleans and lists.
 
     Raises:
-        ExpressionError: it cannot be read, calls something else, or a function refuses its arguments.
+        ExpressionError: it cannot be read, calls something else, a function refuses its arguments, or the result has a number
+            that is not finite or half of a character.
     """
-    return _value(parsed(text), functions)
+    value = _value(parsed(text), functions)
+    values = [value]
+    while values:
+        match values.pop():
+            case list() as inner:
+                values += inner
+            case str() as words if SURROGATE.search(words):
+                raise ExpressionError(f"{text.strip()!r:.80} holds a lone surrogate, which is half of a character and no text")
+            case float() as number if not math.isfinite(number):
+                raise ExpressionError(f"{text.strip()!r:.80} is {number}, which is no finite number")
+    return value
 
 
 def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:

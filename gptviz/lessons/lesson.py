@@ -24,6 +24,7 @@ content is YAML:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gptviz.machine.bounded import read_regular
+from gptviz.machine.bounded import SURROGATE, read_regular
 from gptviz.settings.known_names import instead
 
 from .expression import ExpressionError, parsed
@@ -192,11 +193,16 @@ def read_lesson(path: Path) -> Lesson:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise LessonError(
-            f"{path.name}, line {line}: this is no text in UTF-8: save the file again, with the encoding UTF-8"
+            f"{shown_name(path)}, line {line}: this is no text in UTF-8: save the file again, with the encoding UTF-8"
         ) from None
     except OSError as error:
-        raise LessonError(f"{path.name}: {error}") from None
-    return parse_lesson(content, path.stem, path.name)
+        raise LessonError(f"{shown_name(path)}: {error}") from None
+    return parse_lesson(content, path.stem, shown_name(path))
+
+
+def shown_name(path: Path) -> str:
+    r"""The name of a file, with an escape such as `\xff` for a byte that is not UTF-8."""
+    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
 
 def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
@@ -278,13 +284,19 @@ class _Place:
         return f"{self.file}, line {self.line}{self.what}"
 
 
+NO_CHARACTER = "a lone surrogate is half of a character and no text"
+
+
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML without references: with these a few lines can stand for gigabytes of text."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("references (*name) are not possible here")
-        return super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and SURROGATE.search(node.value):
+            raise yaml.MarkedYAMLError(problem=NO_CHARACTER, problem_mark=node.start_mark)
+        return node
 
 
 def _fields(text: str, place: _Place) -> _Fields:
@@ -310,6 +322,8 @@ def _fields(text: str, place: _Place) -> _Fields:
 def _why(error: yaml.MarkedYAMLError) -> str:
     """The message of YAML about a mistake, and a way to correct it."""
     message = " ".join(str(error.problem or error).split())[:160]
+    if message == NO_CHARACTER:
+        return message
     if "'\\t'" in message:
         return "a tab cannot stand here; write spaces instead"
     if "mapping values" in message:

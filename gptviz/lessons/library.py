@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gptviz.machine.files import home
 
-from .lesson import Lesson, LessonError, read_lesson
+from .lesson import Lesson, LessonError, read_lesson, shown_name
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 FOLDER_SETTING = "GPTVIZ_LESSONS"
@@ -46,7 +46,7 @@ def library(*folders: Path) -> Library:
         for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
             found = _read(path, _written(path))
             if isinstance(found, str):
-                refused[path.name] = found
+                refused[shown_name(path)] = found
             else:
                 lessons[path.stem] = found
     return Library(lessons, refused)

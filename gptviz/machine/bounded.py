@@ -2,9 +2,15 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+# A lone surrogate is no character: UTF-8, and so no file and no message to a browser, can hold it.
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+# The two ways to write one in JSON: escaped, and as the bytes that UTF-8 would have for it.
+_MAY_HOLD_ONE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
@@ -50,8 +56,11 @@ def n_values(content: bytes | str) -> int:
     return 1 + sum(map(content.count, (b",", b"[", b"{")))
 
 
-def parse_json(content: bytes | str, most_values: int) -> Any:
+def parse_json(content: bytes | str, most_values: int, *, exactly: bool = False) -> Any:
     """The content of JSON. A value takes up to a hundred times as much memory as in the file, so that their number is limited.
+
+    Args:
+        exactly: keep lone surrogates, as of a tokenizer that has tokens for them; else each becomes U+FFFD, which can be shown.
 
     Raises:
         ValueError: it is no JSON, is nested too deeply, or has more values than that.
@@ -59,6 +68,19 @@ def parse_json(content: bytes | str, most_values: int) -> Any:
     if (count := n_values(content)) > most_values:
         raise ValueError(f"it holds {count:,} values, and {most_values:,} is the most that is read of such a file")
     try:
-        return json.loads(content)
+        value = json.loads(content)
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        return value if exactly or not _MAY_HOLD_ONE.search(data) else _without_surrogates(value)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return SURROGATE.sub("\ufffd", value)
+        case list():
+            return [_without_surrogates(each) for each in value]
+        case dict():
+            return {_without_surrogates(name): _without_surrogates(each) for name, each in value.items()}
+    return value

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gptviz.machine.bounded import SURROGATE
+
 LONGEST_TEMPLATE = 1_000_000  # characters
 LONGEST_TEXT = 100_000
 # By the clock of the machine, which may be busy with other work.
@@ -69,4 +71,6 @@ class ChatTemplate:
             raise ChatError("the chat template took too long, or too much memory") from None
         if "text" not in fields:
             raise ChatError(f"the chat template cannot be filled in: {fields['error']}")
-        return str(fields["text"])
+        if SURROGATE.search(text := str(fields["text"])):
+            raise ChatError("the chat template writes a lone surrogate, which is half of a character and no text")
+        return text

@@ -270,9 +270,9 @@ def test_a_damaged_model_is_a_row_that_says_so(trained: Callable[..., Path], fil
 
 def test_a_card_full_of_nonsense_does_no_harm(tiny_model: TinyModel) -> None:
     card = {"recipe": "none", "steps": "many", "seconds": [], "losses": 3, "floor": "low", "accuracy": math.inf, "preset": {}}
-    tiny_model("odd", card=card | {"task": {"<b>": 1}})
+    tiny_model("odd", card=card | {"task": {"<b>": 1}, "corpus": "half: \ud800", "notes": ["\udfff"], "licence": "\ud800"})
     at = page()
-    assert table(at)["odd"]["data"] == ""
+    assert table(at)["odd"]["data"] == "half: \ufffd"
 
 
 def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., Path]) -> None:

@@ -105,6 +105,8 @@ def test_a_mistake_is_named_with_its_place(content, said):
         ("within: 0.5", "withn: 0.5", 23, "did you mean 'within'?"),
         ("## Second", "## First", 28, "write another"),
         ("{{ 1 + 1 }}", "{{ 1 + }}", 6, "no expression"),
+        ("about: A sentence.", 'about: "\\ud800"', 3, "half of a character"),
+        ("within: 0.5", 'within: 0.5\n"\\udfff": 1', 24, "half of a character"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_what_to_write(written: str, instead: str, line: int, fix: str):

@@ -77,6 +77,19 @@ def test_json_is_read_as_python_reads_it_and_never_with_more_values_than_allowed
             parse_json(text, n_values(text) - 1)
 
 
+@given(st.lists(st.text(st.sampled_from("a\ud800\udfff\U0001f600é"), max_size=6)))
+def test_half_of_a_character_is_one_that_can_be_shown_unless_all_is_wanted_exactly(texts: list[str]) -> None:
+    # Two halves that follow each other in JSON are one character.
+    joined = [text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for text in texts]
+    value, written = {"a": [*texts, dict.fromkeys(texts, 1)]}, [each.encode("utf-8", "replace") for each in joined]
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
+        assert parse_json(text, 100, exactly=True) == json.loads(text)
+        shown = parse_json(text, 100)["a"]
+        assert json.dumps(shown, ensure_ascii=False).encode()  # UTF-8 can hold it
+        if isinstance(text, str):
+            assert [each.replace("\ufffd", "?").encode() for each in shown[:-1]] == written
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[1", "", "\ufeff1"])
 def test_json_that_cannot_be_read_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"nested too deeply|Expecting|BOM"):

@@ -67,6 +67,8 @@ def test_a_turn_is_made_in_a_process_of_its_own() -> None:
         ("{{ 'x' * 10**11 }}", "too much memory"),
         (f"{{{{ 'x' * {LONGEST_TEXT + 1} }}}}", "100,001 characters, and 100,000 are the most"),
         ("{% include '/etc/passwd' %}", "no loader"),
+        ("{{ '\\ud800' }}", "half of a character"),
+        ("\ud800", "half of a character"),
         (" " * 1_000_001, "has 1,000,001 characters"),
     ],
 )

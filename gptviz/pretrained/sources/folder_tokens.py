@@ -119,7 +119,7 @@ class FolderTokens:
         usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
         first, second, table = (self.folder / name for name in MARIAN)
         with self._reading(table):
-            ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS)
+            ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
             if not isinstance(ids, dict):
                 raise ValueError("it is not a table of pieces and their ids")
             pieces = sorted(ids, key=lambda piece: ids[piece] if isinstance(ids[piece], int) else -1)

@@ -1,10 +1,9 @@
 """The methods of every tokenizer: text to token ids and back, and how a token is shown."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,6 @@ from gptviz.text.visible import character_name, kind_of_text, visible
 
 Ids = NDArray[np.int64]
 
-# A lone surrogate is no character: UTF-8, and so no file, can hold it.
-SURROGATE: Final = re.compile("[\ud800-\udfff]")
 LONGEST_NAME = 40  # characters of a text that the vocabulary lacks, in a message
 MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are published have 1.4 million
 
@@ -180,7 +177,7 @@ def parse_object(text: str) -> dict[str, object]:
         ValueError: the text holds anything else.
     """
     try:
-        fields = parse_json(text, MOST_VALUES)
+        fields = parse_json(text, MOST_VALUES, exactly=True)
     except ValueError as error:
         raise ValueError(f"the tokenizer is not readable JSON: {error}") from None
     if not isinstance(fields, dict):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from gptviz.machine.bounded import read_regular
+from gptviz.machine.bounded import SURROGATE, read_regular
 from gptviz.text.visible import visible
 
-from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown, parse_object
+from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
 from .growth import check_growth
 
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import SURROGATE, Tokenizer
+from gptviz.machine.bounded import SURROGATE
+
+from .base import Tokenizer
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .padded import PaddedTokenizer

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from gptviz.machine.bounded import SURROGATE
 from gptviz.text.visible import visible
 
-from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
+from .base import Encoding, Ids, Tokenizer, Unknown
 from .bpe import as_value_error
 from .padded import LARGEST, unused_label
 from .sentencepiece import SPACE

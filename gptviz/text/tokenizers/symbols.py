@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from gptviz.machine.bounded import SURROGATE
 from gptviz.text.visible import visible
 
-from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
+from .base import Encoding, Ids, Tokenizer, Unknown
 
 MOST_SYMBOLS: Final = 65_536
 _SYMBOL: Final = re.compile(r"\S+")

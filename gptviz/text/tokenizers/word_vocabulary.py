@@ -7,9 +7,10 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
+from gptviz.machine.bounded import SURROGATE
 from gptviz.text.visible import visible
 
-from .base import SURROGATE, Encoding, Ids, Tokenizer, Unknown
+from .base import Encoding, Ids, Tokenizer, Unknown
 
 MOST_WORDS: Final = 1_000_000
 
