@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown, written
+from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, warn_of_unknown, written
 
 if TYPE_CHECKING:
     from gptviz.interp.explaining.context_use import ContextUse
@@ -47,14 +47,14 @@ def run(options: argparse.Namespace) -> None:
 
 def _print(lm: LanguageModel, found: ContextUse) -> None:
     """The loss by window, and what each token is worth to the guess after the prompt."""
-    print("tokens read  mean loss (nats)")
-    for window, mean in zip(found.by_window.windows, found.by_window.mean, strict=True):
-        print(f"{window:>11}  {mean:.3f}")
+    windows = zip(found.by_window.windows, found.by_window.mean, strict=True)
+    print_table(("tokens read", "mean loss (nats)"), [(str(window), f"{mean:.3f}") for window, mean in windows])
     guess = lm.tokenizer.label(found.ids[-1])
     print(f"the guess at the next token is {guess}, with a loss of {found.loss[-1]:.3f} nats; without a token it rises by")
-    print("position  token             rise (nats)")
-    for place, rise in zip(found.left_out.places, found.left_out.rise[-1], strict=True):
-        print(f"{place:>8}  {lm.tokenizer.label(found.ids[place]):<16}  {rise:+.3f}")
+    rises, label = zip(found.left_out.places, found.left_out.rise[-1], strict=True), lm.tokenizer.label
+    print_table(
+        ("position", "token", "rise (nats)"), [(str(place), label(found.ids[place]), f"{rise:+.3f}") for place, rise in rises]
+    )
 
 
 COMMAND = Command(

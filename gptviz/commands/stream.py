@@ -6,7 +6,7 @@ import argparse
 from statistics import median
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.reading.stream import StreamSummary
@@ -60,16 +60,17 @@ def _print(seen: StreamSummary, tokens: list[str], index: int | None) -> None:
         return median(row) if index is None else row[index]
 
     cosine = cosines(seen, index).values.tolist()
-    widest = max(map(len, ["sublayer", *(layer.name for layer in seen.layers), *seen.writers]))
-    print(f"{'after':<{widest}}  {'length':>10}  cosine with the layer before")
-    for place, (layer, row) in enumerate(zip(seen.layers, lengths(seen, tokens).values.tolist(), strict=True)):
-        turned = f"{cosine[place - 1][place]:.3f}" if place else ""
-        print(f"{layer.name:<{widest}}  {middle(row):>10.4g}  {turned}")
-    if not seen.writers:
-        return
-    print(f"\n{'sublayer':<{widest}}  {'writes':>10}  along the stream (both as shares of its length)")
-    for name, size, along in zip(seen.writers, *shares(seen, tokens).values.tolist(), strict=True):
-        print(f"{name:<{widest}}  {middle(size):>10.3f}  {middle(along):+.3f}")
+    turned = ["", *(f"{row[place]:.3f}" for place, row in enumerate(cosine[1:]))]
+    sizes = [f"{middle(row):.4g}" for row in lengths(seen, tokens).values.tolist()]
+    names = [layer.name for layer in seen.layers]
+    print_table(("after", "length", "cosine with the layer before"), list(zip(names, sizes, turned, strict=True)))
+    if seen.writers:
+        rows = zip(seen.writers, *shares(seen, tokens).values.tolist(), strict=True)
+        print()
+        print_table(
+            ("sublayer", "writes", "along the stream (both as shares of its length)"),
+            [(name, f"{middle(size):.3f}", f"{middle(along):+.3f}") for name, size, along in rows],
+        )
 
 
 COMMAND = Command(

@@ -14,7 +14,6 @@ from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import (
     GENERATED,
-    Corpus,
     LabelledTexts,
     Tokenizer,
     WordTokenizer,
@@ -22,7 +21,6 @@ from gptviz.text import (
     labelled_of,
     read_labelled,
     recall,
-    remember,
     words_of,
 )
 from gptviz.text.datasets.corpora import check_fraction
@@ -54,6 +52,10 @@ class LabelledSource(SplitSource[LabelledTexts]):
     fraction: float = 0.9
     seed: int = 0
 
+    @property
+    def rows(self) -> LabelledTexts:
+        return self.labelled
+
     def new_split(self) -> tuple[LabelledTexts, LabelledTexts]:
         """See `split`; at most `MOST_HELD_OUT_TEXTS` texts are held out."""
         check_fraction(self.fraction)
@@ -63,11 +65,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
                 f"{self.title} has one text of each label, not counting copies: there must be more, so that some can be held out"
             )
         return self.labelled.only(training), self.labelled.only(held_out)
-
-    @property
-    def title(self) -> str:
-        """The name of the texts."""
-        return self.labelled.name
 
     @property
     def example(self) -> str | None:
@@ -177,20 +174,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
             "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, {rest} to validate",
             "texts": {"training": len(training), "held_out": len(held_out)},
             "baseline_accuracy": baseline(training, held_out).accuracy,
-        }
-
-    def keep(self) -> None:
-        """Keep a copy of the texts, for `from_dict`."""
-        remember(Corpus(self.labelled.name, self.labelled.canonical))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The name and the SHA-256 of the texts, and how they are split."""
-        return {
-            "kind": self.kind,
-            "labelled": self.labelled.name,
-            "sha256": self.labelled.sha256,
-            "fraction": self.fraction,
-            "seed": self.seed,
         }
 
     @classmethod

@@ -17,7 +17,6 @@ from gptviz.text import (
     PAIR_TASKS,
     BPETokenizer,
     CharTokenizer,
-    Corpus,
     Pairs,
     PairTask,
     SpecialTokensTokenizer,
@@ -25,7 +24,6 @@ from gptviz.text import (
     pairs_of,
     read_pairs,
     recall,
-    remember,
 )
 from gptviz.text.datasets.pairs import SourceAndAnswer
 
@@ -268,6 +266,10 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
     fraction: float = 0.9
     seed: int = 0
 
+    @property
+    def rows(self) -> Pairs:
+        return self.pairs
+
     def new_split(self) -> tuple[tuple[SourceAndAnswer, ...], tuple[SourceAndAnswer, ...]]:
         """See `split`; at most `MOST_HELD_OUT_PAIRS` pairs are held out."""
         training, held_out = self.pairs.split(self.fraction, self.seed)
@@ -347,11 +349,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return {"pairs": len(self.pairs.pairs), "pairs to train on": len(training), "pairs held out": len(held_out)}
 
     @property
-    def title(self) -> str:
-        """The name of the file."""
-        return self.pairs.name
-
-    @property
     def example(self) -> str | None:
         """The first source held out that is not blank, or None if all are."""
         return next((source for source, _ in self.split()[1] if source.strip()), None)
@@ -371,20 +368,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         rest = "the rest" if n_used == len(self.pairs.pairs) else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
         split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
         return {"corpus": self.pairs.name, "corpus_sha256": self.pairs.sha256, "split": split}
-
-    def keep(self) -> None:
-        """Keep a copy of the pairs, for `from_dict`."""
-        remember(Corpus(self.pairs.name, self.pairs.canonical))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The name and the SHA-256 of the pairs, and how they are split."""
-        return {
-            "kind": self.kind,
-            "pairs": self.pairs.name,
-            "sha256": self.pairs.sha256,
-            "fraction": self.fraction,
-            "seed": self.seed,
-        }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PairSource:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
-from gptviz.text import PairTask, Task, Tokenizer
+from gptviz.text import Corpus, LabelledTexts, Pairs, PairTask, Task, Tokenizer, remember
 from gptviz.text.datasets.base import HELD_OUT
 
 from .batches import Batch, Data
@@ -277,6 +277,25 @@ class SplitSource(FileSource, Generic[Portion]):
         """
         training, held_out = _split(self)
         return training, held_out
+
+    @property
+    @abstractmethod
+    def rows(self) -> LabelledTexts | Pairs:
+        """All of the user's rows. The name of this kind of source is their key on a card."""
+
+    @property
+    def title(self) -> str:
+        """The name of the file."""
+        return self.rows.name
+
+    def keep(self) -> None:
+        """Keep a copy of the rows, for `from_dict`."""
+        remember(Corpus(self.rows.name, self.rows.canonical))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the SHA-256 of the rows, and how they are split."""
+        split = {"sha256": self.rows.sha256, "fraction": self.fraction, "seed": self.seed}
+        return {"kind": self.kind, self.kind: self.rows.name, **split}
 
     @abstractmethod
     def new_split(self) -> tuple[Portion, Portion]:

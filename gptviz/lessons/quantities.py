@@ -167,23 +167,23 @@ def entropy(lm: LanguageModel, prompt: str) -> float:
     return float(-(shares * np.log(np.maximum(shares, 1e-300))).sum())
 
 
-def least_expected(lm: LanguageModel, text: str) -> int:
-    """The position, from 0, of the token of a text that the model found least likely; at least 1: the first is not guessed."""
+def _losses(lm: LanguageModel, text: str) -> torch.Tensor:
+    """The loss [position - 1] of each token of a text but the first, which is not guessed, in nats."""
     ids = _ids(lm, text)
     if len(ids) < 2:
         raise ValueError("the text needs two tokens or more")
     logits = torch.from_numpy(logits_after(lm.model, ids, slice(0, len(ids) - 1))).double()
-    surprise = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")
-    return int(surprise.argmax()) + 1
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")
+
+
+def least_expected(lm: LanguageModel, text: str) -> int:
+    """The position, from 0, of the token of a text that the model found least likely; at least 1: the first is not guessed."""
+    return int(_losses(lm, text).argmax()) + 1
 
 
 def loss(lm: LanguageModel, text: str) -> float:
     """The mean loss over the tokens of a text, in nats per token; the first is not guessed."""
-    ids = _ids(lm, text)
-    if len(ids) < 2:
-        raise ValueError("the text needs two tokens or more")
-    logits = torch.from_numpy(logits_after(lm.model, ids, slice(0, len(ids) - 1))).double()
-    return float(torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:])))
+    return float(_losses(lm, text).mean())
 
 
 def continuation(lm: LanguageModel, prompt: str, count: int = 20) -> str:

@@ -496,9 +496,6 @@ def save_weights(
     Raises:
         CheckpointError: as in `save`.
     """
-    destination(name, root)
-    if not replace:
-        check_is_free(name, root)
 
     def write_weights_to(folder: Path) -> None:
         safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -522,8 +519,6 @@ def save_reference(
     Raises:
         CheckpointError: as in `save`.
     """
-    destination(name)
-    check_is_free(name)
 
     def write_source_to(folder: Path) -> None:
         _write_json(folder / "source.json", source)
@@ -543,6 +538,8 @@ def _saved(
 ) -> Path:
     """Write the files of a checkpoint and those of `write_more` to a folder that then takes its place as a whole."""
     target = destination(name, root)
+    if not replace:
+        check_is_free(name, root)
     root = target.parent
     try:
         root.mkdir(parents=True, exist_ok=True)

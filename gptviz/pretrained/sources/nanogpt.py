@@ -108,6 +108,11 @@ class _OfGPT2(ModelSource):
         return super().origin(config, theirs[0] if theirs else parameter)
 
 
+def _content_at(path: Path) -> Any:
+    """The content of a file whose name is that of one that `torch.save` wrote; None for others."""
+    return load_pickle(path) if path.suffix in SUFFIXES and os.path.lexists(path) else None
+
+
 class NanoGPT(_OfGPT2):
     """A `.pt` file that nanoGPT's `train.py` wrote."""
 
@@ -116,9 +121,7 @@ class NanoGPT(_OfGPT2):
 
     @classmethod
     def fits(cls, path: Path) -> bool:
-        if path.suffix not in SUFFIXES or not os.path.lexists(path):
-            return False
-        content = load_pickle(path)
+        content = _content_at(path)
         return isinstance(content, dict) and isinstance(content.get("model_args"), dict)
 
     @property
@@ -135,9 +138,7 @@ class MinGPT(_OfGPT2):
 
     @classmethod
     def fits(cls, path: Path) -> bool:
-        if path.suffix not in SUFFIXES or not os.path.lexists(path):
-            return False
-        content = load_pickle(path)
+        content = _content_at(path)
         if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
             return False
         fused, masks = content.get(FUSED), [name for name in content if str(name).endswith(MASKS)]

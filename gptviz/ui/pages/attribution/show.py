@@ -136,7 +136,6 @@ def parts(setting: AttributionSetting, found: Attribution) -> None:
     show_figure(
         figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
         key="parts",
-        config={"displaylogo": False},
         alt=(
             f"What each of {counted(len(found.parts), 'part')} adds to the {found.unit}, {signed(found.sum)} in all, the largest "
             f"first: {strongest.title}, {signed(strongest.value)}."
@@ -182,7 +181,6 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
         key=GRID,
         on_select=pick,
         selection_mode="points",
-        config={"displaylogo": False},
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
     )
 
@@ -231,7 +229,6 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     show_figure(
         contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
         key="sources",
-        config={"displaylogo": False},
         alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
     )
     st.caption(
@@ -259,7 +256,6 @@ def by_neuron(setting: AttributionSetting, found: Attribution, mlp: str) -> None
     show_figure(
         contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
         key="sources",
-        config={"displaylogo": False},
         alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
     )
     rest = float(values[every[len(order) :]].sum())

@@ -123,7 +123,6 @@ def cloud(
         key="map",
         on_select=pick,
         selection_mode="points",
-        config={"displaylogo": False},
         alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, coloured and shaped by kind.",
     )
 

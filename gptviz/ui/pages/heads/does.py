@@ -83,7 +83,6 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
         key=_GRID,
         on_select=clicked,
         selection_mode="points",
-        config={"displaylogo": False},
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
     )
     own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"
@@ -101,7 +100,6 @@ def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
     show_figure(
         attention_pattern(shown, theme(), title=name[0].upper() + name[1:], height=400),
         key="heads pattern",
-        config={"displaylogo": False},
         alt=f"The attention pattern of {name} over what it reads.",
     )
     count = len(text(over).rows[0])

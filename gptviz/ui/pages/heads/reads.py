@@ -57,7 +57,6 @@ def show(setting: HeadSetting) -> HeadInput | None:
         show_figure(
             figures.reads(values, theme(), chance=by_chance, n_block=setting.shape[0], height=TALL),
             key="heads reads",
-            config={"displaylogo": False},
             alt=f"{reads} composition of all pairs of heads; the strongest: {first.reads} reads {first.writes}.",
         )
     with right:

@@ -128,7 +128,6 @@ def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray
                 logarithmic=logarithmic,
             ),
             key="lens cell lines",
-            config={"displaylogo": False},
             alt=f"The probabilities of {', '.join(names[:5])} after each of {counted(len(seen.layers), 'layer')}.",
         )
     return probability

@@ -107,7 +107,6 @@ def distribution(activity: Activity, neuron: int) -> None:
     show_figure(
         figures.histogram(counts, theme(), width=2 * float(activity.reach[neuron]) / BINS),
         key="neuron histogram",
-        config={"displaylogo": False},
         alt=f"Histogram of the activations of neuron {neuron}: from {brief(activity.smallest[neuron])} to "
         f"{brief(activity.largest[neuron])}, above 0 at {percent(activity.active[neuron])} of the tokens.",
     )
@@ -124,7 +123,6 @@ def speaks_for(setting: NeuronSetting, neuron: int) -> None:
     show_figure(
         figures.promoted(shown, theme()),
         key="neuron promoted",
-        config={"displaylogo": False},
         alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
     )
     st.caption(
@@ -149,7 +147,6 @@ def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: 
     show_figure(
         figures.before_and_after(shown, theme()),
         key="neuron steered",
-        config={"displaylogo": False},
         alt=f"The {shown.unit} as it is, and with {name} set to {brief(value)}: "
         + ", ".join(
             f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)

@@ -251,7 +251,7 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
         key=f"patched {name}",
         on_select=clicked,
         selection_mode="points",
-        config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
+        config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {best}",
     )
     if (how_good := _how_good(name, found)) is not None:

@@ -125,7 +125,6 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
     show_figure(
         figures.written(shown, theme(), height=_HEIGHT),
         key="written",
-        config={"displaylogo": False},
         alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against the stream that it finds.",
     )
     st.caption(
@@ -143,7 +142,6 @@ def lengths(subject: Subject, read: Read) -> LabelledArray:
     show_figure(
         figures.sizes(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT, first=seen.positions.start),
         key="lengths",
-        config={"displaylogo": False},
         alt=f"The length of the vector of each of {counted(len(seen.positions), 'position')} after each of "
         f"{counted(len(seen.layers), 'layer')}.",
     )
@@ -161,7 +159,6 @@ def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray
     show_figure(
         figures.directions(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT),
         key="directions",
-        config={"displaylogo": False},
         alt=f"The cosine of the vectors after any two of {counted(len(seen.layers), 'layer')}.",
     )
     st.caption(
@@ -187,7 +184,6 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
     show_figure(
         scatter.cloud(picture.points, kinds, theme(), height=_MAP_HEIGHT, chosen=index, neighbours=near, ends=ends),
         key="stream map",
-        config={"displaylogo": False},
         alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
     )
     st.caption(_what_is_lost(subject, read, made, picture, chosen))

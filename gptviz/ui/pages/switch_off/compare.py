@@ -61,7 +61,7 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
-    show_figure(before_after(table, theme()), key="before and after", alt=alt, config={"displaylogo": False})
+    show_figure(before_after(table, theme()), key="before and after", alt=alt)
     now = "is still the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"
     st.caption(
         f"“{escaped(said[first])}” {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
