@@ -21,6 +21,7 @@ from gptviz.model.costs.activations import kept
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject.bar import Subject, longest_prompt, shortened
 from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.reading import encoded
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
@@ -153,7 +154,9 @@ def corrupted_box(default: str) -> str:
 
 def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     """The ids that the model reads of the corrupted prompt, or None, with a message, if it cannot be compared with the prompt."""
-    encoding = subject.lm.tokenizer.encode(text)
+    encoding = encoded(subject.lm, text, "type another corrupted prompt")
+    if encoding is None:
+        return None
     if encoding.unknown:
         st.warning(f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
     clean, corrupted = len(subject.encoding.ids), len(encoding.ids)

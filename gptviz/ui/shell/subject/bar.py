@@ -239,8 +239,12 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
         prompt = prompt[:most]
-    encoding = lm.tokenizer.encode(prompt)
-    if len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
+    encoding = reading.encoded(lm, prompt, "until it is changed, the default prompt is shown")
+    if encoding is None:
+        prompt, encoding = default, reading.encoded(lm, default, "open another model above")
+        if encoding is None:
+            st.stop()
+    elif len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
         if needs_prompt:
             st.info(f"{_why_no_tokens(lm, prompt)}; until then the default prompt is shown.")
         prompt = default

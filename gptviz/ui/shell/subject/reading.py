@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from gptviz.language_model import LanguageModel
 from gptviz.model.kinds import MODEL_KINDS
+from gptviz.text import Encoding
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.ui.widgets.markdown import escaped, in_quotes
+
+LONGEST_QUOTE = 40  # characters of a text in a message
 
 
 def capacity(lm: LanguageModel) -> int:
@@ -20,6 +26,22 @@ def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
     if MODEL_KINDS[lm.model.config.kind].reads_end:
         return ids[-capacity(lm) :]
     return [*lm.tokenizer.beginning(ids, capacity(lm)), *_end_tokens(lm)]
+
+
+def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
+    """The tokens of a text, or None, with a message, if this tokenizer cannot read it.
+
+    A pattern in a tokenizer from elsewhere may take so many steps for a text that the library gives up.
+
+    Args:
+        then: the end of the message: what is shown instead, or what to do.
+    """
+    try:
+        return lm.tokenizer.encode(text)
+    except ValueError as error:
+        quoted = in_quotes(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…")
+        st.error(f"The tokenizer of {escaped(lm.name)} fails on {quoted} ({escaped(str(error))}): {then}.")
+        return None
 
 
 def _end_tokens(lm: LanguageModel) -> list[int]:
