@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -67,11 +67,11 @@ def growth(steps: Iterable[Mapping[str, Any]]) -> float:
 def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     """The characters that steps which replace make of one character, one step after the other."""
     named = {*"".join(_text(step) for step in steps), _OTHER}
-    became = {character: Counter({character: 1.0}) for character in named}
+    became: dict[str, Mapping[str, float]] = {character: {character: 1.0} for character in named}
     for step in steps:
         images = {character: _image(step, character) for character in named}
         became = {character: _composed(counts, images) for character, counts in became.items()}
-    return max(counts.total() for counts in became.values())
+    return max(sum(counts.values()) for counts in became.values())
 
 
 def _steps(part: Any) -> Iterator[dict[str, Any]]:
@@ -97,15 +97,15 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     What a fixed text becomes is counted for its first character, since that alone decides how many such texts there can be. A
     regular expression may find nothing between any two characters, and puts its content there.
     """
-    itself, content = Counter({character: 1.0}), Counter(step["content"])
+    itself, content = Counter([character]), Counter(str(step["content"]))
     if text := _text(step):
         return itself | content if character == text[0] else itself
     return itself + content
 
 
-def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> Counter[str]:
+def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> dict[str, float]:
     """The characters that all of `counts` become."""
-    total: Counter[str] = Counter()
+    total: dict[str, float] = defaultdict(float)
     for character, count in counts.items():
         for image, times in images.get(character, images[_OTHER]).items():
             total[image] += count * times
