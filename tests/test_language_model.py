@@ -250,7 +250,6 @@ def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_targ
     lm = translator(home)
     start = lm.special_tokens.start
     trace = lm.trace("face")
-    assert trace.source is not None
     assert trace.source.tolist() == [lm.special_tokens.source_ids("face")]
     assert trace.ids[0].tolist() == [start, *lm.decoded("face")[0]][:CONTEXT]
     forced = lm.trace("face", ["*cross_attention.pattern", "memory", "logits"], "bad")

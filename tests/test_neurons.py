@@ -37,7 +37,6 @@ def test_without_a_text_rows_are_those_held_out() -> None:
     lm = gptviz.load("induction")
     rows = lm.rows(most=1000)
     assert sum(map(len, rows)) == 1000
-    assert lm.card.source is not None
     batch = next(iter(source_from(dict(lm.card.source)).evaluation(lm.model, lm.tokenizer).batches))
     assert torch.equal(rows[0], batch.inputs[0][0])
 

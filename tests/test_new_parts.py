@@ -183,7 +183,6 @@ def test_the_map_draws_it_with_its_name_its_equation_and_its_weights() -> None:
     assert boxes["positions"].equation == Ramp.equation
     assert boxes["positions"].about == Ramp.about
     scores = anatomy(tiny(positions="near"), 5).box("blocks.0.attention.scores")
-    assert scores is not None
     assert scores.equation == "scores = q · kᵀ / √4 − |query − key|"
 
 

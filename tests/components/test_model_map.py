@@ -72,7 +72,6 @@ def test_what_is_asked_for_is_a_place_in_a_tensor_or_nothing(event: object, expe
 def test_a_place_is_brought_into_the_tensor_and_a_box_of_another_model_is_none() -> None:
     drawn = anatomy(tiny(), 5)
     found = fit(TensorPage("blocks.0.attention.q", 0, (99, -3)), drawn)
-    assert found is not None
     assert found[1].symbol == "q"
     assert found[2] == (2, 0, 0)
     assert fit(TensorPage("blocks.9.attention.q", 0, ()), drawn) is None
@@ -287,13 +286,11 @@ def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
                 assert set(found[1]) <= {"block", "stack"}
         paths = {box.path: model_map.link(box, config.kind) for box in anatomy(config, 3, 3).boxes}
         of_attention = paths["blocks.1.attention.pattern"]
-        assert of_attention is not None
         assert of_attention[0] is ATTENTION
         assert of_attention[1]["block"] == "1"
         assert ("stack" in of_attention[1]) == (config.kind == "encoder-decoder")
         assert paths["logits"] is not None
     crossing = model_map.link(next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path), "encoder-decoder")
-    assert crossing is not None
     assert crossing[0] is TRANSLATE
 
 

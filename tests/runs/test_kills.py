@@ -85,7 +85,6 @@ def kill(home: Path) -> Iterator[Kill]:
     moments = random.Random(14)
     with running(["-c", SCRIPT], stdin=-1) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
 
         def one(what: str, folder: Path) -> int:

@@ -191,7 +191,6 @@ def test_of_two_processes_that_want_one_name_at_once_no_two_train_in_one_folder(
 
         def answers(**asked: Any) -> list[dict[str, Any]]:
             for seed, process in enumerate(processes):
-                assert process.stdin is not None
                 process.stdin.write(json.dumps(asked | {"seed": seed}) + "\n")
                 process.stdin.flush()
             return [json.loads(process.stdout.readline()) for process in processes if process.stdout is not None]

@@ -110,7 +110,6 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         trainer.advance(1e-3)
     kineto = profiled.profiler
-    assert kineto is not None
     changes = [event.nbytes() for event in kineto.kineto_results.events() if event.name() == "[memory]"]
     return max(accumulate(changes))
 

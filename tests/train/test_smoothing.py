@@ -23,7 +23,6 @@ CLASSIFIER = tiny(head="mean", n_label=4, mask="full", padding=0, ordered=True)
 @pytest.mark.parametrize("smoothing", [0.1, 0.37, 0.9])
 def test_each_step_away_from_the_right_label_multiplies_its_share(smoothing: float) -> None:
     targets = nearby_targets(CLASSIFIER, smoothing)
-    assert targets is not None
     for label, row in enumerate(targets.tolist()):
         weights = [smoothing ** abs(label - other) for other in range(4)]
         assert row == pytest.approx([weight / sum(weights) for weight in weights])

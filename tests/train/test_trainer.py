@@ -54,7 +54,6 @@ def test_a_task_is_learned_to_its_floor_and_not_below() -> None:
     final = evaluated(events)[-1].evaluation
     assert mirrored.floor - 0.03 < final.loss < mirrored.floor + 0.05
     chance, *known = final.by_place()[:3]
-    assert chance is not None
     assert chance < 0.3
     assert known == pytest.approx([1.0, 1.0], abs=0.02)
 
@@ -233,7 +232,6 @@ def test_a_step_is_adamw_on_the_clipped_gradient_of_the_cross_entropy() -> None:
     assert first.gradient_norm == pytest.approx(norm, rel=1e-4)
     assert norm > of.clip
     for name, parameter in other.named_parameters():
-        assert parameter.grad is not None
         gradient = parameter.grad * of.clip / norm
         # Adam's first step: both moments, corrected for their start at zero, are the gradient and its square.
         decay = 1 - of.learning_rate * (of.weight_decay if parameter.dim() > 1 else 0.0)

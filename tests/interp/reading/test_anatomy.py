@@ -252,7 +252,6 @@ def frequencies(config: Config, path: str) -> list[float]:
     pairs = config.head_size // 2
     turned = round(pairs * config.rotary_fraction)
     base = config.window_rotary_base if own else config.rotary_base
-    assert base is not None
     slow = [base ** (-i / turned) if i < turned else 0.0 for i in range(pairs)]
     if own or config.rotary_scaling == "none":
         return slow
@@ -298,7 +297,6 @@ class Place:
 
     def __init__(self, box: Box) -> None:
         found = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
-        assert found is not None
         self.stack, self.block = "encoder." if box.path.startswith("encoder.") else "", found[0]
         self.beside = box.path.rpartition(".")[0]
         self.part = box.path.removeprefix(self.block).split(".")[0]
@@ -380,7 +378,6 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
     config, place = model.config, Place(box)
     V.d_head = config.head_size
     ids = trace.source if place.stack else trace.ids
-    assert ids is not None
     count = torch.arange(S if place.stack else T)
     apart = count[:, None] - count
     found: dict[str, Any] = {
@@ -439,7 +436,6 @@ def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) 
 def test_gate_up_and_activation_make_the_neurons(activation: Any, residual: Any, mlp: Any) -> None:
     model, trace, drawn = passed(tiny(activation=activation, residual=residual, mlp=mlp))
     neurons = drawn.box("blocks.1.mlp.neurons")
-    assert neurons is not None
     reads = {arrow.start.rpartition(".")[2]: drawn.box(arrow.start) for arrow in drawn.arrows if arrow.end == neurons.path}
     assert set(reads) == {"plain": {"up"}, "gated": {"gate", "up"}}[mlp]
     names = names_for(neurons, model, trace, drawn)
@@ -454,7 +450,6 @@ def test_gate_up_and_activation_make_the_neurons(activation: Any, residual: Any,
 def test_the_formula_of_a_norm_is_the_norm(norm: Any, gain: bool, eps: float | None) -> None:
     model, trace, drawn = passed(tiny(norm=norm, norm_gain=gain, norm_eps=eps))
     box = drawn.box("blocks.1.mlp.norm")
-    assert box is not None
     x = trace["blocks.1.resid_mid"][0]
     names = names_for(box, model, trace, drawn) | {
         "mean": V(x.mean(-1, keepdim=True)),
@@ -487,7 +482,6 @@ def test_the_rotation_that_is_described_is_a_turn_of_pairs(name: str) -> None:
     model, trace, drawn = passed(config)
     for path in ("blocks.0.attention.positions", "blocks.1.attention.positions"):
         box = drawn.box(path)
-        assert box is not None
         cos, sin = (values(model, trace, piece)[:T] for piece in box.pieces)
         x = torch.randn(3, T, 8, dtype=torch.float64)
         swapped = torch.cat((x[..., 4:], x[..., :4]), -1)
@@ -513,7 +507,6 @@ def test_it_is_said_which_heads_share_keys(n_kv_head: int) -> None:
     config = tiny(n_head=4, n_kv_head=n_kv_head)
     for path in ("blocks.0.attention.k", "blocks.0.attention.v"):
         box = anatomy(config, T).box(path)
-        assert box is not None
         assert box.pieces[0].axes[0] == "key head"
         said = "All 4 heads share one key head" if n_kv_head == 1 else "key head 0 the heads 0 to 1, and so on"
         assert said in box.about
@@ -539,7 +532,6 @@ def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() ->
     model, trace, drawn = passed(tiny(head="flatten", n_label=3, mask="full"))
     number, shares = drawn.box("head.token"), drawn.box("shares")
     assert number is not None
-    assert shares is not None
     numbers = computed(number, model, trace, drawn)[:, 0]
     weight = values(model, trace, shares.pieces[1])
     for t in range(T):
@@ -552,13 +544,10 @@ def test_the_stream_of_a_block_is_that_of_the_block_before(final_norm: bool) -> 
     model, trace, drawn = passed(tiny(n_encoder_layer=2, final_norm=final_norm))
     for stack in ("", "encoder."):
         first, second = drawn.box(f"{stack}blocks.0.resid_pre"), drawn.box(f"{stack}blocks.1.resid_pre")
-        assert first is not None
-        assert second is not None
         torch.testing.assert_close(computed(first, model, trace, drawn), trace[first.path][0])
         assert second.equation == "resid_pre = resid_post of the block before"
         assert torch.equal(trace[second.path], trace[f"{stack}blocks.0.resid_post"])
     last = trace["encoder.final_norm"] if final_norm else trace["encoder.blocks.1.resid_post"]
     assert torch.equal(trace["memory"], last)
     box = drawn.box("memory")
-    assert box is not None
     assert ("encoder.final_norm" in box.equation) == final_norm

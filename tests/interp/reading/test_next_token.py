@@ -164,6 +164,5 @@ def test_of_a_large_vocabulary_few_logits_are_in_memory_at_a_time() -> None:
     model.head.unembed.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[1]))
     found = guesses(model, some_ids(tokens, batch=1, vocab=vocabulary)[0].tolist())
     assert max(rows) * vocabulary <= next_token.MOST_LOGITS
-    assert found.states is not None
     assert found.states.numel() == 8 * tokens
     assert np.isfinite(found.tokens.probability[1:]).all()

@@ -57,7 +57,6 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
         even[i, : i + 1] = 1 / (i + 1)
     seen = attention.Patterns((np.stack([before, first]), np.stack([own, even])), np.triu(np.ones((7, 7), bool), 1))
     facts = overview_of(seen, range(n_tokens)).facts
-    assert facts is not None
     harmonic = sum(1 / (i + 1) for i in range(1, n_tokens)) / (n_tokens - 1)
     np.testing.assert_allclose(facts.previous, [[1, 1 / 6], [0, harmonic]], rtol=1e-6)  # row 1: the token before is the first
     np.testing.assert_allclose(facts.first, [[1 / 6, 1], [0, harmonic]], rtol=1e-6)
@@ -79,7 +78,6 @@ def test_what_followed_an_earlier_copy_of_the_token_is_counted_by_a_loop() -> No
     ids = (5, 1, 2, 5, 5, 3, 1, 2)
     seen = random_patterns(2, 3, len(ids))
     look = overview_of(seen, ids)
-    assert look.facts is not None
     assert look.facts.followed is not None
     followers = {i: [j for j in range(1, i) if ids[j - 1] == ids[i]] for i in range(len(ids))}
     rows = {i: keys for i, keys in followers.items() if keys}
@@ -103,7 +101,6 @@ def test_even_shares_are_of_the_keys_that_the_mask_lets_a_query_read(causal: boo
 
 def test_a_text_in_which_no_token_comes_back_has_no_earlier_copies() -> None:
     look = overview_of(random_patterns(1, 2, 4), (3, 1, 2, 0))
-    assert look.facts is not None
     assert look.facts.followed is None
     assert math.isnan(look.evenly)
 
@@ -113,7 +110,6 @@ def test_without_the_first_token_a_row_is_what_is_left_of_it_scaled_up_to_one(ca
     seen = random_patterns(1, 2, 6, causal)
     seen.blocks[0][1, 4] = np.eye(6)[0]  # rests on the first token: nothing is left to scale up
     left = overview_of(seen, range(6)).without_first
-    assert left is not None
     assert np.isnan(left[..., 0]).all()
     assert np.isnan(left[0, 1, 4]).all()
     for head, query in ((0, 5), (0, 3), (1, 2), (1, 5)):
@@ -229,7 +225,6 @@ def test_another_block_is_read_from_midway_with_the_same_numbers(
     model = EditedTransformer(whole, edits, {})
     monkeypatch.setattr(attention, "MOST_MIDWAY", int(room * 4 * len(ids) * (12 + len(ids))))
     midway = overview(model, ids).midway
-    assert midway is not None
     assert sorted(midway.streams) == list(range(every, 6, every))
     ran: list[int] = []
     for number, part in enumerate(whole.blocks):

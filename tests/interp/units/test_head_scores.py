@@ -77,7 +77,6 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
                 expected = np.mean(values) if values else math.nan
                 assert scores.values[name][block, head] == pytest.approx(expected, abs=2e-5, nan_ok=True), name
                 low, high = SCORES[name].low, SCORES[name].high
-                assert low is not None
                 assert not values or low - 1e-6 <= expected <= (math.inf if high is None else high + 1e-6)
 
 

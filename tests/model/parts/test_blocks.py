@@ -129,7 +129,6 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
     assert ("resid_mid" in record.values) == (d_mlp > 0)
     if d_mlp:
         mlp, join = block.mlp, block.mlp_residual
-        assert mlp is not None
         assert join is not None
         torch.testing.assert_close(record.values["resid_mid"], middle, rtol=1e-10, atol=1e-10)
         middle = joined(middle, lambda h: mlp(h, IDENTITY), join)

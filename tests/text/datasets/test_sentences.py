@@ -19,7 +19,6 @@ PLURALS = ("children", "men", "women")
 
 def texts(drawn: Examples) -> Iterator[tuple[str, list[str], list[int]]]:
     """For each row: which task it is of, the words up to its end, and the places of the words that count."""
-    assert drawn.part is not None
     for ids, counted, part in zip(drawn.ids.tolist(), drawn.counted, drawn.part.tolist(), strict=True):
         words = [TASK.tokenizer.label(i) for i in ids[: ids.index(TASK.end)]]
         assert set(ids[len(words) :]) == {TASK.end}
