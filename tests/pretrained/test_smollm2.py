@@ -6,7 +6,7 @@ import gc
 import unicodedata
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.pretrained.opening import filled, source_at
 from gptviz.pretrained.sources.source import Opened
+from tests.text.byte_level import Rules
 
 pytestmark = [
     pytest.mark.full,
@@ -59,37 +60,18 @@ def header() -> dict[str, Any]:
     return {name: fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges", "token_type")}
 
 
-def as_a_loop(text: str) -> list[int]:
-    """The ids by the published rules: special tokens, each digit apart, GPT-2's pattern, then merges, the best first."""
-    import regex
-
+def rules() -> Rules:
     tokens, kinds = header()["tokens"], header()["token_type"]
-    special = [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3]
-    ids, ranks = {token: i for i, token in enumerate(tokens)}, {merge: i for i, merge in enumerate(header()["merges"])}
-    printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
-    others = [byte for byte in range(256) if byte not in printable]
-    letters = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-    found = []
-    for part in regex.split("(" + "|".join(map(regex.escape, special)) + ")", text):
-        if part in special:
-            found.append(ids[part])
-            continue
-        for run in regex.split(r"(\p{N})", part):
-            for word in regex.findall(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", run):
-                symbols = [letters[byte] for byte in word.encode()]
-                while pairs := [(ranks[f"{a} {b}"], at) for at, (a, b) in enumerate(pairwise(symbols)) if f"{a} {b}" in ranks]:
-                    _, at = min(pairs)
-                    symbols[at : at + 2] = ["".join(symbols[at : at + 2])]
-                found += [ids[symbol] for symbol in symbols]
-    return found
+    return Rules(tokens, header()["merges"], [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3], "smollm")
 
 
 def test_its_ids_follow_the_published_rules_and_lead_back() -> None:
     tokenizer = opened().tokenizer
     assert tokenizer.vocab_size == 49_152
+    published = rules()
     for text in [*TEXTS, *PROMPTS, unicodedata.normalize("NFD", "déjà vu")]:
         ids = tokenizer.encode(text).ids
-        assert ids == as_a_loop(text), text
+        assert ids == published.encode(text), text
         assert tokenizer.decode(ids) == text
 
 

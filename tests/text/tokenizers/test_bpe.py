@@ -1,10 +1,8 @@
 """Byte-pair encoding, checked against GPT-2 written as a loop, against transformers, and by round trips."""
 
 import json
-import math
 import re
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -15,6 +13,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from gptviz.text import BPETokenizer, python_reference
 from gptviz.text.tokenizers import bpe
+from tests.text.byte_level import Rules
 
 VARIED = [
     "",
@@ -47,28 +46,6 @@ def learned() -> BPETokenizer:
     return BPETokenizer.learn(python_reference().text[:40_000], 500)
 
 
-def gpt2_as_a_loop(text: str, vocabulary: dict[str, int], ranks: dict[tuple[str, str], int]) -> list[int]:
-    """GPT-2's encoding as its paper and `encoder.py` describe it: split, bytes to characters, merge the best pair."""
-    regex = pytest.importorskip("regex", reason="GPT-2's pattern needs the regex package, which is not installed")
-    pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-    printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
-    others = [byte for byte in range(256) if byte not in printable]
-    letters = {byte: byte for byte in printable} | {byte: 256 + i for i, byte in enumerate(others)}
-    ids: list[int] = []
-    before, end_of_text, after = text.partition("<|endoftext|>")
-    if end_of_text:
-        return [*gpt2_as_a_loop(before, vocabulary, ranks), 50256, *gpt2_as_a_loop(after, vocabulary, ranks)]
-    for word in regex.findall(pattern, text):
-        parts = [chr(letters[byte]) for byte in word.encode()]
-        while len(parts) > 1:
-            rank, at = min((ranks.get((a, b), math.inf), i) for i, (a, b) in enumerate(pairwise(parts)))
-            if rank == math.inf:
-                break
-            parts[at : at + 2] = [parts[at] + parts[at + 1]]
-        ids += [vocabulary[part] for part in parts]
-    return ids
-
-
 def test_gpt2_has_50257_tokens_and_known_ids(gpt2: BPETokenizer) -> None:
     assert gpt2.vocab_size == len(gpt2.labels()) == 50_257
     assert gpt2.encode("Hello world").ids == [15496, 995]
@@ -95,12 +72,12 @@ def test_gpt2_agrees_with_transformers(gpt2: BPETokenizer, gpt2_files: tuple[Pat
 def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]) -> None:
     vocabulary = json.loads(gpt2_files[0].read_text(encoding="utf-8"))
     lines = gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]
-    ranks = {(a, b): rank for rank, (a, b) in enumerate(line.split(" ") for line in lines)}
+    rules = Rules(sorted(vocabulary, key=vocabulary.__getitem__), lines, ["<|endoftext|>"])
 
     @settings(max_examples=100)
     @given(mixed_text)
     def agrees(text: str) -> None:
-        assert gpt2.encode(text).ids == gpt2_as_a_loop(text, vocabulary, ranks)
+        assert gpt2.encode(text).ids == rules.encode(text)
 
     agrees()
 

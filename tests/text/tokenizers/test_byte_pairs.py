@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from functools import cache
-from itertools import pairwise
+from functools import cache, partial
 
 import pytest
-import regex
 
 from gptviz.text import BPETokenizer, python_reference
 from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
+from tests.text.byte_level import PATTERNS, Rules
 
 TEXTS = [
     "They'll SAY it's what WE'VE done, I'M sure",
@@ -23,15 +22,6 @@ TEXTS = [
     "<|im_start|>user\nHi<|im_end|> <think>",
     "import whole",
 ]
-# The patterns as the model makers published them in their tokenizer.json (Llama 3, Qwen 2, Mistral Nemo), and GPT-2's.
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-TEKKEN = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-PATTERNS = {"gpt-2": GPT2, "smollm": GPT2, "llama-bpe": LLAMA3, "qwen2": QWEN2, "tekken": TEKKEN}
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<think>"]
 
 
@@ -44,33 +34,10 @@ def vocabulary() -> tuple[list[str], list[str]]:
     return [*tokens, "Ġwhole", *SPECIAL], [" ".join(merge) for merge in model["merges"]]
 
 
-def letters() -> dict[int, str]:
-    """GPT-2's alphabet of bytes."""
-    printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
-
-
-def as_a_loop(text: str, name: str) -> list[int]:
+def rules(name: str) -> Rules:
     tokens, merges = vocabulary()
-    ids, ranks, alphabet = {t: i for i, t in enumerate(tokens)}, {m: i for i, m in enumerate(merges)}, letters()
-    found = []
-    for part in regex.split("(" + "|".join(map(regex.escape, SPECIAL)) + ")", text):
-        if part in SPECIAL:
-            found.append(ids[part])
-            continue
-        if name == "qwen2":
-            part = unicodedata.normalize("NFC", part)
-        runs = regex.split(r"(\p{N})", part) if name == "smollm" else [part]
-        for word in (word for run in runs for word in regex.findall(PATTERNS[name], run)):
-            symbols = [alphabet[byte] for byte in word.encode()]
-            if CUTS[name].whole_tokens and "".join(symbols) in ids:
-                symbols = ["".join(symbols)]
-            while pairs := [(ranks[f"{a} {b}"], at) for at, (a, b) in enumerate(pairwise(symbols)) if f"{a} {b}" in ranks]:
-                _, at = min(pairs)
-                symbols[at : at + 2] = ["".join(symbols[at : at + 2])]
-            found += [ids[symbol] for symbol in symbols]
-    return found
+    normal = partial(unicodedata.normalize, "NFC") if name == "qwen2" else str
+    return Rules(tokens, merges, SPECIAL, name, normal, CUTS[name].whole_tokens)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -79,14 +46,14 @@ def test_a_text_is_cut_and_merged_as_the_rules_say(name: str) -> None:
     special = [tokens.index("<|im_start|>"), tokens.index("<|im_end|>")]
     mine = byte_pairs(tokens, merges, special, [tokens.index("<think>")], CUTS[name])
     for text in [*TEXTS, python_reference().text[80_000:82_000]]:
-        wanted = as_a_loop(text, name)
+        wanted = rules(name).encode(text)
         assert mine.encode(text).ids == wanted, text
         assert mine.encode_ids(text).tolist() == wanted
         assert mine.decode(wanted) == (unicodedata.normalize("NFC", text) if name == "qwen2" else text)
 
 
 def test_the_ways_to_cut_differ() -> None:
-    assert len({str([as_a_loop(text, name) for text in TEXTS]) for name in PATTERNS}) == len(PATTERNS)
+    assert len({str([rules(name).encode(text) for text in TEXTS]) for name in PATTERNS}) == len(PATTERNS)
 
 
 def test_special_tokens_are_shown_by_their_names() -> None:

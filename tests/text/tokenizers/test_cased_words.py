@@ -1,12 +1,9 @@
 """Words with their capitals and signs: ids against a dictionary, and texts that come back as they were typed."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import from_json
 from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenizer, tokens_of
 
 ENGLISH = tokens_of("Mary saw the old house ( ) [ ] “ ” , . : ; ! ? don’t well-known 3 keys")
@@ -80,22 +77,3 @@ def test_a_sentence_goes_on_with_a_piece_or_with_a_continuation_as_with_its_toke
     assert TOKENIZER.encode(text + TOKENIZER.piece(following)).ids == [*ids, following]
     assert TOKENIZER.encode(text + TOKENIZER.continuation([following, *ids])).ids == [*ids, following, *ids]
     assert TOKENIZER.continuation([following]) == TOKENIZER.piece(following)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (None, "'words' must be a list"),
-        ([1], "'words' must be a list"),
-        ([], "no words"),
-        (["a b"], "one word or one sign, not 'a b'"),
-        (["a."], "one word or one sign"),
-        ([""], "one word or one sign"),
-        (["\ud800"], "one word or one sign"),
-        (["a", "b", "a"], "'a' stands twice"),
-        (["⟨end⟩"], "'⟨end⟩' stands twice"),
-    ],
-)
-def test_json_that_no_tokenizer_wrote_is_refused(words: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_json(json.dumps({"kind": "cased words", "words": words}))

@@ -1,6 +1,5 @@
 """Character tokens, checked against a dictionary and a loop."""
 
-import json
 from time import perf_counter
 
 import numpy as np
@@ -97,22 +96,3 @@ def test_a_vocabulary_that_cannot_be_made_says_why() -> None:
         CharTokenizer("abc", unknown="unk")
     with pytest.raises(ValueError, match="must be one character, not 'ab'"):
         CharTokenizer(["ab"])
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({}, "'characters' must be a list"),
-        ({"characters": "abc"}, "'characters' must be a list"),
-        ({"characters": [1, 2]}, "'characters' must be a list"),
-        ({"characters": []}, "no characters"),
-        ({"characters": ["ab"]}, "one character, not 'ab'"),
-        ({"characters": ["b", "a"]}, "sorted by code point"),
-        ({"characters": ["a", "a"]}, "sorted by code point"),
-        ({"characters": ["a", "b"], "unknown": 3}, "'unknown' must be one character or null"),
-        ({"characters": ["a", "b"], "unknown": ""}, "one character, not ''"),
-    ],
-)
-def test_json_that_no_tokenizer_wrote_is_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_json(json.dumps({"kind": "characters", **fields}))

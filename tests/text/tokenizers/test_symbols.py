@@ -1,6 +1,5 @@
 """Symbol tokens, checked against a dictionary and `str.split`."""
 
-import json
 import tracemalloc
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import SymbolTokenizer, Tokenizer, WordTokenizer, from_json
+from gptviz.text import SymbolTokenizer, Tokenizer, WordTokenizer
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.split() == [text])
@@ -73,24 +72,3 @@ def test_a_corpus_passes_without_a_copy_of_every_symbol() -> None:
     assert ids.dtype == np.int64
     assert (ids.reshape(-1, 2) == [7, 12]).all()
     assert peak < 3 * ids.nbytes
-
-
-@pytest.mark.parametrize(
-    ("symbols", "message"),
-    [
-        (None, "'symbols' must be a list"),
-        ("abc", "'symbols' must be a list"),
-        ([1, 2], "'symbols' must be a list"),
-        (["a", None], "'symbols' must be a list"),
-        ([], "no symbols"),
-        ([""], "without white space, not ''"),
-        (["a", "b c"], "without white space, not 'b c'"),
-        (["a\n"], "without white space"),
-        (["\ud800"], "without white space"),
-        (["a", "b", "a"], "'a' stands twice"),
-        (list(map(str, range(65_537))), "65,537 symbols are too many: at most 65,536"),
-    ],
-)
-def test_json_that_no_tokenizer_wrote_is_refused(symbols: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_json(json.dumps({"kind": "symbols", "symbols": symbols}))

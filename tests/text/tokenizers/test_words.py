@@ -1,6 +1,5 @@
 """Word tokens, checked against the seed's own pattern, a counter and a dictionary."""
 
-import json
 import re
 import time
 import tracemalloc
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import TOKEN_KINDS, WordTokenizer, from_json, words_of
+from gptviz.text import TOKEN_KINDS, WordTokenizer, words_of
 from gptviz.text.tokenizers.words import cleaned
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
@@ -138,25 +137,3 @@ def test_a_corpus_passes_without_a_copy_of_every_word() -> None:
 def test_a_vocabulary_with_no_room_for_a_word_is_refused(vocab_size: int) -> None:
     with pytest.raises(ValueError, match=f"at least 3 tokens.*not {vocab_size}"):
         WordTokenizer.learn(["some words"], vocab_size)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (None, "'words' must be a list"),
-        ("abc", "'words' must be a list"),
-        ([1, 2], "'words' must be a list"),
-        (["ab", None], "'words' must be a list"),
-        ([], "no words"),
-        ([""], "not ''"),
-        (["a"], "not 'a'"),
-        (["Ab"], "not 'Ab'"),
-        (["ab cd"], "not 'ab cd'"),
-        (["don't"], 'not "don\'t"'),
-        (["\ud800"], "two or more of the letters"),
-        (["ab", "cd", "ab"], "'ab' stands twice"),
-    ],
-)
-def test_json_that_no_tokenizer_wrote_is_refused(words: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_json(json.dumps({"kind": "words", "words": words}))
