@@ -10,6 +10,8 @@ from secrets import token_hex
 
 from filelock import FileLock
 
+# Names that Windows takes for a device, whatever ending they have.
+DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
 PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
 _LOCK_FILE = re.compile(r"(?P<stem>\.(?P<name>.+)-[0-9a-f]{8})\.lock")
 

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular, require_regular
-from gptviz.machine.files import beside, home, in_place_of, swap
+from gptviz.machine.files import DEVICE, beside, home, in_place_of, swap
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
@@ -410,6 +410,8 @@ def check_name(name: str) -> None:
             f"{name[:80]!r} cannot name a model: use up to {LONGEST_NAME} letters, digits, '-', '_' and '.', "
             "beginning with a letter or digit"
         )
+    if DEVICE.fullmatch(name):
+        raise CheckpointError(f"{name!r} cannot name a model: Windows takes it for a device, so the model could not be shared")
 
 
 def destination(name: str, root: Path | None = None) -> Path:

@@ -6,7 +6,6 @@ A file is written under a name that the caller chooses, never under the one in t
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 import unicodedata
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from gptviz.machine.bounded import require_regular
+from gptviz.machine.files import DEVICE
 
 MOST_ENTRIES = 10_000
 LONGEST_NAME = 400  # characters of a path
@@ -25,8 +25,6 @@ LONGEST_READ = 2 * 2**20  # bytes that are read at once; the list of all entries
 # How much smaller zip files may be than their content. Weights hardly shrink, and texts are small compared with them.
 MOST_RATIO, SMALL = 100, 4 * 2**20
 CHUNK = 2**20
-# Names that Windows takes for a device, whatever ending they have.
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
 
 
 class ZipError(ValueError):
@@ -172,7 +170,7 @@ def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
             raise ZipError(f"{_shown(entry)} is no name for a file")
         if any(part in ("", ".", "..") for part in parts):
             raise ZipError(f"{_shown(entry)} leads out of its folder")
-        if any(part[-1] in ". " or _DEVICE.fullmatch(part) for part in parts):
+        if any(part[-1] in ". " or DEVICE.fullmatch(part) for part in parts):
             raise ZipError(f"{_shown(entry)} is a name that some systems take for something else")
         alike = unicodedata.normalize("NFC", path).casefold()  # some disks do not tell such names apart
         if alike in files or (alike in folders and not entry.is_dir()):
