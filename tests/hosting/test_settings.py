@@ -12,11 +12,13 @@ import pytest
 
 from gptviz.__main__ import main
 from gptviz.machine import memory
-from gptviz.machine.hosting import Hosting, hosting, upload_limit, variable
+from gptviz.machine.hosting import Hosting, NotAllowedError, hosting, upload_limit, variable
 from gptviz.runs import checkpoints, manage, queue, sharing
 from gptviz.runs.names import claimed
 from gptviz.runs.status import read_status
+from gptviz.text import tiny_shakespeare
 from gptviz.ui.widgets import addresses
+from tests.app.opening import button, opened, says
 
 
 def test_without_settings_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +68,13 @@ def test_a_read_only_server_keeps_nothing(
             act()
     with pytest.raises(OSError, match="keeps no texts"):
         addresses.value_of("x" * 10_000)
+    with pytest.raises(NotAllowedError, match="Tiny Shakespeare is not fetched"):
+        tiny_shakespeare()
+    runs = opened("pages/runs.py", model="mine")
+    assert button(runs, "Delete").disabled
+    train = opened("pages/train.py", plan="generator")
+    assert "Fetch it now" not in {one.label for one in train.button}
+    assert "is not on this server, which keeps nothing" in says(train)
     assert addresses.value_of("short") == "short"
     assert upload_limit(10) is None
     assert main(["train", "reversal", "--name", "new", "--steps", "1"]) == 2

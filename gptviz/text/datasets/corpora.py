@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gptviz.machine.files import home, in_place_of
+from gptviz.machine.hosting import require_writable
 
 TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -169,6 +170,7 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
         timeout: how long to wait for the network, in seconds.
 
     Raises:
+        NotAllowedError: it is not in the cache, and this server keeps nothing.
         CorpusUnavailableError: it is not in the cache and may not be fetched, the network cannot be reached in time, or the text
             that comes does not have the known SHA-256.
     """
@@ -177,6 +179,7 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     if not _is_tiny_shakespeare(data):
         if not fetch:
             raise _no_shakespeare(f"there is no good copy in {cached.parent}, and it may not be fetched")
+        require_writable("Tiny Shakespeare is not fetched")
         data = _fetch(TINY_SHAKESPEARE_ADDRESS, timeout)
         if not _is_tiny_shakespeare(data):
             raise _no_shakespeare(f"what came from {TINY_SHAKESPEARE_ADDRESS} is not that text (its SHA-256 differs)")

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import streamlit as st
 
+from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.pages.train import PAGE as TRAIN
@@ -47,11 +48,15 @@ def one_model(entries: Mapping[str, Entry]) -> None:
         if not entries[name].problem:
             report_of(name)
         if manage.is_own(folder):
-            with st.popover("Rename", icon=":material/edit:"):
+            fixed = hosting().read_only
+            why = "This server shows models and changes none." if fixed else None
+            with st.popover("Rename", icon=":material/edit:", disabled=fixed, help=why):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
                 st.button("Rename it", key="rename", on_click=_rename, args=(name, f"new name of {name}"), disabled=new == name)
-            about = f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
-            st.button("Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", help=about)
+            about = why or f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
+            st.button(
+                "Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", disabled=fixed, help=about
+            )
         _trash()
     hidden.say_what_hides([name])
     if not manage.is_own(folder):

@@ -11,7 +11,7 @@ import streamlit as st
 from gptviz.data.registry import FROM_FILES, source_named
 from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
-from gptviz.machine.hosting import NO_UPLOADS, upload_limit
+from gptviz.machine.hosting import NO_UPLOADS, hosting, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs.experiments import Plan
@@ -112,6 +112,8 @@ def _fetch(name: str, description: str) -> None:
     Raises:
         ValueError: the text is not here yet.
     """
+    if hosting().read_only:
+        raise ValueError(f"{name} is not on this server, which keeps nothing: take other data")
     st.caption(description)
     if pressed("Fetch it now", icon=":material/download:", key="fetch"):
         tiny_shakespeare()
