@@ -18,7 +18,7 @@ import torch
 
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource, padded
-from gptviz.interp.reading.classification import probabilities
+from gptviz.interp.reading.classification import label_probabilities
 from gptviz.model import build
 from gptviz.runs.experiments import PLANS
 from gptviz.text import LabelledTexts, read_labelled
@@ -38,7 +38,7 @@ def results(labelled: LabelledTexts, plan_name: str, seed: int) -> list[float]:
     for step in range(recipe.steps or 0):
         trainer.advance(recipe.rate(step / (recipe.steps or 1)))
     seconds = time.perf_counter() - begun
-    own = probabilities(model.eval(), padded(tokenizer, held_out.texts, config.context_length)).argmax(1)
+    own = label_probabilities(model.eval(), padded(tokenizer, held_out.texts, config.context_length)).argmax(1)
     counted = baseline(training, held_out).probabilities.argmax(1)
     truth = np.array(held_out.labels)
     measured = [number for given in (own, counted) for number in ((given == truth).mean(), abs(given - truth).mean())]

@@ -24,7 +24,7 @@ from torch import nn
 from gptviz.data.batches import Windows, consecutive_windows
 from gptviz.model import Config, build, preset
 from gptviz.text import CharTokenizer, tiny_shakespeare
-from gptviz.train.engine import Engine, choose
+from gptviz.train.engine import Engine, choose_engine
 from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Evaluated, Trainer
@@ -126,7 +126,7 @@ def throughput(module: Any, training: torch.Tensor, validation: torch.Tensor, ro
     for name, size in SIZES.items():
         data = Windows(training, validation, size.context)
         recipe = Recipe(steps=10**6, batch_size=size.batch, compile="no", snapshots=0)
-        chosen = choose(same_model(size), data, recipe)
+        chosen = choose_engine(same_model(size), data, recipe)
         theirs = Theirs(module, size, data)
         runs: dict[str, Callable[[], object]] = {"nanoGPT": lambda theirs=theirs: theirs.advance()}  # type: ignore[misc]
         for label, engine in (("eager", chosen), ("compiled", Engine(chosen.bfloat16, True))):
@@ -147,7 +147,7 @@ def equal_steps(module: Any, training: torch.Tensor, validation: torch.Tensor, s
     size = SIZES["i"]
     data = Windows(training, validation, size.context)
     print(f"\nValidation loss after {steps} equal steps, {seeds} seeds")
-    engine = choose(same_model(size), data, Recipe(steps=steps, batch_size=size.batch, compile="no", snapshots=0))
+    engine = choose_engine(same_model(size), data, Recipe(steps=steps, batch_size=size.batch, compile="no", snapshots=0))
     found: dict[str, list[float]] = {"nanoGPT": [], "gptviz": []}
     for seed in range(seeds):
         theirs, trainer = Theirs(module, size, data, seed), ours(size, data, engine, seed)
@@ -171,7 +171,7 @@ def time_to_target(module: Any, training: torch.Tensor, validation: torch.Tensor
     recipe = Recipe(steps=400, batch_size=size.batch, optimiser="muon", learning_rate=5e-3, final_rate=0.0, schedule="linear",
                     evaluations=40, compile="no", snapshots=0)  # fmt: skip
     model = build(config, seed=0)
-    engine = choose(model, data, recipe)
+    engine = choose_engine(model, data, recipe)
     needed["gptviz"] = _our_time(Trainer(model, data, recipe, bfloat16=engine.bfloat16))
     for label, seconds in needed.items():
         print(f"  {label:<18} {seconds:8.1f} s   {seconds / needed['nanoGPT']:5.2f} of nanoGPT's")

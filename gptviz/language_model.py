@@ -27,7 +27,7 @@ from gptviz.interp.explaining.attribution import Attribution, attribute
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
-from gptviz.interp.reading.classification import judge, probabilities
+from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
 from gptviz.interp.reading.stream import StreamSummary, stream
@@ -45,7 +45,7 @@ from .data.rows import held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
-from .model.costs.effort import size
+from .model.costs.effort import n_parameters
 from .model.devices import device as choose_device
 from .model.precision import STORED, said
 from .model.precision import check as check_precision
@@ -157,7 +157,7 @@ class LanguageModel:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         return (
-            f"<LanguageModel {self.name}{step}: {config.kind}, {size(self.model):,} parameters, "
+            f"<LanguageModel {self.name}{step}: {config.kind}, {n_parameters(self.model):,} parameters, "
             f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
             f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
         )
@@ -324,7 +324,7 @@ class LanguageModel:
             ValueError: the model is no classifier.
         """
         config = self.model.config
-        return probabilities(self.model, padded(self.tokenizer, texts, config.context_length, config.padding))
+        return label_probabilities(self.model, padded(self.tokenizer, texts, config.context_length, config.padding))
 
     def trace(
         self,

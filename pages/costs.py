@@ -16,7 +16,7 @@ subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 notices = st.container()
 chosen = counts.setting(config, notices)
-found = counts.counted(config, chosen.batch, chosen.tokens)
+found = counts.costs_of(config, chosen.batch, chosen.tokens)
 counts.headline(found, chosen)
 counts.charts(config, found, chosen)
 

@@ -5,7 +5,7 @@ import streamlit as st
 from gptviz.machine.hosting import hosting
 from gptviz.runs import import_job
 from gptviz.ui.pages.open_model import PAGE
-from gptviz.ui.pages.open_model.here import free_memory, models_here, on_this_machine, reading, summaries
+from gptviz.ui.pages.open_model.here import free_memory, models_here, on_this_machine, read_more, summaries
 from gptviz.ui.pages.open_model.opened_before import opened_before
 from gptviz.ui.pages.open_model.progress import note_the_end, progress
 from gptviz.ui.pages.open_model.source import field, look_at, search_the_hub
@@ -41,13 +41,13 @@ if given:
 
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
-read, of = reading(models_here())
+read, of = read_more(models_here())
 
 
 @st.fragment(run_every=0.5 if active or read < of else None)
 def here() -> None:
     """The models found; where their heads are not all read yet, some more at every look."""
-    now, _ = reading(models_here())
+    now, _ = read_more(models_here())
     if now < of:
         st.progress(now / of, f"Reading the heads of their files: {now} of {of}")
     on_this_machine()

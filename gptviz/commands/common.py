@@ -72,7 +72,7 @@ class Command:
 
 
 def one_line(message: object) -> str:
-    return terminal.escaped(" ".join(str(message).split()))
+    return terminal.printable(" ".join(str(message).split()))
 
 
 def nats(loss: float) -> str:
@@ -126,7 +126,7 @@ def architecture(options: argparse.Namespace) -> Config:
     return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
 
 
-def setting(text: str) -> tuple[str, Any]:
+def field_and_value(text: str) -> tuple[str, Any]:
     """`FIELD=VALUE`, the value a number, true, false or a word."""
     name, equals, value = text.partition("=")
     if not equals:
@@ -137,14 +137,14 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def written(lm: LanguageModel, token: int) -> str:
+def token_text(lm: LanguageModel, token: int) -> str:
     """The text of a token, or its name if it stands for no text: `⟨start⟩` for the start token."""
     return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
 
 
 def answer(lm: LanguageModel, number: int) -> str:
     """The answer of a model: the text of a token, or a classifier's label."""
-    return lm.labels[number] if lm.model.config.kind == "classifier" else written(lm, number)
+    return lm.labels[number] if lm.model.config.kind == "classifier" else token_text(lm, number)
 
 
 def warn_of_unknown(encoding: Encoding) -> None:

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
     widths = [max(len(heading), *(len(row[i]) for row in rows)) if rows else 0 for i, heading in enumerate(names[:-1])]
     print(f"{'A':>10} {'B':>10} {'B − A':>10}  {_cells(names[:-1], widths)}")
     for *cell, before, after, difference in sorted(rows, key=lambda row: -abs(row[-1]))[:MOST_LINES]:
-        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.escaped(_cells(cell, widths))}")
+        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.printable(_cells(cell, widths))}")
 
 
 def _cells(cells: list[str], widths: list[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, warn_of_unknown, written
+from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, token_text, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.explaining.context_use import ContextUse
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(
             {
-                "tokens": [written(lm, i) for i in found.ids],
+                "tokens": [token_text(lm, i) for i in found.ids],
                 "loss": found.loss.tolist(),
                 "windows": list(found.by_window.windows),
                 "loss_by_window": found.by_window.mean.tolist(),

@@ -16,7 +16,7 @@ def _options(this: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """The command `costs NAME [--batch N] [--context N] [--json]`, `costs --preset PRESET …`."""
     from gptviz.interp.reading.costs import costs
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
 
     found = costs(architecture(options), options.batch, options.context)
     if options.json:
@@ -27,13 +27,13 @@ def run(options: argparse.Namespace) -> None:
         ("parameters", f"{found.parameters:,}"),
         (f"operations to read {texts}", f"{found.forward:,}"),
         ("operations of a step of training on them", f"{found.training:,}"),
-        *((f"weights in {name}", size(count)) for name, count in found.weights.items()),
-        ("gradients", size(found.gradients)),
-        ("activations that a step keeps", size(found.activations)),
-        *((f"what the optimiser {name} keeps", size(count)) for name, count in found.optimiser.items()),
+        *((f"weights in {name}", in_bytes(count)) for name, count in found.weights.items()),
+        ("gradients", in_bytes(found.gradients)),
+        ("activations that a step keeps", in_bytes(found.activations)),
+        *((f"what the optimiser {name} keeps", in_bytes(count)) for name, count in found.optimiser.items()),
     ]
     if found.cache is not None:
-        rows.append(("keys and values of these texts", size(found.cache)))
+        rows.append(("keys and values of these texts", in_bytes(found.cache)))
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value:>16}")

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 def _export_model(options: argparse.Namespace) -> None:
     options.format = options.format or "zip"
     from gptviz.machine.location import page_names
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints
     from gptviz.runs.exports import FORMATS
     from gptviz.runs.imports import bar
@@ -80,7 +80,7 @@ def _export_model(options: argparse.Namespace) -> None:
     much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
     is_large = much > WORTH_SAYING
     if is_large:
-        print(f"{options.name}: about {size(much)} are written to {to}; Ctrl-C stops", file=sys.stderr)
+        print(f"{options.name}: about {in_bytes(much)} are written to {to}; Ctrl-C stops", file=sys.stderr)
     try:
         with bar(options.name, much) if is_large else nullcontext():
             chosen.write(folder, to, snapshots=with_snapshots)
@@ -121,7 +121,7 @@ def _state_from_input() -> dict[str, str]:
 
 
 def _export_page(options: argparse.Namespace) -> None:
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html
@@ -143,7 +143,7 @@ def _export_page(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written})
         return
-    print(f"The page {options.name} is in {out} ({size(written)})")
+    print(f"The page {options.name} is in {out} ({in_bytes(written)})")
 
 
 COMMAND = Command(

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, print_json, setting
+from .common import Command, Parser, UsageError, field_and_value, print_json
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import HubModel
@@ -43,14 +43,14 @@ def _options(this: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
 
     def offered(offer: HubModel) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
-        print(f"{offer.name}: {size(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
+        print(f"{offer.name}: {in_bytes(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
 
-    additions = imports.additions_of(options.map, dict(map(setting, options.set)))
+    additions = imports.additions_of(options.map, dict(map(field_and_value, options.set)))
     if options.draft:
         _write_draft(options, additions)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_folded, print_json, warn_of_unknown, written
+from .common import Command, Parser, UsageError, add_model, opened, print_folded, print_json, token_text, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.reading.lens import Lens
@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> None:
 def _content(lm: LanguageModel, seen: Lens) -> dict[str, Any]:
     def cell(layer: int, place: int) -> list[dict[str, Any]]:
         likely = zip(seen.top[layer, place].tolist(), seen.probability[layer, place].tolist(), strict=True)
-        return [{"token": written(lm, token), "probability": probability} for token, probability in likely]
+        return [{"token": token_text(lm, token), "probability": probability} for token, probability in likely]
 
-    tokens = [written(lm, i) for i in seen.ids]
+    tokens = [token_text(lm, i) for i in seen.ids]
     top = [[cell(layer, place) for place in range(len(tokens))] for layer in range(len(seen.layers))]
     names = [layer.name for layer in seen.layers]
     return {"tokens": tokens, "layers": names, "top": top, "final_error": seen.final_error}

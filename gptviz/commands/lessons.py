@@ -56,13 +56,13 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
     from gptviz.lessons.real_model import about_what_is_open
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.lesson_file import lesson_content
     from gptviz.takehome.page_file import as_html
 
     known = library()
-    if why := known.refused.get(f"{name}.md"):
+    if why := known.faults.get(f"{name}.md"):
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
@@ -72,7 +72,7 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"lesson": name, "path": str(out.absolute()), "bytes": written})
     else:
-        print(f"The lesson {name} is in {out} ({size(written)})")
+        print(f"The lesson {name} is in {out} ({in_bytes(written)})")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -85,7 +85,7 @@ def _check(options: argparse.Namespace) -> None:
     if folder is not None and not folder.exists():
         raise UsageError(f"there is no folder {folder}: name one with lessons, which are files whose names end in .md")
     lessons = library() if folder is None else library(folder)
-    if not lessons.lessons and not lessons.refused:
+    if not lessons.lessons and not lessons.faults:
         raise UsageError(f"there are no lessons in {folder}: a lesson is a file whose name ends in .md")
     lessons = replace(lessons, lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()})
     if opened_last() is None:

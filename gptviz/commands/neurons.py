@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, written
+from .common import Command, Parser, UsageError, add_model, opened, print_json, print_table, token_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,7 +85,7 @@ def _print_one(lm: LanguageModel, seen: Activity, rows: list[Tensor], neuron: in
         order = values.argsort().tolist()
         # A small vocabulary may have fewer tokens that are raised, or lowered.
         for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):
-            speaks[name] = [{"token": written(lm, i), "value": float(values[i])} for i in ids[:TOKENS] if sign * values[i] > 0]
+            speaks[name] = [{"token": token_text(lm, i), "value": float(values[i])} for i in ids[:TOKENS] if sign * values[i] > 0]
     about: dict[str, float] = {"block": seen.block, "neuron": neuron, "tokens": seen.n_tokens}
     about |= {name: float(getattr(seen, name)[neuron]) for name in ("largest", "smallest", "active", "effect")}
     if as_json:

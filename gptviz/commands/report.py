@@ -15,7 +15,7 @@ def _options(this: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `report NAME [--out FILE] [--json]`."""
-    from gptviz.machine.memory import size
+    from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints
     from gptviz.takehome.page_file import as_html
     from gptviz.takehome.report import report
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"name": options.name, "path": str(out.absolute()), "bytes": written})
         return
-    print(f"The report of {options.name} is in {out} ({size(written)})")
+    print(f"The report of {options.name} is in {out} ({in_bytes(written)})")
 
 
 COMMAND = Command(

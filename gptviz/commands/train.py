@@ -20,7 +20,7 @@ from gptviz.settings.fields import field_infos
 from gptviz.settings.known_names import instead
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Command, Parser, UsageError, nats, setting
+from .common import INTERRUPTED, Command, Parser, UsageError, field_and_value, nats
 
 if TYPE_CHECKING:
     import torch
@@ -155,7 +155,7 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
         claim.name,
         source=None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction),
         recipe=recipe,
-        changes=dict(map(setting, options.set)),
+        changes=dict(map(field_and_value, options.set)),
         tokenizer=tokenizer,
         begin=options.begin,
         about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *options.arguments])},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.model import Transformer
-from gptviz.model.costs.effort import SOME, size
+from gptviz.model.costs.effort import SOME, n_parameters
 
 # The multiplications that a text may cost.
 BUDGET = SOME
@@ -20,7 +20,7 @@ def affordable(model: Transformer, length: int, tokens: int, budget: float = BUD
     It depends only on the sizes of the model and the text, so that a page opens with the same text on every machine.
     """
     config = model.config
-    parameters = size(model)
+    parameters = n_parameters(model)
     is_cached = config.mask == "causal"
     for written in range(tokens):
         seen = min(length + written, config.context_length)

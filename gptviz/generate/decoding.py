@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gptviz.model import Transformer
 
-from .sampling import Sampling, choose
+from .sampling import Sampling, choose_tokens
 
 
 class Decoder:
@@ -101,7 +101,7 @@ def decode(
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
         logits = decoder.logits()
-        drawn = logits.argmax(-1) if sampling is None else choose(logits, sampling, decoder.ids.shape[1]).to(logits.device)
+        drawn = logits.argmax(-1) if sampling is None else choose_tokens(logits, sampling, decoder.ids.shape[1]).to(logits.device)
         # The rows that have ended get end tokens while the others go on.
         tokens = drawn.masked_fill(ended, end)
         decoder.grow(tokens)

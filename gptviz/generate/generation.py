@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gptviz.model import IDENTITY, KVCache, Tap, Transformer
 
-from .sampling import Sampling, choose
+from .sampling import Sampling, choose_tokens
 
 
 def window_start(length: int, context_length: int, slide: int = 1) -> int:
@@ -175,7 +175,7 @@ class Generation(Iterator[GenerationStep]):
         return slice(start, max(slid, self.prompt_length))
 
     def __next__(self) -> GenerationStep:
-        return self.take(choose(self.logits, self.sampling, self.ids.shape[1], self.never))
+        return self.take(choose_tokens(self.logits, self.sampling, self.ids.shape[1], self.never))
 
     def take(self, tokens: Tensor) -> GenerationStep:
         """Append `tokens` [B], drawn or chosen by hand."""

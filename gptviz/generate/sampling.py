@@ -129,7 +129,7 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
     return torch.searchsorted(ends, numbers[:, None], right=True)[:, 0]
 
 
-def choose(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
+def choose_tokens(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
     """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
 
     None of them is one of `never`: see `ledger`.

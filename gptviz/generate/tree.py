@@ -18,7 +18,7 @@ from gptviz.machine.byte_cache import ByteCache
 from gptviz.model import Tap
 
 from .generation import Generation, Held
-from .sampling import Sampling, choose, ledger
+from .sampling import Sampling, choose_tokens, ledger
 
 ROOT = 0
 NODE_BYTES = 1_500  # about the memory of a node
@@ -248,7 +248,9 @@ class Tree:
         drawn_before = (self.nodes[child] for child in here.children.values() if self.nodes[child].drawn == sampling)
         if (known := next(drawn_before, None)) is not None:
             return self.go(known.id)
-        return self._grow(int(choose(self.after().logits[None], sampling, here.position + 1, self.generation.never)), sampling)
+        return self._grow(
+            int(choose_tokens(self.after().logits[None], sampling, here.position + 1, self.generation.never)), sampling
+        )
 
     def take(self, token: int) -> TreeNode:
         """Go to the node of `token`, chosen by hand; one that is already in the tree is used.

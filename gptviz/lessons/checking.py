@@ -57,7 +57,7 @@ def problems(
         functions: those of a lesson's expressions.
         opened: opens a page and returns its faults; default: `open_page`.
     """
-    for file, why in library.refused.items():
+    for file, why in library.faults.items():
         yield Problem(file, None, why)
     for lesson in library.lessons.values():
         try:
@@ -67,7 +67,7 @@ def problems(
             continue  # each of its steps would report the same
         own = functions(lesson)
         for number, step in enumerate(lesson.steps, 1):
-            for line, problem in _of_step(lesson, step, own, opened or open_page):
+            for line, problem in _of_step(lesson, step, own, opened or faults_of_page):
                 yield Problem(lesson.name, number, problem, line)
 
 
@@ -114,7 +114,7 @@ def with_model(page: PageState, lesson: Lesson) -> PageState:
     return PageState(page.page, {"model": lesson.model, **page.query}, page.look_at)
 
 
-def open_page(page: PageState) -> list[str]:
+def faults_of_page(page: PageState) -> list[str]:
     """The faults of a page in this state: there is no such page, it fails, or it rejects a part of its address."""
     from gptviz.streamlit_internals import run_page
 

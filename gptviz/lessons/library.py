@@ -22,11 +22,11 @@ class Library:
 
     Attributes:
         lessons: by name.
-        refused: for each file that is no lesson, the reason.
+        faults: for each file that is no lesson, the reason.
     """
 
     lessons: dict[str, Lesson]
-    refused: dict[str, str]
+    faults: dict[str, str]
 
 
 def own_folder() -> Path:
@@ -41,15 +41,15 @@ def library(*folders: Path) -> Library:
     as `03-attention.md` begins with its number.
     """
     lessons: dict[str, Lesson] = {}
-    refused: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
         for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
             found = _read(path, _written(path))
             if isinstance(found, str):
-                refused[shown_name(path)] = found
+                faults[shown_name(path)] = found
             else:
                 lessons[path.stem] = found
-    return Library(lessons, refused)
+    return Library(lessons, faults)
 
 
 def _written(path: Path) -> tuple[int, int] | None:

@@ -74,7 +74,7 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     _held_before = _taken()
 
 
-def size(count: float) -> str:
+def in_bytes(count: float) -> str:
     """A number of bytes with a unit, as in "1.5 kB"."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:

@@ -12,7 +12,7 @@ _OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 _LEFT = frozenset("\n\t\u200c\u200d")
 
 
-def escaped(text: str) -> str:
+def printable(text: str) -> str:
     r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would execute instead of showing it."""
     if text.isascii() and text.isprintable():
         return text
@@ -31,7 +31,7 @@ class Terminal:
 
     def write(self, text: str) -> int:
         """Write the text, escaped. Returns the number of its characters."""
-        self._stream.write(escaped(text))
+        self._stream.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

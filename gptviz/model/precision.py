@@ -37,7 +37,7 @@ def check(precision: str) -> None:
         raise ValueError(f"no precision {precision!r:.40}; there is {', '.join(PRECISIONS)}")
 
 
-def kept(stored: torch.dtype, precision: str | None) -> torch.dtype:
+def type_in_memory(stored: torch.dtype, precision: str | None) -> torch.dtype:
     """The type of a matrix in memory: that of its file, unless fewer bytes will do for what is asked; None asks for training."""
     if precision is None:
         return torch.float32
@@ -51,7 +51,7 @@ def are_finite(tensor: Tensor) -> bool:
     return tensor.numel() == 0 or all(bool(end.isfinite()) for end in tensor.aminmax())
 
 
-def computed(stored: torch.dtype, precision: str, device: torch.device) -> torch.dtype:
+def type_of_products(stored: torch.dtype, precision: str, device: torch.device) -> torch.dtype:
     """The type in which a matrix is multiplied.
 
     "stored" is bfloat16 where the file has bfloat16 and the device multiplies it without a detour, else float32. A matrix in
@@ -87,7 +87,7 @@ def place(
     arena = Arena(sum(4 * parameter.numel() + LINE for parameter in parameters.values()))
     for name, tensor in weights:
         parameter = parameters[name]
-        dtype = kept(tensor.dtype, precision) if parameter in matrices else torch.float32
+        dtype = type_in_memory(tensor.dtype, precision) if parameter in matrices else torch.float32
         turned = precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
         turned &= device.type == "cpu" and dtype == torch.float32
         shape = tensor.shape[::-1] if turned else tensor.shape
@@ -99,7 +99,7 @@ def place(
     make_fast(model)
     for part in parts:
         if part.weight.dtype != torch.float32:
-            _multiply_short(part, computed(part.weight.dtype, precision or STORED, device))
+            _multiply_short(part, type_of_products(part.weight.dtype, precision or STORED, device))
     return model.to(device)
 
 

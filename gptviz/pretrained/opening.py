@@ -15,7 +15,7 @@ from gptviz.machine import memory, progress
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.model.costs import memory_needed
-from gptviz.model.precision import are_finite, kept, place
+from gptviz.model.precision import are_finite, place, type_in_memory
 
 from .families import ImportRefusedError
 from .families.base import MISMATCHED, ShapeError, lacking
@@ -97,7 +97,7 @@ def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types:
         keeps_types: whether the source gives the tensors in the types that they have in the files.
     """
     stored = torch.bfloat16 if keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
-    return kept(stored, precision).itemsize
+    return type_in_memory(stored, precision).itemsize
 
 
 def require_room(source: ModelSource, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
@@ -106,7 +106,7 @@ def require_room(source: ModelSource, config: Config, device: torch.device | str
     This comes first, since files that are too large can fail to open, as if they were damaged.
 
     Raises:
-        ImportRefusedError: it does not fit; a config of more numbers than the files can hold is left to `filled`.
+        ImportRefusedError: it does not fit; a config of more numbers than the files can hold is left to `with_weights`.
     """
     numbers = parameter_count(config)
     size = sum(file.stat().st_size for file in source.files())
@@ -117,7 +117,7 @@ def require_room(source: ModelSource, config: Config, device: torch.device | str
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
 
 
-def filled(
+def with_weights(
     source: ModelSource,
     config: Config,
     device: torch.device | str = "cpu",

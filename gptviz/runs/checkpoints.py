@@ -34,10 +34,10 @@ from gptviz.machine.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.model.costs import memory_needed
-from gptviz.model.costs.effort import size
-from gptviz.model.precision import are_finite, kept, place
+from gptviz.model.costs.effort import n_parameters
+from gptviz.model.precision import are_finite, place, type_in_memory
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, referred
+from gptviz.pretrained.opening import referred, with_weights
 from gptviz.pretrained.sources.source import ModelSource
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer, from_json
@@ -278,7 +278,7 @@ def source_of(folder: Path) -> ModelSource:
 def _referred_model(folder: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
     source = source_of(folder)
     try:
-        return filled(source, config, device, precision)
+        return with_weights(source, config, device, precision)
     except ImportRefusedError as error:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
@@ -308,7 +308,7 @@ def _read_model(path: Path, described: Transformer, device: torch.device | str, 
     """
     name = name_of(_folder_of(path))
     with _fitting(path, described) as file:
-        needs = memory_needed.needed(described.config, kept(torch.float32, precision).itemsize)
+        needs = memory_needed.needed(described.config, type_in_memory(torch.float32, precision).itemsize)
         if problem := memory_needed.refusal(needs, memory.available(device)):
             raise CheckpointError(f"{name} is not opened: {problem}")
         return place(lay_out(described.config), _finite(file, name, described), device, precision)
@@ -351,7 +351,7 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
-                    wants = size(model)
+                    wants = n_parameters(model)
                     raise CheckpointError(
                         f"{name_of(folder)}: config.json describes {wants:,} parameters, with {name[:80]} "
                         f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "

@@ -19,10 +19,10 @@ def diverged(card: Card, config: Config) -> str | None:
 
     It is computed from the losses if the card does not have such a sentence: cards of older versions never have one.
     """
-    return (card.diverged or "")[:LONGEST] or judged(card.losses, config, _recipe(card))
+    return (card.diverged or "")[:LONGEST] or divergence_of(card.losses, config, _recipe(card))
 
 
-def judged(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:
+def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:
     """The same sentence, from the evaluations of a run in the order they were made."""
     made = [entry for entry in losses if entry.validation is not None]
     if not made or made[-1].step == 0 or made[-1].validation is None:

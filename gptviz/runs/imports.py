@@ -18,7 +18,7 @@ from gptviz.model import parameter_count
 from gptviz.model.costs import memory_needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, number_bytes, reference, require_room, source_at
+from gptviz.pretrained.opening import number_bytes, reference, require_room, source_at, with_weights
 from gptviz.pretrained.places import hub
 from gptviz.pretrained.places.hub import HubModel as HubModel  # also for callers that get one
 from gptviz.pretrained.sources import mapping as mapping_file
@@ -82,7 +82,7 @@ def import_model(
         source = source_at(Path(given) if on_disk else _fetched(given, offered), additions)
         require_room(source, source.outline().config, precision=STORED)
         opened = source.opened()
-        filled(source, opened.config, precision=STORED)
+        with_weights(source, opened.config, precision=STORED)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     card = {
@@ -202,7 +202,7 @@ def in_place(path: Path, device: torch.device | str = "cpu", precision: str | No
         opened = source.opened()
         return checkpoints.Checkpoint(
             names.possible(path.stem if path.is_file() else path.name),
-            filled(source, opened.config, device, precision).eval(),
+            with_weights(source, opened.config, device, precision).eval(),
             opened.tokenizer,
             Card.from_json({"imported_from": str(source.path), **values_of(opened)}),
         )

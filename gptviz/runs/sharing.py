@@ -145,7 +145,7 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
     """
     needed, free = sum(file.stat().st_size for file in source.files()), memory.available()
     if needed > memory.MOST_OF_MEMORY * free:
-        sizes = f"{memory.size(needed)} of weights, and {memory.size(free)} of memory is free"
+        sizes = f"{memory.in_bytes(needed)} of weights, and {memory.in_bytes(free)} of memory is free"
         raise CheckpointError(f"{source.path.name} has {sizes}: close other programs")
     weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
     try:
@@ -201,7 +201,9 @@ def _check_room(found: _Found) -> None:
     """
     needed, free = found.bytes, shutil.disk_usage(checkpoints.own()).free
     if needed > free - ROOM_LEFT:
-        raise ZipError(f"unpacked it has {memory.size(needed)}, and {memory.size(free)} is free on the disk: make room first")
+        raise ZipError(
+            f"unpacked it has {memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the disk: make room first"
+        )
 
 
 class _Found:

@@ -25,13 +25,13 @@ from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
 from gptviz.train.divergence import DivergedError, advice
-from gptviz.train.engine import Engine, choose, compiler_missing
+from gptviz.train.engine import Engine, choose_engine, compiler_missing
 from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer
 
 from . import checkpoints
 from .card import LossEntry
 from .checkpoints import CheckpointError, NotNumbersError
-from .divergence import judged
+from .divergence import divergence_of
 from .log import LogWriter
 from .names import Claim
 from .run import Run, read_run
@@ -213,7 +213,7 @@ def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) 
     if run.engine is not None:
         return run
     try:
-        engine = choose(model, data, run.recipe, meanwhile=requests.while_choosing)
+        engine = choose_engine(model, data, run.recipe, meanwhile=requests.while_choosing)
     except _RequestedError as requested:
         requests.made = requested.how
         return run
@@ -343,7 +343,7 @@ class _Recorder:
             values["training_accuracy"] = numbers["training_accuracy"]
         if self.source.has_places:
             values["accuracy_by_place"] = event.evaluation.by_place()
-        diverged = judged(self.losses, self.trainer.model.config, self.recipe)
+        diverged = divergence_of(self.losses, self.trainer.model.config, self.recipe)
         if diverged or self.card.diverged:  # so that the card of a run that did not diverge does not have the key
             values["diverged"] = diverged
         self.card = self.card.changed(**values, **measured)

@@ -64,7 +64,7 @@ def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
         yield "Data", data
     losses = read_curve(folder).validation
     if len(losses) and math.isfinite(losses[-1]):
-        yield "Last loss on held-out data", f"{losses[-1]:.4f} nats (perplexity {curves.perplexity(float(losses[-1]))})"
+        yield "Last loss on held-out data", f"{losses[-1]:.4f} nats (perplexity {curves.perplexity_in_words(float(losses[-1]))})"
     if card.floor is not None:
         yield "Lowest loss possible on this data", f"{card.floor:.4f} nats"
     if card.accuracy is not None:

@@ -70,7 +70,9 @@ class Engine:
         return asdict(self)
 
 
-def choose(model: Transformer, data: Data, recipe: Recipe, *, meanwhile: Callable[[str], None] = lambda doing: None) -> Engine:
+def choose_engine(
+    model: Transformer, data: Data, recipe: Recipe, *, meanwhile: Callable[[str], None] = lambda doing: None
+) -> Engine:
     """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest in a probe of a few steps.
 
     The probe trains a copy; the model is not changed.

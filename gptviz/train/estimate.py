@@ -23,14 +23,14 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
-from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, size
+from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes
 from gptviz.model import Config, build, parameter_count
 from gptviz.model.build import lay_out
 from gptviz.model.costs.operations import flops
 from gptviz.model.devices import may_bfloat16
 
 from .evaluation import MOST_LOGITS
-from .optimisers import block_matrices, remembered
+from .optimisers import block_matrices, optimiser_numbers
 from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows
 
@@ -134,7 +134,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
-    weights, optimiser = FLOAT32 * parameters, FLOAT32 * remembered(config, recipe)
+    weights, optimiser = FLOAT32 * parameters, FLOAT32 * optimiser_numbers(config, recipe)
     products = step_work(config, recipe.batch_size, tokens)
     step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
@@ -362,6 +362,6 @@ def refusal(estimated: Estimate, free: int) -> str | None:
     if estimated.memory <= MOST_OF_MEMORY * free:
         return None
     return (
-        f"a step would need about {size(estimated.memory)} of memory, and {size(free)} is free: "
+        f"a step would need about {in_bytes(estimated.memory)} of memory, and {in_bytes(free)} is free: "
         "take a smaller batch, a shorter context or a smaller model"
     )

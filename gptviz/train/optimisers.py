@@ -80,7 +80,7 @@ OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
 }
 
 
-def remembered(config: Config, recipe: Recipe) -> int:
+def optimiser_numbers(config: Config, recipe: Recipe) -> int:
     """How many numbers the optimisers of a model of `config` keep from step to step; the count of steps is left out.
 
     Adam and AdamW keep two for each parameter, SGD one if it has momentum, and Muon one for each number of the matrices inside

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.interp.reading.costs import costs
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
@@ -43,8 +43,8 @@ def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_addre
     shown = metrics(at)
     assert shown["Parameters"] == f"{parameter_count(config):,}"
     assert shown["Operations, reading"].replace(",", "") in (str(found.forward), f"{found.forward / 1e6:.3g} million")
-    assert shown["Memory to train"] == size(2 * found.gradients + found.optimiser["sgd"] + found.activations)
-    assert shown["Memory of keys and values"] == size(found.cache or 0)
+    assert shown["Memory to train"] == in_bytes(2 * found.gradients + found.optimiser["sgd"] + found.activations)
+    assert shown["Memory of keys and values"] == in_bytes(found.cache or 0)
     areas = [numbers(trace["y"]) for trace in chart(at, "operations")["data"]]
     lengths = numbers(chart(at, "operations")["data"][0]["x"]).tolist()
     assert sum(area[lengths.index(4)] for area in areas) == found.forward
@@ -77,7 +77,7 @@ def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_d
     planned = tiny(vocab_size=own.vocab_size, d_model=32, n_head=2, d_mlp=None, context_length=CONTEXT)
     assert at.metric[-5].value == f"{parameter_count(planned):,}"
     expected = estimate.estimate(planned, estimate.Recipe(steps=100, batch_size=2), SPEED)
-    assert said["Disk"] == size(expected.disk)
+    assert said["Disk"] == in_bytes(expected.disk)
     assert not any("Measured" in text.value for text in at.markdown)
     at.button(key="time steps").click().run()
     (measured,) = [text.value for text in at.markdown if "Measured" in text.value]

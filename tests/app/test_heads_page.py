@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.overview import strongest
+from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores
 from gptviz.interp.units.head_weights import by_chance, composition
@@ -141,7 +141,7 @@ def test_the_matrix_of_heads_is_the_composition_beside_chance(reads: str) -> Non
     expected = composition(lm.model, reads).values[4:, :4] - by_chance(lm.model)  # type: ignore[arg-type]
     np.testing.assert_allclose(numbers(chart(at, "heads reads")["data"][0]["z"]), expected, atol=1e-6)
     first = at.dataframe[0].value.iloc[0]
-    reader, writer = strongest(expected)
+    reader, writer = largest_head(expected)
     assert (first["reads"], first["writes"]) == (f"1.{reader}", f"0.{writer}")
     np.testing.assert_allclose(code(at)["values"].values[4:, :4] - by_chance(lm.model), expected, atol=1e-6)
 

@@ -190,7 +190,7 @@ def test_a_lesson_is_written_as_one_file(monkeypatch: pytest.MonkeyPatch) -> Non
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(take_home.subprocess, "run", run)
-    assert take_home.written("lesson:teacher", {}, "html") == b"the file"
+    assert take_home.written_file("lesson:teacher", {}, "html") == b"the file"
     assert commands[0][1:5] == ["-m", "gptviz", "export", "lesson:teacher"]
     at = opened("pages/lessons.py", lesson="teacher")
     offered = [one.proto.label for one in at.main.get("download_button")]

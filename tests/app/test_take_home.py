@@ -39,7 +39,7 @@ def test_a_hundred_who_ask_at_once_start_no_more_than_there_is_room_for(monkeypa
     def ask() -> None:
         begin.wait()
         try:
-            files.append(take_home.written("lens", {}, "html"))
+            files.append(take_home.written_file("lens", {}, "html"))
         except RuntimeError as error:
             refused.append(str(error))
 
@@ -56,7 +56,7 @@ def test_a_hundred_who_ask_at_once_start_no_more_than_there_is_room_for(monkeypa
     assert process.most == take_home.AT_ONCE
     assert set(refused) == {"2 files are being written and 2 wait: try again a little later"}
     process.let.release()
-    assert take_home.written("lens", {}, "html") == b"the file", "there is room again"
+    assert take_home.written_file("lens", {}, "html") == b"the file", "there is room again"
 
 
 def test_nothing_of_an_address_is_a_word_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_nothing_of_an_address_is_a_word_of_the_command(monkeypatch: pytest.Monk
     process.let.release()
     monkeypatch.setattr(take_home.subprocess, "run", process)
     query = {"prompt": "a\0b\n$(id)" + "x" * 1_000_000, "--out": "/etc/passwd", "a=b": "--device=x"}
-    take_home.written("lens", query, "html")
+    take_home.written_file("lens", query, "html")
     ((command, told),) = process.told
     assert told == query
     assert command[1:6] == ["-m", "gptviz", "export", "lens", "--state"]
@@ -78,8 +78,8 @@ def test_one_that_takes_too_long_or_fails_gives_its_place_back(monkeypatch: pyte
     monkeypatch.setattr(take_home.subprocess, "run", late)
     for _ in range(take_home.AT_ONCE + take_home.MOST_WAITING + 1):
         with pytest.raises(RuntimeError, match="was not written within 300 seconds"):
-            take_home.written("lens", {}, "html")
+            take_home.written_file("lens", {}, "html")
     failing = SimpleNamespace(returncode=2, stderr="a warning\nthere is no page 'x'\n")
     monkeypatch.setattr(take_home.subprocess, "run", lambda *_, **how: failing)
     with pytest.raises(RuntimeError, match="^there is no page 'x'$"):
-        take_home.written("x", {}, "html")
+        take_home.written_file("x", {}, "html")

@@ -88,7 +88,7 @@ def test_the_links_to_other_pages_carry_a_long_prompt() -> None:
 
 def test_a_link_names_as_many_models_as_an_address_holds_the_first_of_them() -> None:
     for names in (["語" * 60 + str(i) for i in range(500)], [f"a{i}" for i in range(3)], []):
-        value = selection.written(names)
+        value = selection.names_in_link(names)
         assert len(quote_plus(value)) < SERVER_TAKES / 4
         there = [unquote(name) for name in value.split(",")]
         assert there == (names[: len(there)] or [selection.NONE])

@@ -35,7 +35,7 @@ from gptviz.train.trainer import draw_seed
 from gptviz.ui.pages.train import form, inside, state
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
-from gptviz.ui.pages.train.watched import watch
+from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import button, chart, opened, page_at, press, says
@@ -244,7 +244,7 @@ def test_a_process_of_its_own_trains_a_run_from_beginning_to_end() -> None:
 
 def last_step(name: str = "copy") -> int:
     """The last step in the log of a run, 0 before the first."""
-    line = watch(name).step
+    line = watched_run(name).step
     return line.step if line else 0
 
 
@@ -275,7 +275,7 @@ def test_a_request_is_shown_before_it_is_carried_out(home: Path, tiny_model: Cal
     folder = tiny_model("asked")
     for how, word in (("pause", "pausing"), ("stop", "stopping: a last evaluation")):
         request_stop(folder, how)
-        assert word in state.headline(dataclasses.replace(watch("asked"), place=0))
+        assert word in state.headline(dataclasses.replace(watched_run("asked"), place=0))
 
 
 def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(
@@ -285,12 +285,12 @@ def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measu
     step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
     lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in state.numbers(
-        watch("late")
+    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in state.numbers_line(
+        watched_run("late")
     )
     lines.append({"kind": "evaluation", "step": 920, "loss": 4.25})
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 ·" in state.numbers(watch("late"))
+    assert "validation **4.250** nats, perplexity 70.1 ·" in state.numbers_line(watched_run("late"))
 
 
 def drawn(at: AppTest) -> dict[str, list[Any]]:
@@ -321,7 +321,7 @@ def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say(home: Pa
         press(at, offer.title)
         assert (chart(at, "live")["data"], says(at)) != before, offer.title
     assert "Changed: Learning rate 1 instead of 0.004" in says(at)
-    losses = {line.step: line.loss for line in watch("induction").log if line.kind == "evaluation"}
+    losses = {line.step: line.loss for line in watched_run("induction").log if line.kind == "evaluation"}
     falls = {(a, b): losses[a] - losses[b] for a, b in pairwise(sorted(losses))}
     (before_it, after_it), fall = max(falls.items(), key=lambda item: item[1])
     sudden = next(offer.notice for offer in offers if offer.title == "A sudden insight")
@@ -514,11 +514,11 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
 ) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
-    shown = state.engine(watch("odd"))
+    shown = state.engine(watched_run("odd"))
     assert shown is not None
     assert hostile not in shown
     assert escaped(hostile) in shown
-    now = watch("odd")
+    now = watched_run("odd")
     waiting = dataclasses.replace(now, place=1)
     with monkeypatch.context() as other:
         other.setattr(queue, "own_queue", lambda: SimpleNamespace(training=lambda: [hostile]))
@@ -604,7 +604,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     card = checkpoints.read_card(checkpoints.find("classifier-2"))
     assert f"{percent(card.accuracy)} right" in says(at)
     assert f"baseline {percent(card.baseline_accuracy)}" in says(at)
-    assert "perplexity" not in state.numbers(watch("classifier-2"))
+    assert "perplexity" not in state.numbers_line(watched_run("classifier-2"))
     assert any("blind guess: ln 2 = 0.693" in note["text"] for note in chart(at, "live")["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
@@ -617,7 +617,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     assert f"{percent(card.training_accuracy)} on what it is trained on" in says(at)
     assert f"a gap of {100 * (card.training_accuracy - card.accuracy):.1f} points" in says(at)
     at.selectbox(key="chart").set_value("Accuracy").run()
-    shares = [line.accuracy for line in watch("classifier-2").log if line.kind == "evaluation"]
+    shares = [line.accuracy for line in watched_run("classifier-2").log if line.kind == "evaluation"]
     assert len(shares) == 3
     assert numbers(chart(at, "live")["data"][0]["y"]).tolist() == pytest.approx(shares)
 

@@ -22,7 +22,7 @@ from scipy import special, stats
 import gptviz
 from gptviz.components.kit.command import ViewCommand
 from gptviz.components.sampling_ledger import Payload, payload
-from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
+from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
 from tests.browser.files import code
 from tests.browser.keyboard import unreached
@@ -231,7 +231,7 @@ def test_each_seed_draws_what_the_library_draws(ledger_of: Mount) -> None:
     interval = page.locator(".interval")
     for seed in range(12):
         sampling = Sampling(temperature=1.3, top_k=30, top_p=0.9, seed=seed)
-        token = choose(logits[None], sampling, PLACE).item()
+        token = choose_tokens(logits[None], sampling, PLACE).item()
         expect(interval).to_have_attribute("data-drawn", str(token))
         assert float(interval.get_attribute("data-number") or 0) == uniform(seed, PLACE).item()
         assert token == draw(ledger(logits[None], sampling).after, uniform(seed, PLACE)).item()

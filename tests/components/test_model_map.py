@@ -280,17 +280,18 @@ def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
     configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
     for config in configs:
         for box in anatomy(config, 3, 3).boxes:
-            found = model_map.link(box, config.kind)
+            found = model_map.page_for(box, config.kind)
             if found is not None:
                 assert config.kind in found[0].kinds, box.path
                 assert set(found[1]) <= {"block", "stack"}
-        paths = {box.path: model_map.link(box, config.kind) for box in anatomy(config, 3, 3).boxes}
+        paths = {box.path: model_map.page_for(box, config.kind) for box in anatomy(config, 3, 3).boxes}
         of_attention = paths["blocks.1.attention.pattern"]
         assert of_attention[0] is ATTENTION
         assert of_attention[1]["block"] == "1"
         assert ("stack" in of_attention[1]) == (config.kind == "encoder-decoder")
         assert paths["logits"] is not None
-    crossing = model_map.link(next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path), "encoder-decoder")
+    box = next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path)
+    crossing = model_map.page_for(box, "encoder-decoder")
     assert crossing[0] is TRANSLATE
 
 

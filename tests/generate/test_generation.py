@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.generation import Generation, window_start
-from gptviz.generate.sampling import Sampling, choose
+from gptviz.generate.sampling import Sampling, choose_tokens
 from gptviz.model import Record, Transformer
 from gptviz.model.parts.positions import POSITIONS
 from tests.tiny import CONTEXT, scrambled, some_ids, tiny
@@ -30,7 +30,7 @@ def plain_loop(
         with torch.inference_mode():
             logits = model(torch.tensor([ids[start:]]))[:, -1]
         all_logits.append(logits)
-        ids.append(int(choose(logits, sampling, len(ids))))
+        ids.append(int(choose_tokens(logits, sampling, len(ids))))
     return ids, all_logits
 
 

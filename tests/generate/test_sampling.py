@@ -12,7 +12,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gptviz.generate.sampling import Sampling, choose, draw, ledger, uniform
+from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 
 many = settings(max_examples=150)
 
@@ -113,7 +113,7 @@ def test_ties_go_to_the_smaller_id_in_every_stage() -> None:
     for temperature in (0.0, 1.0):
         sampling = Sampling(temperature=temperature, top_k=1)
         assert ledger(logits, sampling).after.tolist() == [0, 1, 0, 0, 0]
-        assert choose(logits[None], sampling, 0).tolist() == [1]
+        assert choose_tokens(logits[None], sampling, 0).tolist() == [1]
 
 
 def test_nothing_is_cut_where_nothing_is_to_be_cut() -> None:
@@ -137,7 +137,7 @@ def test_tokens_that_are_never_drawn_leave_the_draw_as_if_they_were_not_there(
     torch.testing.assert_close(stages.after[:, :60], alone.after, rtol=1e-12, atol=0)
     assert not (stages.in_top_k | (stages.after > 0))[:, 60:].any()
     assert torch.equal(stages.in_top_p[:, :60], alone.in_top_p)
-    assert torch.equal(choose(logits, sampling, 7, never), choose(logits[:, :60], sampling, 7))
+    assert torch.equal(choose_tokens(logits, sampling, 7, never), choose_tokens(logits[:, :60], sampling, 7))
 
 
 def test_temperature_zero_is_the_limit_of_small_temperatures() -> None:
@@ -183,7 +183,7 @@ def test_rounding_never_draws_beyond_the_vocabulary() -> None:
 @pytest.mark.parametrize("sampling", [Sampling(seed=3), Sampling(temperature=0.7, seed=3), Sampling(top_k=4, top_p=0.95, seed=3)])
 def test_ten_thousand_draws_have_the_frequencies_of_the_ledger(sampling: Sampling) -> None:
     logits = torch.tensor([[2.0, 1.0, 0.0, 0.5, -1.0, 1.5]])
-    draws = [choose(logits, sampling, position).item() for position in range(10_000)]
+    draws = [choose_tokens(logits, sampling, position).item() for position in range(10_000)]
     observed = np.bincount(draws, minlength=6)
     expected = 10_000 * ledger(logits, sampling).after[0].numpy()
     assert (observed[expected == 0] == 0).all()
@@ -192,7 +192,7 @@ def test_ten_thousand_draws_have_the_frequencies_of_the_ledger(sampling: Samplin
 
 def test_samples_side_by_side_are_drawn_apart() -> None:
     logits = torch.zeros(5_000, 4)
-    observed = np.bincount(choose(logits, Sampling(), 0).numpy(), minlength=4)
+    observed = np.bincount(choose_tokens(logits, Sampling(), 0).numpy(), minlength=4)
     assert stats.chisquare(observed).pvalue > 1e-3
 
 
@@ -225,9 +225,9 @@ def test_logits_that_are_not_numbers_are_an_error_not_a_token(sampling: Sampling
     logits = torch.zeros(2, 5)
     logits[1, 3] = value
     with pytest.raises(ValueError, match="logits at position 17 are not numbers"):
-        choose(logits, sampling, 17)
+        choose_tokens(logits, sampling, 17)
 
 
 def test_a_token_that_was_ruled_out_is_never_drawn() -> None:
     logits = torch.tensor([[0.0, -math.inf, 0.0]])
-    assert {choose(logits, Sampling(), position).item() for position in range(100)} == {0, 2}
+    assert {choose_tokens(logits, Sampling(), position).item() for position in range(100)} == {0, 2}

@@ -9,7 +9,7 @@ import pytest
 
 import gptviz
 from gptviz.__main__ import main
-from gptviz.lessons.checking import open_page, problems
+from gptviz.lessons.checking import faults_of_page, problems
 from gptviz.lessons.lesson import PageState
 from gptviz.lessons.library import library, own_folder
 from gptviz.lessons.quantities import Quantities
@@ -65,10 +65,10 @@ def test_an_answer_of_several_names_is_opened_with_a_value_for_each(tmp_path: Pa
 
 
 def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():
-    assert open_page(PageState("../app", {}))[0].startswith("there is no page '../app'")
-    assert "there is no page 'atention': did you mean 'attention'?" in open_page(PageState("atention", {}))[0]
-    assert not open_page(PageState("positions", {"model": "ladder-2"}))
-    (said,) = open_page(PageState("next_token", {"model": "ladder-2", "position": "99999"}))
+    assert faults_of_page(PageState("../app", {}))[0].startswith("there is no page '../app'")
+    assert "there is no page 'atention': did you mean 'attention'?" in faults_of_page(PageState("atention", {}))[0]
+    assert not faults_of_page(PageState("positions", {"model": "ladder-2"}))
+    (said,) = faults_of_page(PageState("next_token", {"model": "ladder-2", "position": "99999"}))
     assert "position" in said
 
 

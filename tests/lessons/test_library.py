@@ -24,9 +24,9 @@ def test_a_file_is_read_again_when_it_has_changed_and_not_before(tmp_path: Path,
     os.utime(file, ns=(1, 1))
     assert library(tmp_path).lessons["mine"].title == "Two"
     file.write_text("no lesson")
-    assert "mine.md" in library(tmp_path).refused
+    assert "mine.md" in library(tmp_path).faults
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("no lesson")
-    assert r"\xff.md" in library(tmp_path).refused
+    assert r"\xff.md" in library(tmp_path).faults
     file.unlink()
     assert not library(tmp_path).lessons
     assert len(library(SHIPPED).lessons) > 1

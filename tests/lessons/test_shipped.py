@@ -27,7 +27,7 @@ def functions(lesson):
 
 
 def test_all_can_be_read_and_stand_in_an_order() -> None:
-    assert not LESSONS.refused
+    assert not LESSONS.faults
     assert [name[:2] for name in LESSONS.lessons] == [f"{number:02}" for number in range(1, len(LESSONS.lessons) + 1)]
 
 

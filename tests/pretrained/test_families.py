@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gptviz.model import Config, KVCache, Record, Transformer
 from gptviz.pretrained.families import FAMILIES, Given, ImportRefusedError
-from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.opening import source_at, with_weights
 from gptviz.pretrained.writing import Written, write_transformers
 from gptviz.text import SymbolTokenizer, Tokenizer
 from tests.tiny import some_ids
@@ -140,7 +140,7 @@ def theirs(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
 def opened(path: Path) -> Transformer:
     """What other programs keep there, as a model of ours."""
     source = source_at(path)
-    return filled(source, source.opened().config).eval()
+    return with_weights(source, source.opened().config).eval()
 
 
 def ours(model: Any, folder: Path) -> Transformer:

@@ -111,7 +111,7 @@ def test_a_server_that_answers_with_the_whole_file_though_the_rest_was_asked_for
     offer = hub.look_up(NAME)
     blob = hub._blob(NAME, offer.files[-1])
     blob.parent.mkdir(parents=True)
-    download.part_of(blob).write_bytes(b"x" * 10)  # of another version of the file, it seems
+    download.partial_file(blob).write_bytes(b"x" * 10)  # of another version of the file, it seems
     with pytest.raises(ImportRefusedError, match="model.safetensors arrived damaged, and was removed: open it again"):
         hub.fetch(offer)
     assert not parts(tmp_path)

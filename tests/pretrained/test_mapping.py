@@ -20,10 +20,10 @@ from gptviz.__main__ import main
 from gptviz.model import Config, Transformer, preset
 from gptviz.model.build import parameter_shapes
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, reference, referred, source_at
+from gptviz.pretrained.opening import reference, referred, source_at, with_weights
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
-from gptviz.pretrained.sources.mapping import MatchRow, additions_of, compared, complaint, mapping_of
+from gptviz.pretrained.sources.mapping import MatchRow, additions_of, complaint, mapping_of, match_rows
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same_logits, theirs
 from tests.pretrained.torch_files import Touch, saved_by_mingpt
 from tests.tiny import families, scrambled, some_ids
@@ -89,7 +89,7 @@ def course() -> CourseGPT:
 
 def mapped(path: Path, mapping: dict[str, Any]) -> Transformer:
     source = source_at(path, {"mapping": mapping})
-    return filled(source, source.opened().config).eval()
+    return with_weights(source, source.opened().config).eval()
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
@@ -135,7 +135,7 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
     told = {"n_head": config.num_attention_heads, "context_length": CONTEXT, "n_kv_head": keys, "d_head": size}
     mapping = draft.as_json()
     mapping["config"] |= {name: told[name] for name in draft.unknown}
-    assert complaint(compared(mapping_of(mapping), shapes)) is None
+    assert complaint(match_rows(mapping_of(mapping), shapes)) is None
 
 
 @pytest.mark.parametrize("name", ["generator", "shakespeare", "llama-tiny", "neox-tiny", "bpe"])
@@ -143,7 +143,7 @@ def test_a_draft_knows_our_own_names(name: str) -> None:
     shapes = parameter_shapes(preset(name))
     mapping = drafted(shapes).as_json()
     mapping["config"] |= {field: getattr(preset(name), field) for field, value in mapping["config"].items() if value is None}
-    assert complaint(compared(mapping_of(mapping), shapes)) is None
+    assert complaint(match_rows(mapping_of(mapping), shapes)) is None
 
 
 @given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
@@ -171,7 +171,7 @@ def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, tur
         stored[f"x.{name}"] = tensor.contiguous()
         recipes[name] = recipe
     mapping = mapping_of({"config": config.to_dict(), "tensors": recipes})
-    assert complaint(compared(mapping, {name: tuple(tensor.shape) for name, tensor in stored.items()})) is None
+    assert complaint(match_rows(mapping, {name: tuple(tensor.shape) for name, tensor in stored.items()})) is None
     for name in parameter_shapes(config):
         torch.testing.assert_close(mapping.made(name, stored.__getitem__), dict(model.named_parameters())[name])
 
@@ -192,15 +192,15 @@ def course_mapping(course: CourseGPT) -> tuple[dict[str, Any], dict[str, tuple[i
 
 def test_what_is_missing_of_the_wrong_shape_left_over_or_not_in_the_model_is_said_tensor_by_tensor(course: CourseGPT) -> None:
     mapping, shapes = course_mapping(course)
-    assert {row.state for row in compared(mapping_of(mapping), shapes)} == {"matched"}
-    counts = {row.ours: row.count for row in compared(mapping_of(mapping), shapes)}
+    assert {row.state for row in match_rows(mapping_of(mapping), shapes)} == {"matched"}
+    counts = {row.ours: row.count for row in match_rows(mapping_of(mapping), shapes)}
     assert counts["blocks.{}.attention.qkv.weight"] == BLOCKS
     assert sum(counts.values()) == len(parameter_shapes(mapping_of(mapping).config))
     del shapes["blocks.1.proj.bias"]
     shapes |= {"blocks.0.net.0.weight": (WIDTH, 20), "extra": (3,)}
     mapping["tensors"]["blocks.{}.attention.sink"] = "blocks.{}.sink"
     del mapping["tensors"]["head.final_norm.bias"]
-    rows = compared(mapping_of(mapping), shapes)
+    rows = match_rows(mapping_of(mapping), shapes)
     wrong = {(row.state, row.ours, row.count): row for row in rows if row.state != "matched"}
     up = wrong["wrong shape", "blocks.{}.mlp.up.weight", 1]
     assert (up.found, up.expected) == ((WIDTH, 20), (20, WIDTH))
@@ -425,7 +425,7 @@ def test_a_reference_keeps_what_was_said(course: CourseGPT, tmp_path: Path) -> N
 
 def test_rows_are_json(course: CourseGPT) -> None:
     mapping, shapes = course_mapping(course)
-    rows = compared(mapping_of(mapping), shapes)
+    rows = match_rows(mapping_of(mapping), shapes)
     assert [
         MatchRow(**{**row.as_json(), "theirs": tuple(row.theirs), "found": row.found, "expected": row.expected}) for row in rows
     ] == rows
@@ -447,7 +447,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
     source = source_at(tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None)
     found = source.opened()
     assert (found.family, found.config.n_head) == ("minGPT", heads)
-    same_logits(filled(source, found.config).eval(), model)
+    same_logits(with_weights(source, found.config).eval(), model)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import torch
 
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.opening import source_at, with_weights
 from gptviz.pretrained.sources.source import Opened
 from tests.text.byte_level import Rules
 
@@ -136,7 +136,7 @@ def test_its_greedy_text_is_that_of_transformers_token_for_token() -> None:
     ]
     del model
     gc.collect()
-    mine = filled(source_at(file()), opened().config).eval()
+    mine = with_weights(source_at(file()), opened().config).eval()
     for one, theirs in zip(ids, wanted, strict=True):
         written = islice(Generation(mine, one[0], Sampling(temperature=0.0)), LENGTH)
         assert [int(step.tokens[0]) for step in written] == theirs, opened().tokenizer.decode(theirs)

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import filled, reference, referred, source_at
+from gptviz.pretrained.opening import reference, referred, source_at, with_weights
 from gptviz.text import BPETokenizer
 from tests.pretrained.test_families import GROUPED, VOCAB, opened, same_logits, theirs
 from tests.pretrained.torch_files import Touch, saved_by_nanogpt
@@ -140,7 +140,7 @@ def test_without_a_tokenizer_the_numbers_are_the_text(folder: Path) -> None:
 def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, folder: Path) -> None:
     source = source_at(folder)
     content = json.loads(json.dumps(reference(source)))
-    same_logits(filled(referred(content), source.opened().config).eval(), model)
+    same_logits(with_weights(referred(content), source.opened().config).eval(), model)
     with (folder / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(ImportRefusedError, match="have changed: import the model again"):

@@ -19,7 +19,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import PRESETS, Config
 from gptviz.pretrained.families.expressing import NotExpressibleError, differences, expressed
-from gptviz.pretrained.opening import filled, source_at
+from gptviz.pretrained.opening import source_at, with_weights
 from gptviz.pretrained.writing import write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
@@ -262,7 +262,7 @@ def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(bias: 
     assert not differences(found.config, model.config)
     assert found.config.dropout == 0.1
     assert found.tokenizer.to_json() == tokenizer.to_json()
-    close(filled(again, found.config).eval()(ids), model(ids))
+    close(with_weights(again, found.config).eval()(ids), model(ids))
 
 
 @pytest.mark.parametrize(

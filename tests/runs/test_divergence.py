@@ -11,7 +11,7 @@ import pytest
 
 from gptviz.runs import checkpoints
 from gptviz.runs.card import LossEntry
-from gptviz.runs.divergence import diverged, judged
+from gptviz.runs.divergence import diverged, divergence_of
 from gptviz.runs.log import read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import read_status
@@ -84,10 +84,10 @@ def test_a_card_of_an_older_version_is_judged_by_its_losses() -> None:
 def test_a_run_that_recovers_is_no_longer_said_to_have_diverged() -> None:
     leap = LossEntry(step=10, validation=50.0, training=50.0)
     good = LossEntry(step=20, validation=1.0, training=30.0)
-    assert judged([leap], tiny(), recipe()) is not None
-    assert judged([leap, good], tiny(), recipe()) is None
-    assert judged([], tiny(), recipe()) is None
-    assert judged([LossEntry(step=0, validation=50.0)], tiny(), recipe()) is None  # nothing was trained yet
+    assert divergence_of([leap], tiny(), recipe()) is not None
+    assert divergence_of([leap, good], tiny(), recipe()) is None
+    assert divergence_of([], tiny(), recipe()) is None
+    assert divergence_of([LossEntry(step=0, validation=50.0)], tiny(), recipe()) is None  # nothing was trained yet
 
 
 def test_no_model_that_ships_has_diverged() -> None:

@@ -108,7 +108,7 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
 ) -> None:
     folder = tmp_path / "Tiny llama!"
     import_model(str(folder))
-    needs = memory.size(memory_needed.needed(gptviz.load("Tiny-llama").model.config).total)
+    needs = memory.in_bytes(memory_needed.needed(gptviz.load("Tiny-llama").model.config).total)
     monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
     said = rf"is not opened: it needs about {needs} of memory, .* and 20 kB is free: close other programs, open it in bfloat16"
     for name in ("Tiny-llama", "shakespeare"):

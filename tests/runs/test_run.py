@@ -256,7 +256,7 @@ def test_a_request_while_the_engine_is_chosen_ends_the_run_before_its_first_step
         raise AssertionError("the choice goes on")
 
     with monkeypatch.context() as other:
-        other.setattr(training, "choose", choose)
+        other.setattr(training, "choose_engine", choose)
         assert list(train(folder)) == []
     assert (said[0].state, said[0].message) == ("running", "timing steps in float32 (0 s so far)")
     assert read_status(folder).state == "ready"

@@ -16,7 +16,7 @@ from torch import nn
 from gptviz.data.batches import Data
 from gptviz.model import Transformer
 from gptviz.train import engine
-from gptviz.train.engine import WORTH_COMPILING, Engine, choose, compiler_missing
+from gptviz.train.engine import WORTH_COMPILING, Engine, choose_engine, compiler_missing
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
 from tests.small_runs import data, fresh, recipe, same, weights
@@ -49,13 +49,13 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Times:
 @pytest.mark.parametrize(("precision", "bfloat16"), [("float32", False), ("bfloat16", True)])
 def test_what_is_set_by_hand_is_taken_without_a_probe(precision: str, bfloat16: bool, times: Times) -> None:
     times({})
-    assert choose(fresh(), data(), recipe(precision=precision, compile="no")) == Engine(bfloat16, False)
+    assert choose_engine(fresh(), data(), recipe(precision=precision, compile="no")) == Engine(bfloat16, False)
 
 
 @pytest.mark.parametrize(("float32", "bfloat16"), [(1.0, 2.0), (2.0, 1.0)])
 def test_the_faster_precision_is_taken_and_both_times_are_told(float32: float, bfloat16: float, times: Times) -> None:
     times({(False, False): float32, (True, False): bfloat16})
-    chosen = choose(fresh(), data(), recipe(precision="auto"))
+    chosen = choose_engine(fresh(), data(), recipe(precision="auto"))
     assert chosen.bfloat16 is (bfloat16 < float32)
     assert chosen.seconds_per_step == 1.0
     assert f"float32 {1_000 * float32:,.1f} ms a step, bfloat16 {1_000 * bfloat16:,.1f} ms" in chosen.why
@@ -67,30 +67,32 @@ def test_bfloat16_is_not_tried_where_the_processor_lacks_it(
 ) -> None:
     times({(False, False): 1.0})
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    chosen = choose(fresh(), data(), recipe(precision="auto", compile="auto"))
+    chosen = choose_engine(fresh(), data(), recipe(precision="auto", compile="auto"))
     assert not chosen.bfloat16
     assert "bfloat16" not in chosen.why
 
 
 def test_a_short_run_is_not_compiled_and_a_long_one_is_where_that_is_faster(times: Times) -> None:
     times({(False, False): 1.0, (False, True): 0.5})
-    short, long = (choose(fresh(), data(), recipe(compile="auto", steps=steps)) for steps in (10, LONG))
+    short, long = (choose_engine(fresh(), data(), recipe(compile="auto", steps=steps)) for steps in (10, LONG))
     assert not short.compiled
     assert "the run takes about 10 s, too short to be worth it" in short.why
     assert (long.compiled, long.seconds_per_step) == (True, 0.5)
-    minutes = [choose(fresh(), data(), recipe(compile="auto", steps=None, minutes=WORTH_COMPILING / 60 * x)) for x in (0.9, 1.1)]
+    minutes = [
+        choose_engine(fresh(), data(), recipe(compile="auto", steps=None, minutes=WORTH_COMPILING / 60 * x)) for x in (0.9, 1.1)
+    ]
     assert [each.compiled for each in minutes] == [False, True]
     times({(False, False): 1.0, (False, True): 1.5})
-    slower = choose(fresh(), data(), recipe(compile="auto", steps=LONG))
+    slower = choose_engine(fresh(), data(), recipe(compile="auto", steps=LONG))
     assert (slower.compiled, slower.seconds_per_step) == (False, 1.0)
     assert "not compiled: that takes 1,500.0 ms a step" in slower.why
-    assert choose(fresh(), data(), recipe(compile="yes", steps=3)).compiled
+    assert choose_engine(fresh(), data(), recipe(compile="yes", steps=3)).compiled
 
 
 @pytest.mark.parametrize("setting", ["auto", "yes"])
 def test_a_compiler_that_fails_is_said_and_the_run_goes_on_without(setting: str, times: Times) -> None:
     times({(False, False): 1.0, (False, True): RuntimeError("ld: cannot find -lm\n")})
-    chosen = choose(fresh(), data(), recipe(compile=setting, steps=LONG))
+    chosen = choose_engine(fresh(), data(), recipe(compile=setting, steps=LONG))
     assert chosen == Engine(False, False, "float32 1,000.0 ms a step; not compiled: compiling failed (RuntimeError)", 1.0)
 
 
@@ -99,7 +101,7 @@ def test_without_a_compiler_it_says_so_and_trains(lacking: str, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler") if lacking == "CXX" else monkeypatch.delenv("CXX", raising=False)
     model = fresh()
-    chosen = choose(model, data(), recipe(compile="yes", steps=3))
+    chosen = choose_engine(model, data(), recipe(compile="yes", steps=3))
     assert re.search(r"not compiled: there is no C\+\+ compiler \(\S+\) on this machine", chosen.why)
     assert not chosen.compiled
     assert chosen.forward(model) is model
@@ -121,7 +123,7 @@ def test_a_model_really_compiled_that_fails_falls_back(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(engine, "compiler_missing", lambda: None)
     monkeypatch.setattr(torch, "compile", lambda model: Failing())
-    chosen = choose(fresh(), data(), recipe(compile="yes"))
+    chosen = choose_engine(fresh(), data(), recipe(compile="yes"))
     assert not chosen.compiled
     assert "compiling failed (RuntimeError)" in chosen.why
 
@@ -141,12 +143,12 @@ def test_a_choice_is_given_up_while_its_step_still_goes_on(monkeypatch: pytest.M
             raise GivenUpError
 
     with pytest.raises(GivenUpError):
-        choose(fresh(), data(), recipe(precision="bfloat16", compile="auto"), meanwhile=meanwhile)
+        choose_engine(fresh(), data(), recipe(precision="bfloat16", compile="auto"), meanwhile=meanwhile)
     assert not go_on.is_set()
     assert told == ["timing steps in bfloat16"] * 3
     go_on.set()
     # The next choice waits for the step that is left over, which draws from the same random numbers.
-    assert choose(fresh(), data(), recipe(precision="bfloat16", compile="auto")).bfloat16
+    assert choose_engine(fresh(), data(), recipe(precision="bfloat16", compile="auto")).bfloat16
     assert not engine._given_up
 
 
@@ -167,7 +169,7 @@ def test_a_compiled_model_takes_the_same_steps_with_the_same_weights(monkeypatch
 def test_choosing_leaves_the_model_untouched(precision: str) -> None:
     model = fresh(dropout=0.5).eval()
     before = weights(model)
-    chosen = choose(model, data(), recipe(precision=precision, compile="auto"))
+    chosen = choose_engine(model, data(), recipe(precision=precision, compile="auto"))
     assert same(weights(model), before)
     assert not model.training
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS
-from gptviz.machine.memory import available, size
+from gptviz.machine.memory import available, in_bytes
 from gptviz.model import Config, build, preset
 from gptviz.train import estimate, optimisers
 from gptviz.train.estimate import Speed, refusal
@@ -283,7 +283,7 @@ def test_a_run_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free(
     estimated = estimate.estimate(preset("gpt2"), Recipe(steps=10, batch_size=64), SPEED)
     message = refusal(estimated, 8 * 10**9)
     assert message is not None
-    assert size(estimated.memory) in message
+    assert in_bytes(estimated.memory) in message
     assert "8 GB is free" in message
     assert "smaller batch" in message
     assert refusal(estimated, 10**15) is None
@@ -299,4 +299,4 @@ def test_free_memory_is_less_than_what_the_machine_has() -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (2.5e6, "2.5 MB"), (1.234e9, "1.23 GB"), (5e15, "5,000 TB")],
 )
 def test_bytes_are_told_as_a_person_says_them(count: float, words: str) -> None:
-    assert size(count) == words
+    assert in_bytes(count) == words

@@ -21,7 +21,7 @@ from gptviz.components.kit.events import read
 from gptviz.generate.tree import Tree
 from gptviz.settings.address_values import Values, declared, pairs
 
-from .finished import Finished, attended, chosen
+from .finished import Finished, packed_attention, packed_choices
 from .look import Ghost, Look
 
 _mount = register(Path(__file__).parent)
@@ -83,14 +83,14 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
     if asked is not None and asked in tree.nodes:
         tree.after(asked)
     parts, nodes = finished.nodes(tree, look)
-    labels, columns = chosen(nodes, tree.n_candidates, look)
+    labels, columns = packed_choices(nodes, tree.n_candidates, look)
     header = _header(tree, look) | labels
     arrays = columns | _ghosts(look.ghosts)
     header["labels"] |= {ghost.token: look.label(ghost.token) for ghost in look.ghosts}
     if not look.playing:
         more, steps = finished.attention(tree, asked)
         parts += more
-        arrays |= attended(steps)
+        arrays |= packed_attention(steps)
         header["code"] = look.code
     return pack_in_parts(header, parts, **arrays)
 

@@ -71,7 +71,7 @@ class Finished:
                 continue
             known = self._nodes.get(number)
             if known is None or len(known.nodes) != len(nodes):  # a large tree drops its oldest nodes
-                labels, columns = chosen(nodes, tree.n_candidates, look)
+                labels, columns = packed_choices(nodes, tree.n_candidates, look)
                 self._nodes[number] = known = _Nodes(nodes, PayloadPart(pack(labels, **columns)))
             full.append(known.part)
         return full, []
@@ -90,7 +90,7 @@ class Finished:
             if after not in here:
                 self._open.append(ShownStep(after, computed.start, computed.attention.numpy().astype(np.float16)))
                 if sum(step.weights.nbytes for step in self._open) >= PART_BYTES:
-                    part = PayloadPart(pack({}, **attended(self._open)))
+                    part = PayloadPart(pack({}, **packed_attention(self._open)))
                     self._attention.append(_Attention(frozenset(step.after for step in self._open), part))
                     self._open = []
         for full in list(self._attention):
@@ -105,7 +105,7 @@ class Finished:
             self._forget(tree.nodes)
 
 
-def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def packed_choices(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Nodes, each with at most `most` of the candidates it was chosen from: their part of the header, and their numbers."""
     words = dict.fromkeys((BY_HAND, *(node.origin for node in nodes if node.origin)))
     how = {way: i for i, way in enumerate((*words, *dict.fromkeys(node.drawn for node in nodes if node.drawn)))}
@@ -130,7 +130,7 @@ def chosen(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[dict[str, 
     }
 
 
-def attended(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
+def packed_attention(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
     """The attention of some steps: `place` [step, (node, first key, keys, offset in the numbers)], and the numbers of all
     these steps one after the other, each [n_layer, n_head, keys].
     """

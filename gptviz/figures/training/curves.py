@@ -236,7 +236,7 @@ def colour(index: int, theme: Theme) -> str:
     return blend(COLOURS[index % len(COLOURS)], theme.text, 0.7)
 
 
-def perplexity(loss: float) -> str:
+def perplexity_in_words(loss: float) -> str:
     """The perplexity, e to the loss, as text."""
     value = float(np.exp(min(loss, 700.0)))
     return f"{value:.3g}" if value < 1_000 else f"{value:,.0f}" if value < 1e9 else power(value)
@@ -287,7 +287,7 @@ def _add_validation(figure: go.Figure, curve: Curve, shade: str, group: int, log
 
 def _hover(name: str, what: str, values: Float64Array) -> dict[str, Any]:
     template = f"{plain(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity %{{customdata}}<extra></extra>"
-    return {"customdata": [perplexity(value) for value in values.tolist()], "hovertemplate": template}
+    return {"customdata": [perplexity_in_words(value) for value in values.tolist()], "hovertemplate": template}
 
 
 @dataclass(frozen=True)

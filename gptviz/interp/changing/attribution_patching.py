@@ -20,7 +20,7 @@ from gptviz.model import Edit, Transformer, Watch
 
 from ..trace import run
 from .patchable import quantity
-from .patching import Patched, PromptPair, check
+from .patching import Patched, PromptPair, check_pair
 
 
 def preview(model: Transformer, pair: PromptPair, whats: Sequence[str] = ("resid_pre",)) -> dict[str, Patched]:
@@ -31,7 +31,7 @@ def preview(model: Transformer, pair: PromptPair, whats: Sequence[str] = ("resid
     Raises:
         ValueError: as in `patching.patch`.
     """
-    check(model, pair)
+    check_pair(model, pair)
     chosen = [quantity(what, model.config) for what in whats]
     ids, source = pair.ids(model.embed.weight.device), pair.sources(model.embed.weight.device)
     kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}

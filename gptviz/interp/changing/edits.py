@@ -131,11 +131,6 @@ def _place(one: UnitEdit) -> tuple[bool, int, str, int]:
     return not part.in_encoder, -1 if part.block is None else part.block, part.part, -1 if part.index is None else part.index
 
 
-def counted(count: int) -> str:
-    """A number of edits in words: "1 edit", "2 edits"."""
-    return f"{count:,} edit{'' if count == 1 else 's'}"
-
-
 class Inputs(NamedTuple):
     """A piece of a reference text, or several, as a model reads it.
 
@@ -327,26 +322,26 @@ class Fitting(NamedTuple):
 
     Attributes:
         edits: those that do, in the order of the model's parts.
-        refused: for each other one, why it does not apply, in one line.
+        rejected: for each other one, why it does not apply, in one line.
     """
 
     edits: tuple[UnitEdit, ...]
-    refused: tuple[str, ...]
+    rejected: tuple[str, ...]
 
 
 def fitting(texts: Iterable[str], config: Config) -> Fitting:
     """The `texts` that are edits of a model of this config, and why the others are not; 200 are read at most."""
     listed = list(texts)
-    found, refused = dict[Unit, UnitEdit](), list[str]()
+    found, rejected = dict[Unit, UnitEdit](), list[str]()
     for text, one in _tried(listed[:MOST_EDITS], config):
         if isinstance(one, str):
-            refused.append(one)
+            rejected.append(one)
         elif found.setdefault(one.unit, one) != one:
-            refused.append(f"{text!r:.80}: {one.unit.name} is edited already")
-    refused += [
+            rejected.append(f"{text!r:.80}: {one.unit.name} is edited already")
+    rejected += [
         f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
     ]
-    return Fitting(edits([one.text for one in found.values()], config), tuple(refused))
+    return Fitting(edits([one.text for one in found.values()], config), tuple(rejected))
 
 
 def _tried(texts: Iterable[str], config: Config) -> Iterator[tuple[str, UnitEdit | str]]:

@@ -193,7 +193,7 @@ def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patc
     return Patched(chosen, places, values, clean, corrupted)
 
 
-def count(config: Config, pair: PromptPair, what: str) -> int:
+def n_patches(config: Config, pair: PromptPair, what: str) -> int:
     """How many patches `patch` computes.
 
     Raises:
@@ -220,7 +220,7 @@ def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> t
     Raises:
         ValueError: as in `patch`; a patch of what the model does not compute.
     """
-    check(model, pair)
+    check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
         clean, corrupted = _pass(model, pair, [[]])
     found: dict[int, float] = {}
@@ -253,7 +253,7 @@ def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: P
         yield together
 
 
-def check(model: Transformer, pair: PromptPair) -> None:
+def check_pair(model: Transformer, pair: PromptPair) -> None:
     """Refuse a pair that is not for this model.
 
     Raises:

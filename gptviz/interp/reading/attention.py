@@ -108,7 +108,7 @@ def pattern(
     name = f"blocks.{block}.{part}.pattern"
     found: list[Float32Array] = []
     watch(model, ids, source, [name], lambda _block, _name, value: found.append(_numbers(value[0, head])), name)
-    hidden = blocked(model, ids) if part == "attention" else padded(model, source or ())
+    hidden = blocked(model, ids) if part == "attention" else padding_mask(model, source or ())
     far = windows(model)[block : block + 1] if part == "attention" else ()
     forbidden = Patterns((found[0][None],), hidden, far).blocked_in(0)
     return found[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), found[0])
@@ -341,7 +341,7 @@ def read(
 
     last = f"blocks.{held[-1]}.{part}.pattern" if len(held) else ""
     watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last, resume)
-    hidden = padded(model, source or ()) if part == "cross_attention" else blocked(model, ids)
+    hidden = padding_mask(model, source or ()) if part == "cross_attention" else blocked(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
@@ -359,7 +359,7 @@ def read(
     )
 
 
-def padded(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
     """The mask [1, S] of a source: true where it is padding, or None if it has no padding."""
     padded = np.array([source]) == model.config.padding
     return padded if padded.any() else None

@@ -91,7 +91,7 @@ def classify(model: Transformer, ids: Tensor) -> Classified:
     return Classified(_numbers(logits), _numbers(logits.softmax(-1)), _numbers(trace["shares"][0]), _numbers(bias))
 
 
-def probabilities(model: Transformer, ids: Tensor) -> Float64Array:
+def label_probabilities(model: Transformer, ids: Tensor) -> Float64Array:
     """The probability of each label for many texts, [N, n_label]; arguments and errors as in `logits_of`."""
     found: Float64Array = torch.from_numpy(logits_of(model, ids)).softmax(-1).numpy()
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config, parameter_count
-from gptviz.model.costs.activations import KeptActivations, kept
+from gptviz.model.costs.activations import KeptActivations, kept_activations
 from gptviz.model.costs.operations import (
     Product,
     TensorSize,
@@ -24,7 +24,7 @@ from gptviz.model.costs.operations import (
     weight_bytes,
 )
 from gptviz.model.precision import TYPES
-from gptviz.train.optimisers import OPTIMISERS, remembered
+from gptviz.train.optimisers import OPTIMISERS, optimiser_numbers
 from gptviz.train.recipe import Optimiser, Recipe
 
 # What training holds in memory, and what generating does.
@@ -142,13 +142,13 @@ def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
         raise ValueError(f"batch is {batch!r:.80}; it must be a whole number, 1 or more")
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 1 <= tokens <= config.context_length:
         raise ValueError(f"a text of {tokens!r:.80} tokens; this model reads from 1 to {config.context_length:,}")
-    return Costs(config, batch, tokens, sizes(config), products(config, batch, tokens), kept(config, batch, tokens))
+    return Costs(config, batch, tokens, sizes(config), products(config, batch, tokens), kept_activations(config, batch, tokens))
 
 
 def optimiser_bytes(config: Config, name: Optimiser) -> int:
     """The bytes that the optimiser of this name keeps from step to step."""
     assert name in OPTIMISERS
-    return FLOAT32 * remembered(config, Recipe(steps=1, optimiser=name))
+    return FLOAT32 * optimiser_numbers(config, Recipe(steps=1, optimiser=name))
 
 
 def cache_bytes(config: Config, batch: int, tokens: int) -> int | None:
@@ -180,7 +180,7 @@ def memory_over(config: Config, batch: int, lengths: Sequence[int], optimiser: O
     parameters = FLOAT32 * parameter_count(config)
     fixed = {"weights": parameters, "gradients": parameters, "optimiser": optimiser_bytes(config, optimiser)}
     rows = {name: [size] * len(lengths) for name, size in fixed.items()}
-    rows["activations"] = [kept(config, batch, length).total(batch, length) for length in lengths]
+    rows["activations"] = [kept_activations(config, batch, length).total(batch, length) for length in lengths]
     if cache_bytes(config, batch, 1) is not None:
         rows[CACHE] = [cache_bytes(config, batch, length) or 0 for length in lengths]
     axes = (Axis("what", tuple(rows)), Axis("tokens", tuple(map(str, lengths))))

@@ -105,7 +105,7 @@ class Hidden:
     sharpest_spread: float
 
 
-def hidden(cross: Patterns, block: int | None) -> Hidden:
+def hidden_by_mean(cross: Patterns, block: int | None) -> Hidden:
     """The differences that the mean of the heads of `block`, or of all heads of all blocks where it is None, hides."""
     first = 0 if block is None else block
     entropies = np.stack([_entropy(values) for values in (cross.blocks if block is None else cross.blocks[block : block + 1])])

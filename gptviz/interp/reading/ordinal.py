@@ -16,7 +16,7 @@ def reordered(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
     return LabelledArray(confusion.values[np.ix_(order, order)], axes, confusion.unit)
 
 
-def distances(confusion: LabelledArray) -> LabelledArray:
+def label_distances(confusion: LabelledArray) -> LabelledArray:
     """The share of the texts [distance] that were put 0, 1, 2 … labels away from their own.
 
     Args:
@@ -31,5 +31,5 @@ def distances(confusion: LabelledArray) -> LabelledArray:
 
 def mean_absolute_error(confusion: LabelledArray) -> float:
     """How many labels a text was put away from its own, on average; the labels are in their order."""
-    shares: list[float] = distances(confusion).values.tolist()
+    shares: list[float] = label_distances(confusion).values.tolist()
     return sum(distance * share for distance, share in enumerate(shares))

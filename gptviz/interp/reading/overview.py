@@ -18,7 +18,7 @@ from gptviz.labelled_array import Axis, Float32Array, LabelledArray
 from gptviz.model import Transformer
 
 from ..units import head_scores
-from .attention import KEY, NOTHING, QUERY, UNIT, AttentionPart, Midway, Patterns, blocked, padded, watch, windows
+from .attention import KEY, NOTHING, QUERY, UNIT, AttentionPart, Midway, Patterns, blocked, padding_mask, watch, windows
 
 # The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
 # a page: more cells would cost time, and the screen could not show them.
@@ -105,7 +105,7 @@ def overview(
         ValueError: as in `attention.patterns`.
     """
     alone = part == "attention"
-    hidden = blocked(model, ids) if alone else padded(model, source or ())
+    hidden = blocked(model, ids) if alone else padding_mask(model, source or ())
     far = windows(model) if alone else ()
     n_keys = len(ids) if alone else len(source or ())
     looks = _Looks(pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)), ids if alone else None)
@@ -252,7 +252,7 @@ def _largest(values: Tensor, pool: int) -> Tensor:
     return F.pad(down, (0, -columns % pool), value=least).unflatten(1, (-1, pool)).amax(-1)
 
 
-def strongest(values: Float32Array) -> tuple[int, int]:
+def largest_head(values: Float32Array) -> tuple[int, int]:
     """The block and the head with the largest of `values` [block, head]."""
     block, head = np.unravel_index(values.argmax(), values.shape)
     return int(block), int(head)

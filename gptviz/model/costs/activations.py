@@ -68,7 +68,7 @@ def _formulas(config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]
     return KeptActivations(terms)
 
 
-def kept(config: Config, batch: int = 2, tokens: int = 2) -> KeptActivations:
+def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptActivations:
     """The numbers that a step of training keeps, as formulas that hold for all batches and lengths like these.
 
     A single text, and texts of one token, have formulas of their own: torch then needs no copies of what it reads twice. An

@@ -8,7 +8,7 @@ from ..transformer import Transformer
 LEAST, LITTLE, SOME, MUCH, MOST = 3e9, 1e10, 2e10, 3e10, 1e11
 
 
-def size(model: Transformer) -> int:
+def n_parameters(model: Transformer) -> int:
     """The number of parameters of a model; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
@@ -18,4 +18,4 @@ def effort(model: Transformer, tokens: int, passes: int = 1) -> int:
 
     `operations.flops` counts them exactly.
     """
-    return size(model) * tokens * passes
+    return n_parameters(model) * tokens * passes

@@ -160,7 +160,7 @@ class Linear(LightCall, nn.Linear):
         return self.multiply(x, own["weight"], own["bias"])
 
 
-def fixed(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
+def fixed_numbers(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
     """The result of `compute`: fixed numbers of this shape; on the meta device the shape alone."""
     table = torch.empty(shape)
     return table if table.is_meta else compute()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..tap import Tap
-from .part import Embedding, ModelPart, NamedTensor, Settings, distances, fixed, sharing
+from .part import Embedding, ModelPart, NamedTensor, Settings, distances, fixed_numbers, sharing
 
 
 class PositionEncoding(ModelPart):
@@ -134,7 +134,7 @@ class Sinusoidal(PositionEncoding):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         shape = (settings.context_length, settings.d_model)
-        self.register_buffer("table", fixed(shape, lambda: self.computed(*shape)), persistent=False)
+        self.register_buffer("table", fixed_numbers(shape, lambda: self.computed(*shape)), persistent=False)
 
     def computed(self, length: int, d_model: int) -> Tensor:
         """The table [length, d_model]."""
@@ -283,8 +283,8 @@ class Rotary(PositionEncoding):
             return torch.cat((-sin, sin), dim=-1)  # [context_length, d_head]
 
         # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.
-        self.register_buffer("cos", fixed(shape, twice_cos), persistent=False)
-        self.register_buffer("sin", fixed(shape, signed_sin), persistent=False)
+        self.register_buffer("cos", fixed_numbers(shape, twice_cos), persistent=False)
+        self.register_buffer("sin", fixed_numbers(shape, signed_sin), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
         swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
@@ -366,7 +366,7 @@ class Alibi(ByDistance):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         n_head = settings.n_head
-        self.register_buffer("slopes", fixed((n_head,), lambda: alibi_slopes(n_head)), persistent=False)
+        self.register_buffer("slopes", fixed_numbers((n_head,), lambda: alibi_slopes(n_head)), persistent=False)
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         distance = self.distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]

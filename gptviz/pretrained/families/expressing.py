@@ -79,11 +79,11 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
         if nearest is None or distance < nearest[0]:
             nearest = distance, lacks, family.title
     _, lacks, title = nearest or ((True, 1), ["head"], "none")
-    differs = differing(config, lacks)
+    differs = fields_in_words(config, lacks)
     raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, which differs in {differs}")
 
 
-def differing(config: Config, names: list[str]) -> str:
+def fields_in_words(config: Config, names: list[str]) -> str:
     """These fields of our config with their values, in words; only the first ones if they are many."""
     words = [f"{name} (here {_word(getattr(config, name))})" for name in names[:MOST_NAMED]]
     return ", ".join(words) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

@@ -40,7 +40,7 @@ def download(
         ImportRefusedError: the disk is full, or the hash is another one.
         httpx2.HTTPError: the server refuses, or can no longer be reached.
     """
-    part = part_of(to)
+    part = partial_file(to)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         _fill(part, url, size, dict(headers or {}))
@@ -57,14 +57,14 @@ def download(
         raise
 
 
-def part_of(to: Path) -> Path:
+def partial_file(to: Path) -> Path:
     """The path where the bytes of this file are collected until it is complete."""
     return to.with_name(f"{to.name}.part")
 
 
 def here(to: Path) -> int:
     """The number of bytes of this file on the disk, complete or not."""
-    for path in (to, part_of(to)):
+    for path in (to, partial_file(to)):
         try:
             return path.stat().st_size
         except OSError:

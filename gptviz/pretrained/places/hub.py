@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import parse_json
-from gptviz.machine.memory import size as in_words
+from gptviz.machine.memory import in_bytes as in_words
 
 from ..families import FAMILIES, ImportRefusedError
 from ..sources.folder import LONGEST_CONFIG, MOST_VALUES

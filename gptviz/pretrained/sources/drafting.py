@@ -341,6 +341,6 @@ def _settle(draft: Draft) -> None:
 _USUAL = (("residual", "pre-norm"), ("final_norm", True), ("unembed_bias", False), ("mlp", "plain"))
 
 
-def differing(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
+def grouped_shapes(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
     """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {} for the number."""
     yield from dict.fromkeys((re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1), shape) for name, shape in shapes.items())

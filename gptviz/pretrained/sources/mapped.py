@@ -17,10 +17,10 @@ from gptviz.text import Tokenizer, from_json
 
 from ..families import ImportRefusedError
 from .characters import characters_beside, of_characters
-from .drafting import Draft, differing, drafted
+from .drafting import Draft, drafted, grouped_shapes
 from .folder import MOST_VALUES
 from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
-from .mapping import MatchRow, Shape, TensorMap, compared, complaint, mapping_of
+from .mapping import MatchRow, Shape, TensorMap, complaint, mapping_of, match_rows
 from .source import ModelSource, Opened, Outline, fitted
 from .tensors import SafetensorsFile, TorchFile, reading
 
@@ -118,7 +118,7 @@ class Mapped(ModelSource):
 
     def rows(self) -> list[MatchRow]:
         """Which tensors match the mapping, and which do not."""
-        return compared(self.mapping, self.shapes)
+        return match_rows(self.mapping, self.shapes)
 
     def examined(self) -> Examined:
         """The tensors of the file, compared with the mapping, or with a draft of one.
@@ -128,7 +128,7 @@ class Mapped(ModelSource):
         """
         has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()
-        return Examined(rows, None if has_mapping else self.draft(), tuple(differing(self.shapes)))
+        return Examined(rows, None if has_mapping else self.draft(), tuple(grouped_shapes(self.shapes)))
 
     def outline(self) -> Outline:
         return Outline("a model with a mapping", self.mapping.config)

@@ -148,7 +148,7 @@ class MatchRow:
         }
 
 
-def compared(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow]:
+def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow]:
     """The comparison of the model with a file that has tensors of these `shapes`; nothing is read or allocated."""
     expected = parameter_shapes(mapping.config)
     taken: set[str] = set()

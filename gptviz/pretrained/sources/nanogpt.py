@@ -17,7 +17,7 @@ from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
 from ..families.base import lacking, without_place
-from ..families.expressing import Expressed, NotExpressibleError, differences, differing
+from ..families.expressing import Expressed, NotExpressibleError, differences, fields_in_words
 from .characters import characters_beside
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
@@ -232,7 +232,7 @@ def as_nanogpt(config: Config) -> Expressed:
     except ValueError as error:
         raise NotExpressibleError(f"nanoGPT has no such model: {error}") from None
     if lacks := differences(config, theirs):
-        raise NotExpressibleError(f"nanoGPT differs in {differing(config, lacks)}")
+        raise NotExpressibleError(f"nanoGPT differs in {fields_in_words(config, lacks)}")
     return Expressed(FAMILIES["gpt2"], settings, theirs)
 
 

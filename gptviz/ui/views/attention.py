@@ -16,7 +16,7 @@ from gptviz.components import attention_explorer
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import attention
-from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden
+from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
 from gptviz.interp.reading.overview import Overview, overview, overview_of
 from gptviz.interp.units.unit import Unit
 from gptviz.machine.memory import release_memory
@@ -266,7 +266,7 @@ def _hidden(patterns: attention.Patterns) -> list[str]:
     """For each block, a sentence on what the mean of its heads hides; none for blocks with a single head."""
     if patterns.n_head == 1:
         return []
-    each = [hidden(patterns, block) for block in range(len(patterns.blocks))]
+    each = [hidden_by_mean(patterns, block) for block in range(len(patterns.blocks))]
     return [
         f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, the rows of single heads over {one.alone:.1f}, "
         f"the rows of head {one.sharpest[1]} over {one.sharpest_spread:.1f}. A token that gets all the attention of one head "

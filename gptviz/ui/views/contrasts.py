@@ -18,7 +18,7 @@ from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.model import Transformer
-from gptviz.model.costs.effort import LITTLE, effort, size
+from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.models import ModelKey, language_model
@@ -238,7 +238,7 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
 def _steps(key: ModelKey) -> tuple[int, ...]:
     """The snapshots, if all of them can be read quickly; else none."""
     steps = scrubber.steps(key.name)
-    return steps if size(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
+    return steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
 
 
 @st.cache_data(max_entries=64, show_spinner="Testing the model on its tasks")

@@ -22,7 +22,7 @@ def curve_of(folder: Path) -> Curve:
     return _curve_of(folder, _written(folder / "log.jsonl"), _written(folder / "card.json"))
 
 
-def unit(folders: Iterable[Path]) -> str:
+def loss_unit(folders: Iterable[Path]) -> str:
     """The unit of the losses of the models in `folders`: nats per text for classifiers, nats per token for all others."""
     are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
     return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"

@@ -71,7 +71,7 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
     }.get(box.part)
 
 
-def link(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
+def page_for(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
     """The page that shows what a box computes, if that page is about models of this kind: see `page_of`."""
     destination = page_of(box)
     if destination is None:
@@ -377,7 +377,7 @@ def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config
 def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.TensorPage | None) -> None:
     """A link from the open box to the page that shows it."""
     box = None if looked_at is None else whole.box(looked_at.box)
-    destination = None if box is None else link(box, subject.kind)
+    destination = None if box is None else page_for(box, subject.kind)
     if looked_at is None or box is None or destination is None:
         return
     page, query = destination

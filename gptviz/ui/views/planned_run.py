@@ -12,7 +12,7 @@ from gptviz.data.source import Source
 from gptviz.figures.kit.format import counted, duration, in_words, moment
 from gptviz.machine import memory
 from gptviz.machine.hosting import hosting
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
@@ -106,7 +106,9 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
         return None
     room = free_disk(target)
     if expected.disk > 0.9 * room:
-        return f"the run would take about {size(expected.disk)} of the disk, and {size(room)} is free: keep fewer snapshots"
+        return (
+            f"the run would take about {in_bytes(expected.disk)} of the disk, and {in_bytes(room)} is free: keep fewer snapshots"
+        )
     return estimate.refusal(expected, memory.available(device))
 
 
@@ -120,7 +122,7 @@ def time_needed(expected: Estimate) -> str:
 
 def summary(expected: Estimate) -> str:
     """The cost of a run, in one line."""
-    return f"{expected.parameters:,} parameters, about {time_needed(expected)}, {size(expected.memory)} of memory"
+    return f"{expected.parameters:,} parameters, about {time_needed(expected)}, {in_bytes(expected.memory)} of memory"
 
 
 def explanation(expected: Estimate) -> str:
@@ -131,10 +133,10 @@ def explanation(expected: Estimate) -> str:
     )
     return (
         f"**Time**: {a_step}, if this machine has nothing else to do.{busy}\n\n"
-        f"**Memory**: weights {size(expected.weights)}, optimiser {size(expected.optimiser)}, what a step keeps until its "
-        f"gradients are known {size(expected.activations)}, of which logits {size(expected.logits)}; the rest is for Python, "
-        "torch and the evaluations.\n\n"
-        f"**Disk**: {size(expected.disk)}, including {counted(expected.snapshots, 'snapshot')}."
+        f"**Memory**: weights {in_bytes(expected.weights)}, optimiser {in_bytes(expected.optimiser)}, what a step keeps until "
+        f"its gradients are known {in_bytes(expected.activations)}, of which logits {in_bytes(expected.logits)}; the rest is for "
+        "Python, torch and the evaluations.\n\n"
+        f"**Disk**: {in_bytes(expected.disk)}, including {counted(expected.snapshots, 'snapshot')}."
     )
 
 

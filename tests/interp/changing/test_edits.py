@@ -326,16 +326,16 @@ def test_a_model_without_positions_or_without_a_text_refuses() -> None:
 def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() -> None:
     found = fitting(["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], CONFIG)
     assert [one.text for one in found.edits] == ["blocks.0.attention.head.0", "blocks.1.mlp"]
-    assert [line.split(":")[0] for line in found.refused[:2]] == ["blocks.5.mlp", "'blocks.1.mlp=mean'"]
-    assert found.refused[2].startswith("'nonsense' names no part of a model")
-    assert len(found.refused) == 3
+    assert [line.split(":")[0] for line in found.rejected[:2]] == ["blocks.5.mlp", "'blocks.1.mlp=mean'"]
+    assert found.rejected[2].startswith("'nonsense' names no part of a model")
+    assert len(found.rejected) == 3
 
 
 def test_edits_beyond_the_most_that_an_address_may_have_are_named_too():
     texts = [f"blocks.0.mlp.neuron.{neuron}=1" for neuron in range(1_000)]
     found = fitting(texts, tiny(d_mlp=1_000))
     assert [one.text for one in found.edits] == texts[:MOST_EDITS]
-    assert [line.split("'")[1] for line in found.refused] == texts[MOST_EDITS:]
+    assert [line.split("'")[1] for line in found.rejected] == texts[MOST_EDITS:]
 
 
 NUMBERS = st.integers(0, 12).map(str) | st.sampled_from(["-1", "9" * 400, "nan", "1e999", "0x1", "١", "²", ""])
@@ -360,9 +360,9 @@ EDITS = st.builds(
 def test_any_texts_are_edits_that_can_be_written_and_read_again_or_are_refused_in_a_line_each(texts: list[str]):
     found = fitting(texts, CONFIG)
     assert edits([one.text for one in found.edits], CONFIG) == found.edits
-    assert all("\n" not in line and len(line) < 300 for line in found.refused)
+    assert all("\n" not in line and len(line) < 300 for line in found.rejected)
     assert len({one.unit for one in found.edits}) == len(found.edits)
-    assert len(texts) >= len(found.edits) + len(found.refused)  # what is written twice counts once
+    assert len(texts) >= len(found.edits) + len(found.rejected)  # what is written twice counts once
     for text in texts:
         read_alone = fitting([text], CONFIG)
-        assert len(read_alone.edits) + len(read_alone.refused) == 1
+        assert len(read_alone.edits) + len(read_alone.rejected) == 1

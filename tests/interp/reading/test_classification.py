@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from gptviz.interp.reading.classification import classify, confusion, mistakes, probabilities
+from gptviz.interp.reading.classification import classify, confusion, label_probabilities, mistakes
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
@@ -55,12 +55,12 @@ def test_many_texts_padded_together_are_judged_as_each_alone(head: str) -> None:
     model = classifier(head)
     texts = [some_ids(length, vocab=PADDING, seed=length)[0] for length in (3, 1, CONTEXT, 5, 2)]
     ids = torch.stack([F.pad(text, (0, CONTEXT - len(text)), value=PADDING) for text in texts])
-    together = probabilities(model, ids)
+    together = label_probabilities(model, ids)
     np.testing.assert_allclose(together, [classify(model, text).probabilities for text in texts], atol=1e-6)
     np.testing.assert_allclose(together.sum(1), 1, atol=1e-12)
-    assert probabilities(model, ids[:0]).shape == (0, LABELS)
+    assert label_probabilities(model, ids[:0]).shape == (0, LABELS)
     many = ids[torch.arange(3_000) % 5]
-    np.testing.assert_allclose(probabilities(model, many), together[np.arange(3_000) % 5], atol=1e-6)
+    np.testing.assert_allclose(label_probabilities(model, many), together[np.arange(3_000) % 5], atol=1e-6)
 
 
 judged = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=30)
@@ -92,7 +92,7 @@ def test_mistakes_are_the_wrong_ones_the_most_confident_first(rows: list[tuple[i
 
 
 def test_only_a_classifier_classifies_and_only_a_text() -> None:
-    for use in (lambda model: classify(model, some_ids()[0]), lambda model: probabilities(model, some_ids())):
+    for use in (lambda model: classify(model, some_ids()[0]), lambda model: label_probabilities(model, some_ids())):
         with pytest.raises(ValueError, match="is not a classifier: it is of the kind decoder"):
             use(scrambled(tiny()))
         with pytest.raises(ValueError, match="of the kind encoder-decoder"):

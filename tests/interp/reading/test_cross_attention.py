@@ -11,7 +11,7 @@ import torch
 
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.attention import Patterns
-from gptviz.interp.reading.cross_attention import averaged, hidden, read
+from gptviz.interp.reading.cross_attention import averaged, hidden_by_mean, read
 from gptviz.interp.reading.next_token import logits_after
 from gptviz.interp.trace import run
 from tests.tiny import scrambled, tiny
@@ -73,11 +73,11 @@ def spotlights(*places: tuple[int, ...]) -> Patterns:
 
 
 def test_what_an_average_hides_of_heads_that_read_one_token_each_is_closed_form() -> None:
-    apart = hidden(spotlights((0, 1, 2), (3, 4, 5)), None)
+    apart = hidden_by_mean(spotlights((0, 1, 2), (3, 4, 5)), None)
     assert (apart.heads, apart.spread, apart.alone) == pytest.approx((6, 6, 1))
-    alike = hidden(spotlights((2, 2, 2)), 0)
+    alike = hidden_by_mean(spotlights((2, 2, 2)), 0)
     assert (alike.heads, alike.spread, alike.alone) == pytest.approx((3, 1, 1))
-    half = hidden(spotlights((0, 0, 0), (1, 1, 4)), 1)
+    half = hidden_by_mean(spotlights((0, 0, 0), (1, 1, 4)), 1)
     assert half.spread == pytest.approx(math.exp(math.log(3) - 2 / 3 * math.log(2)))
 
 
@@ -92,7 +92,7 @@ def test_an_average_is_never_sharper_than_its_heads_and_the_sharpest_is_the_one_
 
     spreads = {(block, head): spread(values[block, head]) for block, head in product(range(3), range(5))}
     for block in (None, 0, 1, 2):
-        found = hidden(seen, block)
+        found = hidden_by_mean(seen, block)
         mine = {at: one for at, one in spreads.items() if block in (None, at[0])}
         assert found.sharpest == min(mine, key=lambda at: mine[at])
         assert found.sharpest_spread == pytest.approx(min(mine.values()), rel=1e-5)

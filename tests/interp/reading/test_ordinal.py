@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.interp.reading.classification import confusion
-from gptviz.interp.reading.ordinal import distances, mean_absolute_error, reordered
+from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reordered
 
 N = 5
 NAMES = tuple(f"{stars} stars" for stars in range(1, N + 1))
@@ -19,7 +19,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), min_si
 def test_distances_are_those_of_the_texts_one_by_one(pairs: list[tuple[int, int]]) -> None:
     counts = confusion(*zip(*pairs, strict=True), NAMES)  # type: ignore[call-arg]
     apart = [abs(label - predicted) for label, predicted in pairs]
-    shares = distances(counts)
+    shares = label_distances(counts)
     assert shares.axes[0].labels == ("exactly right", "1 off", "2 off", "3 off", "4 off")
     assert shares.values == pytest.approx([apart.count(distance) / len(pairs) for distance in range(N)])
     assert mean_absolute_error(counts) == pytest.approx(np.mean(apart))

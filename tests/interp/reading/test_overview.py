@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gptviz.interp.reading import attention
-from gptviz.interp.reading.overview import _Looks, overview, overview_of, strongest
+from gptviz.interp.reading.overview import _Looks, largest_head, overview, overview_of
 from gptviz.model.edited import EditedTransformer
 from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
@@ -63,8 +63,8 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
     np.testing.assert_allclose(facts.itself, [[0, 0], [1, harmonic]], rtol=1e-6)
     spread = math.prod(range(2, n_tokens + 1)) ** (1 / (n_tokens - 1))  # e to the mean of ln 2 … ln 7
     np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
-    assert strongest(facts.previous) == (0, 0)
-    assert strongest(facts.itself) == (1, 0)
+    assert largest_head(facts.previous) == (0, 0)
+    assert largest_head(facts.itself) == (1, 0)
 
 
 def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 
 import gptviz
-from gptviz.interp.reading.overview import strongest
+from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units.head_scores import (
     N_SEQUENCES,
@@ -150,11 +150,11 @@ def test_the_shipped_induction_model_has_an_induction_head_behind_a_previous_tok
     ids = repeated_tokens(lm.model.config.vocab_size, lm.model.config.context_length)
     found = head_scores(lm.model, ids).values
     assert found["induction"].max() > 0.9
-    reader, writer = strongest(found["induction"]), strongest(found["previous_token"])
+    reader, writer = largest_head(found["induction"]), largest_head(found["previous_token"])
     assert (reader[0], writer[0]) == (1, 0)
     assert found["induction"][0].max() < 0.1, "no head of block 0 can be one"
     keys = np.nan_to_num(composition(lm.model, "key").values).reshape(2, 4, 2, 4)
-    assert strongest(keys[reader][0][None])[1] == writer[1], "what it reads most was written by the previous-token head"
+    assert largest_head(keys[reader][0][None])[1] == writer[1], "what it reads most was written by the previous-token head"
 
 
 def test_where_no_token_comes_back_repeats_are_scored_over_random_tokens_and_that_is_said() -> None:

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from gptviz.model import Config, KVCache, Transformer, build, parameter_count, preset
 from gptviz.model.build import lay_out
 from gptviz.model.costs import operations as costing
-from gptviz.model.costs.activations import kept
+from gptviz.model.costs.activations import kept_activations
 from gptviz.model.precision import place
 from tests.examples import tried
 from tests.tiny import families, scrambled, some_ids, tiny
@@ -64,7 +64,7 @@ def saved(config: Config, batch: int, tokens: int) -> int:
 
 def check(config: Config, batch: int, tokens: int) -> None:
     assert costing.flops(config, batch, tokens) == operations(config, batch, tokens)
-    assert kept(config, batch, tokens).total(batch, tokens) == saved(config, batch, tokens)
+    assert kept_activations(config, batch, tokens).total(batch, tokens) == saved(config, batch, tokens)
     assert sum(size.parameters for size in costing.sizes(config)) == parameter_count(config)
 
 
@@ -83,7 +83,7 @@ def test_that_holds_for_every_kind_of_model_for_single_texts_and_single_tokens(
 
 def test_a_formula_in_letters_gives_the_number_beside_it() -> None:
     config = tiny(residual="double-norm", window=3, dropout=0.1)
-    for part, size in (found := kept(config)).by_part(5, 6).items():
+    for part, size in (found := kept_activations(config)).by_part(5, 6).items():
         letters = found.formula(part).replace(",", "").replace("T²", "36").replace("T", "6").replace("B", "5").replace("·", "*")
         assert eval(letters) == size
     for product in costing.products(config, 5, 6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.overview import Facts, Overview, strongest
+from gptviz.interp.reading.overview import Facts, Overview, largest_head
 from gptviz.labelled_array import Float32Array
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention as view
@@ -29,7 +29,7 @@ def tries(subject: Subject, stack: str) -> list[Try]:
         notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
         offers.append(Try("A published picture", notice, {"prompt": subject.default, **view.explorer_state(block=2, head=2)}))
     if facts:
-        b, h = strongest(facts.previous)
+        b, h = largest_head(facts.previous)
         notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
         offers.append(Try("The token before", notice, view.explorer_state(block=b, head=h)))
         offers += [*_repeats(seen, facts), *_first_token(seen, facts)]
@@ -41,7 +41,7 @@ def _repeats(seen: Overview, facts: Facts) -> list[Try]:
     """The head that looks most at what followed an earlier copy of the token, where it does so far more than by chance."""
     if facts.followed is None:
         return []
-    b, h = strongest(facts.followed)
+    b, h = largest_head(facts.followed)
     share = float(facts.followed[b, h])
     if share < max(LEAST_FOLLOWED, CLEARLY * seen.evenly):
         return []
@@ -55,7 +55,7 @@ def _repeats(seen: Overview, facts: Facts) -> list[Try]:
 
 def _most_of_all(seen: Overview, shares: Float32Array, what: str, look: str) -> str:
     """Which head gives the largest of `shares` [block, head], and where to `look`, if it is so far above chance that it shows."""
-    b, h = strongest(shares)
+    b, h = largest_head(shares)
     share = float(shares[b, h])
     most = f"Block {b}, head {h} looks at {what} more than any other head, with {percent(share)} on average"
     if share > CLEARLY * seen.alike:
@@ -65,7 +65,7 @@ def _most_of_all(seen: Overview, shares: Float32Array, what: str, look: str) -> 
 
 def _first_token(seen: Overview, facts: Facts) -> list[Try]:
     """How much the heads look at the first token: the head that does most, or, where many do, what else they look at."""
-    b, h = strongest(facts.first)
+    b, h = largest_head(facts.first)
     resting = int((facts.first > 0.5).sum())
     notice = _most_of_all(seen, facts.first, "the first token", "see the column at the left")
     offers = [Try("The first token", notice, view.explorer_state(block=b, head=h))]
@@ -80,7 +80,7 @@ def _first_token(seen: Overview, facts: Facts) -> list[Try]:
 
 def _a_cell(seen: Overview) -> Try:
     """The arithmetic of the largest share in the last row of the head that spreads its attention least."""
-    b, h = strongest(-seen.spread)
+    b, h = largest_head(-seen.spread)
     row = np.nan_to_num(seen.last[b, h])
     query, key = seen.n_queries - 1, int(row.argmax())
     notice = (

@@ -42,7 +42,7 @@ def check_words(subject: Subject) -> None:
     if not subject.seen:
         st.info(f"The text has {tokenizer.without}. Type some text above.")
         st.stop()
-    words = [subject.seen[place] for place in places(subject)]
+    words = [subject.seen[place] for place in text_places(subject)]
     unknown = tokenizer.unknown_id
     if unknown is not None and set(words) == {unknown}:
         st.warning(
@@ -99,14 +99,14 @@ def words_left_out(subject: Subject) -> Worth | None:
         _accuracy(subject)
     with right:
         if (without := logits_without(subject)) is None:
-            n = len(places(subject))
+            n = len(text_places(subject))
             st.info(
                 f"To see what a token is worth, the model reads the text once more without it. This text has {n:,} tokens; that "
                 f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
             )
             return None
         found = worth(reading, without, label, against)
-        tokens = [subject.labels[place] for place in places(subject)]
+        tokens = [subject.labels[place] for place in text_places(subject)]
         above, below = sides(found, names)
         most = int(np.abs(found.of_tokens).argmax())
         show_figure(
@@ -129,7 +129,7 @@ def words_left_out(subject: Subject) -> Worth | None:
     return found
 
 
-def places(subject: Subject) -> range:
+def text_places(subject: Subject) -> range:
     """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
     text = subject.lm.tokenizer.inside(subject.seen)
     return range(text.start, text.stop)
@@ -137,7 +137,7 @@ def places(subject: Subject) -> range:
 
 def logits_without(subject: Subject) -> Float64Array | None:
     """The logits [tokens, n_label] for the text without each of its tokens in turn, or None if it has too few or too many."""
-    some = places(subject)
+    some = text_places(subject)
     if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
         return None
     return _without(subject.key, subject.seen, some)

@@ -16,7 +16,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.reading import confusion as confusion_figure
 from gptviz.figures.reading import distances as distances_figure
 from gptviz.interp.reading.classification import Mistake, confusion, mistakes
-from gptviz.interp.reading.ordinal import distances, mean_absolute_error, reordered
+from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reordered
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
@@ -153,7 +153,7 @@ def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | Non
     return LabelledArray(np.array(card.confusion, np.int64), (Axis("label", names), Axis("predicted", names)), "texts")
 
 
-def restored(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts] | None:
+def texts_of_card(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts] | None:
     """The texts trained on and those held out, where `labelled` are the texts that the card names; else None."""
     source = card.source
     if card.corpus_sha256 != labelled.sha256 or source is None:
@@ -222,7 +222,7 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
     if label_order(counts.axes[0].labels) is None or not counts.values.sum():
         return
     both = [_in_order(each) for each in (counts, of_baseline) if each is not None]
-    shares, errors = [distances(each) for each in both], [mean_absolute_error(each) for each in both]
+    shares, errors = [label_distances(each) for each in both], [mean_absolute_error(each) for each in both]
     beside = f", the baseline {errors[1]:.2f}" if len(errors) > 1 else ""
     st.markdown(f"**How far off it is**: {errors[0]:.2f} labels on average{beside}", help=ABOUT_DISTANCES)
     spelled_out = ", ".join(

@@ -24,7 +24,7 @@ from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, as_csv
 from gptviz.ui.widgets.markdown import escaped
 
-from .evaluation import evaluate, probabilities, restored, show_evaluation, take_apart
+from .evaluation import evaluate, probabilities, show_evaluation, take_apart, texts_of_card
 
 MOST_TEXTS = 200_000
 MOST_UPLOADED = 10  # MB
@@ -144,7 +144,7 @@ def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
     """
     if not file.is_own:
         show_evaluation(evaluate(subject.key, labelled, file.identity), "opinions", key="own")
-    elif (parts := restored(subject.lm.card, labelled)) is not None:
+    elif (parts := texts_of_card(subject.lm.card, labelled)) is not None:
         training, held_out = parts
         evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
         st.caption(

@@ -11,7 +11,7 @@ from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention, encoder_decoder
 
 from . import ATTENTION, HELD_OUT, WORDS, words
-from .decision import decision_by_word, places, words_left_out
+from .decision import decision_by_word, text_places, words_left_out
 from .held_out import held_out
 from .own_file import own_file, probability_table
 from .words import Folded
@@ -33,8 +33,8 @@ def _by_word(subject: Subject) -> Folded | None:
     found = words_left_out(subject)
     if found is None:
         return None
-    tokens = [subject.labels[place] for place in places(subject)]
-    code = words.code_left_out(subject, found, places(subject))
+    tokens = [subject.labels[place] for place in text_places(subject)]
+    code = words.code_left_out(subject, found, text_places(subject))
     return Folded(lambda: found.labelled(tokens), code, words.HOW_LEFT_OUT, words.LIMITS_LEFT_OUT)
 
 

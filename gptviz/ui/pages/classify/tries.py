@@ -5,7 +5,7 @@ from __future__ import annotations
 from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining.decision import decisive_token
 from gptviz.interp.reading.next_token import probabilities
-from gptviz.interp.reading.overview import strongest
+from gptviz.interp.reading.overview import largest_head
 from gptviz.text import WordTokenizer, words_of
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention, encoder_decoder
@@ -13,7 +13,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from . import ATTENTION, WORDS
-from .decision import judged, logits_without, places
+from .decision import judged, logits_without, text_places
 from .held_out import worst
 
 
@@ -25,7 +25,7 @@ def tries(subject: Subject) -> list[Try]:
             "To a reader this is praise. Does the model see that? Compare the bars of “never” and “dull”, then take “never” away."
         )
         offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
-    if len(places(subject)) > 1 and (turned := _turning(subject)) is not None:
+    if len(text_places(subject)) > 1 and (turned := _turning(subject)) is not None:
         offers.append(turned)
     if (wrong := worst(subject)) is not None:
         text, label, taken = wrong
@@ -65,7 +65,7 @@ def _turning(subject: Subject) -> Try | None:
 
 def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
     """The word at this place of the text, and the text without it, or None if that text would be read in another way."""
-    tokenizer, some = subject.lm.tokenizer, places(subject)
+    tokenizer, some = subject.lm.tokenizer, text_places(subject)
     if isinstance(tokenizer, WordTokenizer):
         texts = words_of(subject.prompt)[: len(subject.seen)]
         return texts.pop(place), " ".join(texts)
@@ -80,7 +80,7 @@ def _selective(subject: Subject) -> Try:
     """The head whose rows are spread over the fewest words."""
     facts = attention.view(subject.key, attention.stack_read(subject, encoder_decoder.DECODER)).overview.facts
     assert facts is not None  # there are two words
-    block, head = strongest(-facts.spread)
+    block, head = largest_head(-facts.spread)
     notice = (
         f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} of the {len(subject.seen)} words on "
         "average, the fewest of all heads."

@@ -15,7 +15,7 @@ from gptviz.figures.reading import costs as figures
 from gptviz.interp.reading import costs as gathered
 from gptviz.interp.reading.costs import Costs, PassKind
 from gptviz.labelled_array import LabelledArray
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
@@ -108,7 +108,7 @@ def setting(config: Config, notices: Any) -> CostSetting:
 
 
 @st.cache_data(max_entries=64, show_spinner="Counting")
-def counted(config: Config, batch: int, tokens: int) -> Costs:
+def costs_of(config: Config, batch: int, tokens: int) -> Costs:
     """See `gptviz.interp.reading.costs.costs`."""
     return gathered.costs(config, batch, tokens)
 
@@ -116,16 +116,16 @@ def counted(config: Config, batch: int, tokens: int) -> Costs:
 @st.cache_data(max_entries=64, show_spinner=False)
 def operations(config: Config, batch: int, of: PassKind) -> LabelledArray:
     """See `gptviz.interp.reading.costs.operations_over`."""
-    return gathered.operations_over(config, batch, lengths(config), of)
+    return gathered.operations_over(config, batch, context_lengths(config), of)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def memory(config: Config, batch: int, optimiser: Optimiser) -> LabelledArray:
     """See `gptviz.interp.reading.costs.memory_over`."""
-    return gathered.memory_over(config, batch, lengths(config), optimiser)
+    return gathered.memory_over(config, batch, context_lengths(config), optimiser)
 
 
-def lengths(config: Config) -> list[int]:
+def context_lengths(config: Config) -> list[int]:
     return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
 
 
@@ -136,11 +136,19 @@ def headline(costs: Costs, chosen: CostSetting) -> None:
     cells = [
         ("Parameters", f"{costs.parameters:,}", "The numbers that training finds; shared ones are counted once."),
         (f"Operations, {PASSES[chosen.of].lower()}", in_words(count), f"{count:,} multiplications and additions"),
-        ("Memory to train", size(training), "Weights, gradients, what the optimiser keeps, and activations, in float32"),
+        (
+            "Memory to train",
+            in_bytes(training),
+            "Weights, gradients, what the optimiser keeps, and activations, in float32",
+        ),
     ]
     if costs.cache is not None:
         cells.append(
-            ("Memory of keys and values", size(costs.cache), "What generating keeps of texts of this length, in float32")
+            (
+                "Memory of keys and values",
+                in_bytes(costs.cache),
+                "What generating keeps of texts of this length, in float32",
+            )
         )
     metrics(cells)
 

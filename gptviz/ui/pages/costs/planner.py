@@ -10,7 +10,7 @@ import streamlit as st
 from gptviz.figures.kit.format import counted, duration, moment
 from gptviz.machine import memory
 from gptviz.machine.hosting import hosting
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate
@@ -121,10 +121,10 @@ def prediction(run: Planned) -> None:
         ("A step", moment(expected.seconds_per_step), f"{expected.flops:,.0f} operations"),
         (
             "Memory",
-            size(expected.memory),
-            f"The most that the process holds at once; {size(free)} is free.",
+            in_bytes(expected.memory),
+            f"The most that the process holds at once; {in_bytes(free)} is free.",
         ),
-        ("Disk", size(expected.disk), f"The run's files, with {counted(expected.snapshots, 'snapshot')}."),
+        ("Disk", in_bytes(expected.disk), f"The run's files, with {counted(expected.snapshots, 'snapshot')}."),
     ]
     metrics(cells)
     if (why := estimate.refusal(expected, free)) is not None:

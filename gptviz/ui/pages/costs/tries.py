@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import costs as gathered
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
 from gptviz.ui.widgets.tries import Try
 
-from .counts import BATCHES, CostSetting, counted, held
+from .counts import BATCHES, CostSetting, costs_of, held
 
 
 def tries(config: Config, chosen: CostSetting) -> list[Try]:
@@ -27,18 +27,19 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
                 {"tokens": longest, "pass": "forward"},
             )
         )
-    one, many = (counted(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
-    sums = [sum(held(costs, chosen).values()) for costs in (one, many)]
+    one, many = (costs_of(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
+    small, large = (in_bytes(sum(held(costs, chosen).values())) for costs in (one, many))
     offers.append(
         Try(
             "A large batch",
-            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {size(sums[0])} to {size(sums[1])}: weights and "
-            "optimiser stay, activations grow.",
+            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {small} to {large}: weights and optimiser stay, "
+            "activations grow.",
             {"batch": BATCHES[-1]},
         )
     )
     saved = one.optimiser["adamw"] - one.optimiser["muon"]
     if saved:
-        notice = f"It keeps {size(one.optimiser['muon'])} from step to step where AdamW keeps {size(one.optimiser['adamw'])}."
+        muon, adamw = (in_bytes(one.optimiser[name]) for name in ("muon", "adamw"))
+        notice = f"It keeps {muon} from step to step where AdamW keeps {adamw}."
         offers.append(Try("Muon", notice, {"optimiser": "muon"}))
     return offers

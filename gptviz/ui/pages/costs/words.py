@@ -5,7 +5,7 @@ from __future__ import annotations
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import load_call
 
-from .counts import CostSetting, lengths
+from .counts import CostSetting, context_lengths
 
 HOW = r"""
 **Parameters** are the numbers of every tensor; a tensor that two parts share is counted once.
@@ -52,7 +52,7 @@ costs = lm.costs(batch={chosen.batch}, context={chosen.tokens})
 costs.parameters, costs.forward, costs.training  # counts
 costs.weights, costs.gradients, costs.activations, costs.optimiser, costs.cache  # bytes
 costs.products  # every matrix product with its formula
-lengths = {lengths(config)}
+lengths = {context_lengths(config)}
 tensors = by_tensor(lm.model.config)  # [tensor]
 operations = operations_over(lm.model.config, {chosen.batch}, lengths, {chosen.of!r})  # [part, tokens]
 memory = memory_over(lm.model.config, {chosen.batch}, lengths, {chosen.optimiser!r})  # [what, tokens]"""

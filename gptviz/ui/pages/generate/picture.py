@@ -8,8 +8,8 @@ from gptviz.components import generation_tree
 from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.kit import Packed
+from gptviz.figures.kit.format import counted
 from gptviz.generate.sampling import Sampling
-from gptviz.interp.changing.edits import counted
 from gptviz.interp.reading.next_token import predict
 from gptviz.ui.shell.subject.models import load_call
 
@@ -83,7 +83,7 @@ def heading(writing: Writing) -> dict[str, object]:
     settings = [f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn]
     settings += [f"{by_hand:,} token{'' if by_hand == 1 else 's'} chosen by hand"] if by_hand else []
     settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
-    edits = f", {counted(len(writing.edits))}" if writing.edits else ""
+    edits = f", {counted(len(writing.edits), 'edit')}" if writing.edits else ""
     return {"model": writing.lm.name + step + edits, "prompt": writing.prompt, "settings": settings}
 
 

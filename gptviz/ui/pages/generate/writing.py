@@ -14,11 +14,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from gptviz.figures.kit.format import counted
 from gptviz.generate.generation import Generation
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
-from gptviz.interp.changing.edits import counted
 from gptviz.text import SymbolTokenizer
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey
@@ -283,7 +283,7 @@ def written_with(edits: tuple[str, ...]) -> str:
     if not edits:
         return "written without edits"
     named = ", ".join(edits[:MOST_NAMED]) + (", …" if len(edits) > MOST_NAMED else "")
-    return f"written with {counted(len(edits))}: {named}"
+    return f"written with {counted(len(edits), 'edit')}: {named}"
 
 
 def topic(subject: Subject) -> Topic:

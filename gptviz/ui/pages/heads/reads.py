@@ -44,7 +44,7 @@ def show(setting: HeadSetting) -> HeadInput | None:
         return None
     reads = by()
     values, by_chance = composed(setting.key, setting.stack, reads), chance(setting.key, setting.stack)
-    best = strongest(values)
+    best = largest_pairs(values)
     if best.empty:
         st.info(
             "No head of this stack reads what another head wrote as it wrote it: without residual connections, what stands "
@@ -80,7 +80,7 @@ def setting_width(setting: HeadSetting) -> int:
     return round(chance(setting.key, setting.stack) ** -2)
 
 
-def strongest(values: LabelledArray, most: int = 50) -> pd.DataFrame:
+def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:
     """The pairs with the largest values, the largest first: reader, writer and value."""
     known = np.argwhere(~np.isnan(values.values.astype(float)))
     order = sorted(known.tolist(), key=lambda at: -float(values.values[tuple(at)]))[:most]

@@ -16,7 +16,7 @@ from gptviz.ui.widgets.tries import Try
 from . import DOES, READS
 from .choices import CHOSEN, HELD_OUT, HeadSetting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
-from .reads import strongest
+from .reads import largest_pairs
 
 # At most so many blocks are multiplied with each other before anybody asks for it.
 FEW_BLOCKS = 12
@@ -118,7 +118,7 @@ def _copying(setting: HeadSetting, found: HeadScores) -> list[Try]:
 def _composition(setting: HeadSetting) -> list[Try]:
     if setting.stack == attention.CROSS or not 2 <= setting.shape[0] <= FEW_BLOCKS:
         return []
-    best = strongest(composed(setting.key, setting.stack, "key"), 1)
+    best = largest_pairs(composed(setting.key, setting.stack, "key"), 1)
     if best.empty:
         return []
     first, usual = best.iloc[0], chance(setting.key, setting.stack)

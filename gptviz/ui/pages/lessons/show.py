@@ -25,7 +25,7 @@ def show() -> None:
         for number, one in enumerate(found.lessons.values(), 1):
             with st.container(border=True, height="stretch", gap="xsmall"):
                 _card(number, one, has_model=one.model in models)
-    for why in found.refused.values():
+    for why in found.faults.values():
         st.error(escaped(why))
     with st.expander("Write a lesson of your own"):
         st.markdown(HOW)

@@ -101,7 +101,7 @@ def promoted(key: ModelKey, block: int, neuron: int) -> Float64Array:
     return neurons.promoted(language_model(key).model, block, neuron)
 
 
-def listed(key: ModelKey, values: Float64Array) -> LabelledArray:
+def most_and_least(key: ModelKey, values: Float64Array) -> LabelledArray:
     """The tokens with the largest `values` [vocab_size], then those with the smallest, the smallest last."""
     order = np.argsort(-values, kind="stable")
     count = min(LISTED, len(order) // 2)
@@ -111,7 +111,7 @@ def listed(key: ModelKey, values: Float64Array) -> LabelledArray:
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
-def guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value: float) -> LabelledArray:
+def steered_guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value: float) -> LabelledArray:
     """The likeliest guesses after `ids` as the model is, and with a neuron set to `value` at every token: [side, guess]."""
     lm = language_model(key)
     before, after = (
@@ -145,6 +145,6 @@ def contexts(key: ModelKey, block: int, neuron: int, pieces: tuple[tuple[tuple[i
     return found
 
 
-def scale(activity: Activity, neuron: int) -> float:
+def largest_activation(activity: Activity, neuron: int) -> float:
     """The largest size that the activation of a neuron had; 1 for a neuron that never was active."""
     return max(abs(float(activity.largest[neuron])), abs(float(activity.smallest[neuron]))) or 1.0

@@ -21,7 +21,7 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.picking import pick
 
 from .choices import RANKINGS, TIMES, NeuronSetting, choose
-from .computed import Seen, contexts, guesses, listed, promoted, scale
+from .computed import Seen, contexts, largest_activation, most_and_least, promoted, steered_guesses
 
 _TABLE = "neurons table"
 # How many neurons the table has, and how many contexts are shown.
@@ -72,7 +72,7 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
 def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> None:
     """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
     activity, lowest = seen.activity, False
-    if activity.smallest[neuron] < -0.2 * scale(activity, neuron):
+    if activity.smallest[neuron] < -0.2 * largest_activation(activity, neuron):
         about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
         lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
     pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
@@ -117,7 +117,7 @@ def distribution(activity: Activity, neuron: int) -> None:
 
 def speaks_for(setting: NeuronSetting, neuron: int) -> None:
     """The tokens that it promotes and suppresses."""
-    shown = listed(setting.key, promoted(setting.key, setting.block, neuron))
+    shown = most_and_least(setting.key, promoted(setting.key, setting.block, neuron))
     st.markdown("**What it speaks for, and against**")
     half = len(shown.axes[0].labels) // 2
     show_figure(
@@ -132,7 +132,7 @@ def speaks_for(setting: NeuronSetting, neuron: int) -> None:
 
 def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: int) -> float:
     """The guesses of the model if the neuron is set; returns the value that it is set to."""
-    size = scale(activity, neuron)
+    size = largest_activation(activity, neuron)
     st.markdown("**Set it, and see what changes**")
     about = (
         f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
@@ -141,7 +141,7 @@ def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: 
         controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
     )
     value = float(f"{times * size:.6g}")
-    shown = guesses(setting.key, subject.seen, setting.block, neuron, value)
+    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
     before, after = shown.values
     name = setting.unit(neuron).title
     show_figure(

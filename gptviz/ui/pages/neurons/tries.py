@@ -18,7 +18,7 @@ from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
 from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, NeuronSetting
-from .computed import Seen, at_once, guesses, is_quick, scale
+from .computed import Seen, at_once, is_quick, largest_activation, steered_guesses
 
 # A neuron that is active at no more than this share of the tokens is rare.
 RARE = 0.02
@@ -107,10 +107,12 @@ def _turned_down(over: NeuronSetting, question: ContrastQuestion, neuron: int) -
     """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
     does not happen. With the number of times that its largest activation is taken.
     """
-    size = scale(at_once(over).activity, neuron)
+    size = largest_activation(at_once(over).activity, neuron)
     right = language_model(over.key).tokenizer.label(question.right)
     downwards = [times for times in reversed(TIMES) if times <= 0]
-    each = {times: guesses(over.key, question.ids, over.block, neuron, float(f"{times * size:.6g}")) for times in downwards}
+    each = {
+        times: steered_guesses(over.key, question.ids, over.block, neuron, float(f"{times * size:.6g}")) for times in downwards
+    }
     turned = (times for times, shown in each.items() if shown.axes[1].labels[int(shown.values[1].argmax())] != right)
     times = next(turned, downwards[0])
     return times, each[times]
@@ -118,8 +120,8 @@ def _turned_down(over: NeuronSetting, question: ContrastQuestion, neuron: int) -
 
 def _strong(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> Try:
     """A neuron that is set far beyond its usual values."""
-    value = float(f"{STRONG * scale(seen.activity, neuron):.6g}")
-    shown = guesses(setting.key, subject.seen, setting.block, neuron, value)
+    value = float(f"{STRONG * largest_activation(seen.activity, neuron):.6g}")
+    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)

@@ -41,7 +41,7 @@ class _Guess:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
+def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
     label = language_model(key).tokenizer.label
     shares = probabilities(logits_after(key, ids, position))
     best = int(shares.argmax())

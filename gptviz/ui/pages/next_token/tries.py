@@ -19,7 +19,7 @@ from gptviz.ui.views.text_position import END
 from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
-from .computed import guess
+from .computed import likeliest_guess
 from .show import COMMAND
 
 # The settings of "Cut the tail".
@@ -53,7 +53,7 @@ def tries(subject: Subject, position: int) -> list[Try]:
 def _examples(subject: Subject) -> list[Try]:
     """For a model of a task: a token that can be known, and one that cannot."""
     ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
-    end, first = guess(subject.key, ids, len(ids) - 1), guess(subject.key, ids, 0)
+    end, first = likeliest_guess(subject.key, ids, len(ids) - 1), likeliest_guess(subject.key, ids, 0)
     known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
     unknown = (
         f"After the first token its likeliest guess is {first.likeliest}, with {percent(first.probability)}: is it possible to "
@@ -69,7 +69,7 @@ def _places(subject: Subject) -> list[Try]:
     """For the text on screen: where the model is surest of the next token, and where it is least sure."""
     if len(subject.seen) < 2:
         return []
-    sure, open_ = (guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))
+    sure, open_ = (likeliest_guess(subject.key, subject.seen, at) for at in _sure_and_unsure(subject.key, subject.seen))
     if sure.position == open_.position:
         return []
     surest = (

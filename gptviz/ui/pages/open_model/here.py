@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.machine import memory
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model.costs.memory_needed import refusal
 from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place, Store, Summary
@@ -68,7 +68,7 @@ def models_here() -> list[Place]:
     return [place for store in _stores() for place in store.models]
 
 
-def reading(places: Sequence[Place]) -> tuple[int, int]:
+def read_more(places: Sequence[Place]) -> tuple[int, int]:
     """Read some more of these models; how many are read, of how many."""
     return len(summaries(places, SECONDS)), len(places)
 
@@ -158,8 +158,8 @@ def line(about: Summary) -> str:
     parts = [
         about.family,
         f"{about.parameters:,} parameters" if about.parameters is not None else "",
-        f"{size(about.size)} on disk" if about.size is not None else "",
-        f"needs about {size(about.needs.total)} of memory" if about.needs is not None else "",
+        f"{in_bytes(about.size)} on disk" if about.size is not None else "",
+        f"needs about {in_bytes(about.needs.total)} of memory" if about.needs is not None else "",
         f"licence {about.licence}" if about.licence else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -174,4 +174,4 @@ def problem(about: Summary) -> str:
 
 def free_memory() -> str:
     """How much memory is free, in a sentence."""
-    return f"{size(memory.available('cpu'))} of memory are free on this machine."
+    return f"{in_bytes(memory.available('cpu'))} of memory are free on this machine."

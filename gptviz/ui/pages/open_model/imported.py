@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gptviz.machine.bounded import read_regular
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import LONGEST, CheckpointError
@@ -32,7 +32,9 @@ class ImportedModel:
     @property
     def notes(self) -> list[str]:
         """Sentences that a reader should know of it."""
-        weights = "It has its weights itself." if self.size is None else f"Its weights ({size(self.size)}) stay at {self.place}."
+        weights = (
+            "It has its weights itself." if self.size is None else f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
+        )
         return [*self.card.notes, weights]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.pretrained.places.hub import BYTE
 from gptviz.runs import import_job
 from gptviz.runs.checkpoints import CheckpointError
@@ -46,7 +46,7 @@ def going_on(now: ImportJob, key: str) -> None:
         st.progress(0.0, f"Opening {name}")
         return
     if far.step == BYTE:
-        st.progress(far.share, f"Fetching {name}: {size(far.done)} of {size(far.of)}")
+        st.progress(far.share, f"Fetching {name}: {in_bytes(far.done)} of {in_bytes(far.of)}")
     else:
         st.progress(far.share, f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config")
     if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from gptviz.machine.memory import size
+from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.model.costs.memory_needed import needed
 from gptviz.model.precision import STORED
@@ -20,7 +20,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
-from .here import card, line, listed, models_inside, problem, reading
+from .here import card, line, listed, models_inside, problem, read_more
 from .imported import names_by_place
 from .mapping import mapped
 from .progress import begin
@@ -69,14 +69,14 @@ def look_at(given: str) -> None:
 
 def _local(path: Path) -> None:
     if zips.is_zip(path):
-        _card(str(path), f"A zip file of {size(path.stat().st_size)}. Its model is unpacked among yours.", "")
+        _card(str(path), f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.", "")
         return
     if path.is_dir() and not (path / "config.json").exists():
         inside = models_inside(path)
         if not inside.models:
             st.warning(f"No model was found in {escaped(str(path))}, nor in the folders below it.")
         else:
-            reading(inside.models)
+            read_more(inside.models)
             listed(inside)
         return
     if not (path.is_file() and mapped(path)):
@@ -106,8 +106,8 @@ def _on_hub(name: str) -> None:
         st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
         return
     missing = offer.missing
-    fetched = "" if missing == offer.size else f", of which {size(offer.size - missing)} are here"
-    more = f"{size(offer.size)} are fetched from the hub{fetched}, and kept in the cache of huggingface_hub."
+    fetched = "" if missing == offer.size else f", of which {in_bytes(offer.size - missing)} are here"
+    more = f"{in_bytes(offer.size)} are fetched from the hub{fetched}, and kept in the cache of huggingface_hub."
     _card(name, f"{line(about)}. {more}" if about.family else more, problem(about), label="Fetch and open")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gptviz.interp.changing.attribution_patching import preview
 from gptviz.interp.changing.patchable import Quantity, quantities
-from gptviz.interp.changing.patching import Patched, PromptPair, count, patch
+from gptviz.interp.changing.patching import Patched, PromptPair, n_patches, patch
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.model import Config
@@ -37,7 +37,7 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
     """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
     model = language_model(key).model
     chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
-    counts = [count(model.config, pair, one.name) for one in chosen]
+    counts = [n_patches(model.config, pair, one.name) for one in chosen]
 
     def compute(results: Results) -> None:
         before = 0
@@ -52,4 +52,4 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
 def patches(key: ModelKey, pair: PromptPair) -> int:
     """How many patches there are to compute."""
     config = language_model(key).model.config
-    return sum(count(config, pair, one.name) for one in shown(config, (*BY_HEAD, *BY_POSITION)))
+    return sum(n_patches(config, pair, one.name) for one in shown(config, (*BY_HEAD, *BY_POSITION)))

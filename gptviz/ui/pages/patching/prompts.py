@@ -17,7 +17,7 @@ from gptviz.interp.changing.patching import PromptPair, is_difference
 from gptviz.interp.reading.next_token import Logits, probabilities
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config
-from gptviz.model.costs.activations import kept
+from gptviz.model.costs.activations import kept_activations
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject.bar import Subject, longest_prompt, shortened
 from gptviz.ui.shell.subject.models import ModelKey, language_model
@@ -84,7 +84,7 @@ def _with_room(config: Config) -> int:
 
     def is_too_long(tokens: int) -> bool:
         patterns = FLOAT32 * config.n_layer * config.n_head * tokens**2
-        return kept(config).total(1, tokens) + patterns + of_token * tokens > MOST_BYTES
+        return kept_activations(config).total(1, tokens) + patterns + of_token * tokens > MOST_BYTES
 
     return max(FEWEST_TOKENS, bisect_left(range(config.context_length + 1), True, key=is_too_long) - 1)
 

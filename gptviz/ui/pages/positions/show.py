@@ -26,7 +26,7 @@ FLOOR = -10.0
 BESIDE = 20
 
 
-def count(number: float) -> str:
+def rounded(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
@@ -128,13 +128,13 @@ def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, bl
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
-        return f"A {'co' if dimension % 2 else ''}sine that repeats every {count(turn)} positions."
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
     if kind == "rotary":
         pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
         turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
         if math.isinf(turn):
             return f"Pair {pair}, {wave}: this model does not turn it."
-        return f"Pair {pair}, {wave}: a full turn every {count(turn)} positions."
+        return f"Pair {pair}, {wave}: a full turn every {rounded(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
     return "This column was learned, not computed from a formula: if it is a wave, training found a wave useful."

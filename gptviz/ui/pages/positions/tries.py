@@ -12,7 +12,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from .computed import bias, model_with, similarity
-from .show import count
+from .show import rounded
 
 WORD_MORE = "the cat sat", "the yellow cat sat"
 
@@ -34,8 +34,8 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     if "sinusoidal" in (own, *fixed) and size > 2:
         slow = size * 3 // 4
         about = (
-            f"Dimension {slow} repeats every {count(positions.period(slow, size))} positions and tells far from near; dimension "
-            f"0 repeats every {count(positions.period(0, size))} and tells neighbours apart."
+            f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions and tells far from near; "
+            f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours apart."
         )
         offers.append(Try("A slow wave", about, {"table": "sinusoidal", "wave": slow}))
     return offers

@@ -12,7 +12,7 @@ from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.views.learning_curves import accuracy_of, unit, with_unit
+from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 
@@ -35,7 +35,7 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
     below = max(LEAST, int(0.4 * height)) if right else 0
     height = max(LEAST, height - below)
     figure = curves.losses(known, theme(), log_steps=log_steps, log_loss=log_loss, training=training, height=height)
-    counted_in = unit(entry.folder for entry in entries)
+    counted_in = loss_unit(entry.folder for entry in entries)
     figure = with_unit(figure, counted_in)
     ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
     show_figure(figure, key="curves", alt=f"Validation loss over the steps of training: {ends} {counted_in}.")
@@ -57,4 +57,4 @@ def validation_losses(entries: Sequence[Entry]) -> LabelledArray:
     for row, curve in enumerate(known):
         values[row, np.searchsorted(steps, curve.validation_steps)] = curve.validation
     axes = Axis("model", tuple(curve.name for curve in known)), Axis("step", tuple(f"{step:.0f}" for step in steps))
-    return LabelledArray(values, axes, f"validation loss in {unit(entry.folder for entry in entries)}")
+    return LabelledArray(values, axes, f"validation loss in {loss_unit(entry.folder for entry in entries)}")

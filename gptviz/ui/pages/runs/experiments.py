@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.figures.kit import thumbnail
 from gptviz.figures.kit.format import brief, percent, small
-from gptviz.figures.training.curves import perplexity
+from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
@@ -29,7 +29,11 @@ def results(plan: Plan, entry: Entry | None) -> str:
     if entry is not None and entry.diverged:
         numbers.append("it diverged here")
     elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
-        ours = {"loss": small(entry.best, 4), "perplexity": perplexity(entry.best), "parameters": f"{entry.parameters:,}"}
+        ours = {
+            "loss": small(entry.best, 4),
+            "perplexity": perplexity_in_words(entry.best),
+            "parameters": f"{entry.parameters:,}",
+        }
         numbers.append(f"here {ours[quantity]}")
     if not numbers:
         return "not trained here yet"

@@ -75,7 +75,7 @@ def _asks_for_snapshots(name: str, number: int) -> bool:
 
 def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     """The button that saves the model in one format."""
-    chosen, how_large = FORMATS[key], memory.size(size)
+    chosen, how_large = FORMATS[key], memory.in_bytes(size)
     if size <= MOST_DOWNLOADED:
         st.download_button(
             f"{chosen.title}{'' if key == 'zip' else ', zipped'} ({how_large})",
@@ -97,7 +97,9 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
         jobs.follow(going, f"save {key}")
         if going.value is not None:
             st.success(f"It is in {escaped(str(going.value))}", icon=":material/check:")
-    st.caption(f"It is larger than a download may be ({memory.size(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}.")
+    st.caption(
+        f"It is larger than a download may be ({memory.in_bytes(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}."
+    )
 
 
 def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
@@ -113,7 +115,7 @@ def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
-    with progress.part(0, size, size, doing=memory.size(size)):
+    with progress.part(0, size, size, doing=memory.in_bytes(size)):
         FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
     return to
 

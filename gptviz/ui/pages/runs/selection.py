@@ -48,7 +48,7 @@ def _missing(entries: Mapping[str, Entry], names: Sequence[str]) -> list[str]:
 
 def choose(names: Sequence[str]) -> None:
     """Put the models compared into the link."""
-    addresses.write("chosen", written(names))
+    addresses.write("chosen", names_in_link(names))
 
 
 def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
     )
 
 
-def written(names: Sequence[str]) -> str:
+def names_in_link(names: Sequence[str]) -> str:
     # A folder that somebody copied here may have a comma in its name.
     quoted = [quote(name, safe="") for name in names]
     while len(joined := ",".join(quoted)) > LONGEST:

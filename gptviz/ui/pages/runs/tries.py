@@ -8,7 +8,7 @@ from gptviz.runs.experiments import GROUPS
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets.tries import Try
 
-from .selection import written
+from .selection import names_in_link
 
 
 def tries(entries: Mapping[str, Entry]) -> list[Try]:
@@ -17,5 +17,5 @@ def tries(entries: Mapping[str, Entry]) -> list[Try]:
     for group in GROUPS:
         here = [name for name in group.plans if name in entries and entries[name].has_curve]
         if group.notice and len(here) > 1:
-            offers.append(Try(group.title, group.notice, query={"chosen": written(here)}))
+            offers.append(Try(group.title, group.notice, query={"chosen": names_in_link(here)}))
     return offers

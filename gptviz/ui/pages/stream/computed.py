@@ -46,7 +46,7 @@ class MapChoice:
 # Shared by all sessions: read-only. An entry has the stream at the positions shown, and what was written: 72 MB for 61 layers of
 # 576 numbers.
 @jobs.resource("Reading every layer", max_entries=3)
-def stream_of(key: ModelKey, read: Read) -> StreamSummary:
+def stream_summary(key: ModelKey, read: Read) -> StreamSummary:
     """The stream of a text."""
     return interp.stream(language_model(key).model, read.ids, read.source, last=MOST_POSITIONS)
 
@@ -54,12 +54,12 @@ def stream_of(key: ModelKey, read: Read) -> StreamSummary:
 def labels(key: ModelKey, read: Read) -> tuple[str, ...]:
     """The visible forms of the tokens at the positions shown."""
     label = language_model(key).tokenizer.label
-    return tuple(label(read.ids[i]) for i in stream_of(key, read).positions)
+    return tuple(label(read.ids[i]) for i in stream_summary(key, read).positions)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def shares_of(key: ModelKey, read: Read) -> LabelledArray:
-    return interp.shares(stream_of(key, read), labels(key, read))
+    return interp.shares(stream_summary(key, read), labels(key, read))
 
 
 def median_of(table: LabelledArray, axis: int) -> npt.NDArray[np.float64]:
@@ -68,18 +68,18 @@ def median_of(table: LabelledArray, axis: int) -> npt.NDArray[np.float64]:
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
-    return interp.lengths(stream_of(key, read), labels(key, read))
+    return interp.lengths(stream_summary(key, read), labels(key, read))
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def cosines_of(key: ModelKey, read: Read, index: int | None) -> LabelledArray:
-    return interp.cosines(stream_of(key, read), index)
+    return interp.cosines(stream_summary(key, read), index)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Placing the positions")
 def maps_of(key: ModelKey, read: Read, unit: bool) -> tuple[list[Vectors], list[Projection]]:
     """The vectors after each layer, and their pictures by PCA."""
-    by_layer = interp.rows(stream_of(key, read), unit=unit)
+    by_layer = interp.rows(stream_summary(key, read), unit=unit)
     return by_layer, interp.maps(by_layer, labels(key, read))
 
 

@@ -40,7 +40,7 @@ from .computed import (
     median_of,
     placing_of,
     shares_of,
-    stream_of,
+    stream_summary,
     trust_of,
 )
 
@@ -62,7 +62,7 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
     """
-    seen, tokens = stream_of(subject.key, read), labels(subject.key, read)
+    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
     values = whole(seen.positions.start, seen.positions[-1])
     index = controls.linked(
         "position",
@@ -96,7 +96,7 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
 
 def map_controls(subject: Subject, read: Read, notices: Any) -> MapChoice:
     """The controls of the map."""
-    layers = stream_of(subject.key, read).layers
+    layers = stream_summary(subject.key, read).layers
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
         method = controls.select("Projection", METHODS, key="method", help=about, segmented=True, notices=notices)
@@ -138,7 +138,7 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
 
 def lengths(subject: Subject, read: Read) -> LabelledArray:
     """How long every vector is, as a heatmap; the numbers of the picture."""
-    seen, shown = stream_of(subject.key, read), lengths_of(subject.key, read)
+    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
     show_figure(
         figures.sizes(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT, first=seen.positions.start),
         key="lengths",
@@ -155,7 +155,7 @@ def lengths(subject: Subject, read: Read) -> LabelledArray:
 
 def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray:
     """How far the vectors after two layers point the same way, as a heatmap; the numbers of the picture."""
-    seen, shown = stream_of(subject.key, read), cosines_of(subject.key, read, index)
+    seen, shown = stream_summary(subject.key, read), cosines_of(subject.key, read, index)
     show_figure(
         figures.directions(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT),
         key="directions",
@@ -171,7 +171,7 @@ def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray
 
 def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
     """The positions as points, with what the picture loses; the numbers of the picture."""
-    seen, tokens = stream_of(subject.key, read), labels(subject.key, read)
+    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
     by_layer, pictures = maps_of(subject.key, read, chosen.unit)
     picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
     if chosen.method != "PCA":
@@ -195,11 +195,11 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
 
 def _kinds(subject: Subject, read: Read) -> list[str]:
     kind = subject.lm.tokenizer.kind_of
-    return [kind(read.ids[i]) for i in stream_of(subject.key, read).positions]
+    return [kind(read.ids[i]) for i in stream_summary(subject.key, read).positions]
 
 
 def _what_is_lost(subject: Subject, read: Read, made: MapChoice, picture: Projection, chosen: MapChoice) -> str:
-    seen = stream_of(subject.key, read)
+    seen = stream_summary(subject.key, read)
     score, judged = trust_of(subject.key, read, made)
     after, d_model = seen.layers[chosen.layer].title, subject.lm.model.config.d_model
     keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."

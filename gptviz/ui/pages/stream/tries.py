@@ -14,7 +14,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from . import DIRECTIONS, LENGTHS, MAP, WRITTEN
-from .computed import ALL, DIRECTION, cosines_of, lengths_of, maps_of, median_of, shares_of, stream_of
+from .computed import ALL, DIRECTION, cosines_of, lengths_of, maps_of, median_of, shares_of, stream_summary
 
 # The vector of a position is called long if it is this many times as long as the median.
 LONG = 3.0
@@ -22,7 +22,7 @@ LONG = 3.0
 
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    seen = stream_of(subject.key, read)
+    seen = stream_summary(subject.key, read)
     if not seen.writers or not bool(np.isfinite(seen.states.numpy()).all()):
         return []
     return [one for one in (_loudest(subject, read), _long(subject, read), _turn(subject, read), _spread(subject, read)) if one]
@@ -36,7 +36,7 @@ def _title(seen: StreamSummary, writer: str) -> str:
 
 def _loudest(subject: Subject, read: Read) -> Try | None:
     """The sublayer that writes most against the stream it finds, and the one that writes least, where there are two."""
-    seen, median = stream_of(subject.key, read), median_of(shares_of(subject.key, read), 2)[0]
+    seen, median = stream_summary(subject.key, read), median_of(shares_of(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
     if most == least:
         return None
@@ -49,7 +49,7 @@ def _loudest(subject: Subject, read: Read) -> Try | None:
 
 def _long(subject: Subject, read: Read) -> Try | None:
     """A position whose vector becomes far longer than the others."""
-    seen, shown = stream_of(subject.key, read), lengths_of(subject.key, read)
+    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
     ratio = shown.values / np.maximum(median_of(shown, 1)[:, None], 1e-12)
     layer, index = (int(one) for one in np.unravel_index(ratio.argmax(), ratio.shape))
     if ratio[layer, index] < LONG:
@@ -63,7 +63,7 @@ def _long(subject: Subject, read: Read) -> Try | None:
 
 def _turn(subject: Subject, read: Read) -> Try:
     """The sublayer that turns the stream most."""
-    seen, cosines = stream_of(subject.key, read), cosines_of(subject.key, read, None).values
+    seen, cosines = stream_summary(subject.key, read), cosines_of(subject.key, read, None).values
     steps = cosines.diagonal(1)
     at = int(steps.argmin())
     notice = (
@@ -75,7 +75,7 @@ def _turn(subject: Subject, read: Read) -> Try:
 
 def _spread(subject: Subject, read: Read) -> Try | None:
     """How much of the variance two directions hold at both ends of the model."""
-    if len(stream_of(subject.key, read).positions) < embeddings.FEWEST_PLACED:
+    if len(stream_summary(subject.key, read).positions) < embeddings.FEWEST_PLACED:
         return None
     _, pictures = maps_of(subject.key, read, True)
     first, last = (sum(picture.explained) for picture in (pictures[0], pictures[-1]))
@@ -83,5 +83,5 @@ def _spread(subject: Subject, read: Read) -> Try | None:
         f"After the embedding two directions hold {percent(first)} of the variance of the positions, at the end "
         f"{percent(last)}. Move the slider from layer to layer and watch which tokens come together."
     )
-    layer = stream_of(subject.key, read).layers[0].name
+    layer = stream_summary(subject.key, read).layers[0].name
     return Try("From tokens to guesses", notice, {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": layer})

@@ -21,7 +21,7 @@ from gptviz.runs.log import curve_points
 from gptviz.settings.address_values import ANY
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import hidden
-from gptviz.ui.views.learning_curves import accuracy_of, curve_of, unit, with_unit
+from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, with_unit
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.figure import show_figure
 
@@ -64,7 +64,7 @@ def draw_loss(run: WatchedRun) -> Drawn:
             drawn.append(curve_of(checkpoints.find(name)))
     log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
     figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
-    figure = with_unit(figure, unit([run.folder]))
+    figure = with_unit(figure, loss_unit([run.folder]))
     return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
 
 

@@ -14,7 +14,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.model.costs.effort import size
+from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.shell.around.theme import theme
@@ -27,7 +27,7 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .monitor import repeated
 from .state import engine
-from .watched import WatchedRun, newest_weights, watch
+from .watched import WatchedRun, newest_weights, watched_run
 
 EVERY = 2.0  # seconds
 HEIGHT = 320
@@ -61,7 +61,7 @@ def look_inside(name: str, device: str) -> None:
             prompt = prompt_box(default)
     with view:
         _views(name, device, prompt, default, head)
-    if why := engine(watch(name)):
+    if why := engine(watched_run(name)):
         st.caption(why)
 
 
@@ -87,7 +87,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
     """The pattern and the map of the newest weights, again and again while the run is active."""
 
     def body() -> WatchedRun:
-        run = watch(name)
+        run = watched_run(name)
         try:
             key = newest_weights(name, device)
             model = language_model(key).model
@@ -96,7 +96,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             return run
         step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
-        if size(model) > MOST_PARAMETERS:
+        if n_parameters(model) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
             return run
         at = f" after {counted(step, 'step')}" if step is not None else ""
@@ -111,7 +111,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             _map(key)
         return run
 
-    repeated(body, EVERY, watch(name).is_active)
+    repeated(body, EVERY, watched_run(name).is_active)
 
 
 def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None:

@@ -15,8 +15,8 @@ from gptviz.ui.shell import frame
 from gptviz.ui.widgets.markdown import escaped
 
 from .charts import chart_control, compare_controls, show_chart
-from .state import numbers, show_sample, show_state
-from .watched import WatchedRun, run_control, watch
+from .state import numbers_line, show_sample, show_state
+from .watched import WatchedRun, run_control, watched_run
 
 EVERY = 1.0  # seconds
 
@@ -29,7 +29,7 @@ def bar(notices: Any) -> str | None:
         if name is None:
             return None
         try:
-            run = watch(name)
+            run = watched_run(name)
         except CheckpointError as error:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
@@ -49,14 +49,14 @@ def live(name: str) -> None:
     """How far the run is, its buttons, its chart, its numbers and its last sample."""
 
     def body() -> WatchedRun:
-        run = watch(name)
+        run = watched_run(name)
         show_state(run)
         show_chart(run)
-        st.caption(numbers(run))
+        st.caption(numbers_line(run))
         show_sample(run)
         return run
 
-    repeated(body, EVERY, watch(name).is_active)
+    repeated(body, EVERY, watched_run(name).is_active)
 
 
 def repeated(body: Callable[[], WatchedRun], every: float, active: bool) -> None:

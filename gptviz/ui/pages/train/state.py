@@ -106,7 +106,7 @@ def _button(label: str, icon: str, act: Callable[[str], object], name: str, help
     st.button(label, icon=icon, on_click=pressed, help=help, key=f"{label} {name}")
 
 
-def numbers(run: WatchedRun) -> str:
+def numbers_line(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
     parts = [*_losses(run), *_accuracies(run)]
     if run.step:
@@ -122,7 +122,7 @@ def _losses(run: WatchedRun) -> list[str]:
         parts.append(f"training loss {small(run.step.loss, 3)}")
     loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
     if loss is not None:
-        perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity(loss)}"
+        perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity_in_words(loss)}"
         parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{_when(run)}")
     if run.card.floor is not None:
         parts.append(f"floor {run.card.floor:.3f}")

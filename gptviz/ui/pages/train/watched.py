@@ -117,7 +117,7 @@ def _most_interesting(names: Sequence[str]) -> str:
     return frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in names else names[0]
 
 
-def watch(name: str) -> WatchedRun:
+def watched_run(name: str) -> WatchedRun:
     """All that is known now of the run called `name`.
 
     Raises:

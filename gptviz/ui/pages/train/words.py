@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs import checkpoints
-from gptviz.ui.views.learning_curves import curve_of, unit
+from gptviz.ui.views.learning_curves import curve_of, loss_unit
 
 HOW = r"""
 Each step draws a batch and lets the model predict every next token of it at once (an encoder–decoder predicts the tokens of the
@@ -54,4 +54,4 @@ def validation_losses(name: str) -> LabelledArray:
     folder = checkpoints.find(name)
     curve = curve_of(folder)
     steps = tuple(f"{step:.0f}" for step in curve.validation_steps)
-    return LabelledArray(curve.validation, (Axis("step", steps),), f"validation loss in {unit([folder])}")
+    return LabelledArray(curve.validation, (Axis("step", steps),), f"validation loss in {loss_unit([folder])}")

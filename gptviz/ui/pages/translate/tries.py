@@ -20,7 +20,7 @@ IN_WORDS = "july twenty-sixth, twelve ninety-five"
 def tries(translation: Translation) -> list[Try]:
     """The suggestions for this source and this output."""
     config = translation.subject.lm.model.config
-    hidden = cross_attention.hidden(translation.computed.cross, None)
+    hidden = cross_attention.hidden_by_mean(translation.computed.cross, None)
     b, h = hidden.sharpest
     offers: list[Try] = [
         Try(

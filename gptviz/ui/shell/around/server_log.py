@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from gptviz.machine.terminal import escaped
+from gptviz.machine.terminal import printable
 
 # The line of a traceback that names a place in the code; in a group of errors it begins with `|`.
 _PLACE = re.compile(r"[ |+-]*File \"")
@@ -51,7 +51,7 @@ def _traceback(error: BaseException) -> str:
         if isinstance(one.__notes__, list):  # else each line of a note would become a separate note
             one.__notes__ = [_in_one_line(note) if isinstance(note, str) else note for note in one.__notes__]
     parts = (part.rstrip("\n") for part in known.format())
-    return "\n".join(escaped(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)
+    return "\n".join(printable(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)
 
 
 def _all(known: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
@@ -63,4 +63,4 @@ def _all(known: traceback.TracebackException | None) -> Iterator[traceback.Trace
 
 
 def _in_one_line(text: str) -> str:
-    return escaped(text).replace("\n", r"\n")
+    return printable(text).replace("\n", r"\n")

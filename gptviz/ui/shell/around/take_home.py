@@ -41,7 +41,7 @@ def take_home(page: str) -> None:
         for ending, (label, icon, kind) in FORMS.items():
             st.download_button(
                 label,
-                partial(written, page, query, ending),
+                partial(written_file, page, query, ending),
                 f"{page}.{ending}",
                 kind,
                 icon=icon,
@@ -56,12 +56,12 @@ def take_lesson_home(name: str, *, key: str) -> None:
         "The whole lesson as one file, with its pages beside its text and its answers folded: it works in any browser, without a "
         "server. It takes a minute or so to write. If it fails, others may be writing theirs: try again a little later."
     )
-    write = partial(written, f"lesson:{name}", {}, "html")
+    write = partial(written_file, f"lesson:{name}", {}, "html")
     look: dict[str, Any] = {"icon": ":material/download:", "type": "tertiary", "help": about, "on_click": "ignore"}
     st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
 
 
-def written(what: str, query: Mapping[str, str], ending: str) -> bytes:
+def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
     """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a page runs from its beginning.
 
     Raises:

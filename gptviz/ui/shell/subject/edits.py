@@ -11,7 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.interp.changing.edits import Fitting, counted, fitting
+from gptviz.figures.kit.format import counted
+from gptviz.interp.changing.edits import Fitting, fitting
 from gptviz.settings.address_values import refused
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
@@ -82,8 +83,8 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     if not texts:
         return key
     found = fitting(texts, language_model(key).model.config)
-    if found.refused:
-        addresses.takes(EDITS, refused("; ".join(found.refused)))
+    if found.rejected:
+        addresses.takes(EDITS, refused("; ".join(found.rejected)))
     warn_of_refused(key.name, found, notices)
     with bar:
         typed = _chip(texts, found, default)
@@ -125,14 +126,14 @@ def text_box(default: str) -> str:
 
 def warn_of_refused(name: str, found: Fitting, notices: Any) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
-    if found.refused:
+    if found.rejected:
         notices.warning(_left_out(name, found), icon=":material/edit_off:")
 
 
 def _left_out(name: str, found: Fitting) -> str:
-    shown, more = found.refused[:5], len(found.refused) - 5
+    shown, more = found.rejected[:5], len(found.rejected) - 5
     lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
-    these = "This edit is" if len(found.refused) == 1 else f"{counted(len(found.refused)).capitalize()} are"
+    these = "This edit is" if len(found.rejected) == 1 else f"{counted(len(found.rejected), 'edit').capitalize()} are"
     return f"{these} left out, and {escaped(name)} is shown without:{lines}"
 
 
@@ -142,7 +143,8 @@ def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
     Returns the reference text that was typed; empty if none was.
     """
     typed = ""
-    some = f"{len(found.edits)} of {counted(len(texts))}" if len(found.edits) < len(texts) else counted(len(texts))
+    of = f"{len(found.edits)} of " if len(found.edits) < len(texts) else ""
+    some = of + counted(len(texts), "edit")
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"):
         with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
             st.markdown("**Edits of this model**")

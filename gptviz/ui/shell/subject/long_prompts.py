@@ -48,7 +48,7 @@ def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
     if (config, tokens) in allowed or needs <= memory.MOST_OF_MEMORY * free:
         allowed.add((config, tokens))
         return None
-    return f"To read all of them takes about {memory.size(needs)} of memory, and {memory.size(free)} is free"
+    return f"To read all of them takes about {memory.in_bytes(needs)} of memory, and {memory.in_bytes(free)} is free"
 
 
 @st.cache_resource(ttl=600, max_entries=4, show_spinner=False)

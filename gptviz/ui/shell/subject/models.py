@@ -9,7 +9,7 @@ from threading import Lock
 
 import streamlit as st
 
-from gptviz.interp.changing.edits import counted
+from gptviz.figures.kit.format import counted
 from gptviz.language_model import LanguageModel, load
 from gptviz.machine.byte_cache import ByteCache
 from gptviz.machine.memory import release_memory
@@ -50,7 +50,7 @@ class ModelKey:
     @property
     def title(self) -> str:
         """Its name in pictures, with the number of its edits."""
-        return f"{self.name}, {counted(len(self.edits))}" if self.edits else self.name
+        return f"{self.name}, {counted(len(self.edits), 'edit')}" if self.edits else self.name
 
     @property
     def unedited(self) -> ModelKey:

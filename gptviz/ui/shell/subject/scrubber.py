@@ -12,7 +12,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import percent, power
 from gptviz.machine.job import Job
-from gptviz.model.costs.effort import size
+from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.settings.address_values import one_of
@@ -160,7 +160,7 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
     """
     base = as_saved_last(key)
     every = steps(key.name)
-    count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, size(language_model(base).model))))
+    count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, n_parameters(language_model(base).model))))
     chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
     for step in dict.fromkeys(chosen):
         try:
