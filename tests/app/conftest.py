@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,13 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import ElementTree
 
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
+from gptviz.train import estimate
+from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.views import planned_run
 from tests.drawn import looked_at
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -39,6 +43,16 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return folder
+
+
+SPEED = estimate.Speed(50e9, 4e9, 20e-6)
+
+
+@pytest.fixture(autouse=True)
+def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How fast this machine is needs no measuring, and other tests have measured nothing."""
+    monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
+    monkeypatch.setattr(planned_run, "_fastest", {})
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +122,27 @@ def tiny_pair(home: Path) -> TinyModel:
         return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {}, replace=True)
 
     return make
+
+
+# The models of `one_of_each`.
+OF_KIND: dict[Kind, str] = {"decoder": "writer", "classifier": "judge", "encoder-decoder": "pair"}
+
+
+@pytest.fixture
+def one_of_each(
+    home: Path, tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model of each kind, and none that ships."""
+    tiny_model("writer", text=DEFAULT_PROMPT, positions="learned")
+    tiny_classifier()
+    tiny_pair()
+    monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
+
+
+def with_snapshots(folder: Path, steps: Sequence[int] = (0, 1, 16)) -> Path:
+    """Snapshots beside the model in `folder`, each with weights of its own, the last like the model."""
+    config = checkpoints.read_config(folder)
+    for step in steps:
+        seed = 0 if step == max(steps) else 100 + step
+        checkpoints.write_weights(checkpoints.snapshot_path(folder, step), scrambled(config, seed))
+    return folder

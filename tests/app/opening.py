@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
@@ -72,6 +73,27 @@ def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 def strip(at: AppTest) -> dict[str, Any]:
     """The strip of tokens, as the browser gets it: the first view of its page."""
     return dict(json.loads(views(at)[0].proto.bytes))
+
+
+def drawn(at: AppTest) -> tuple[list[dict[str, Any]], list[Any]]:
+    """All that is drawn on the page: its figures, and what its views show, but for the commands to a view."""
+    shown: list[Any] = []
+    for sent in filter(None, (bytes(view.proto.bytes) for view in views(at))):
+        if sent[4:5] == b"{":  # after its length
+            header, arrays = unpack(sent)
+            shown.append([{key: value for key, value in header.items() if key not in ("number", "asked")}, arrays.keys()])
+            shown.extend(array.tobytes() for array in arrays.values())
+        elif sent[:1] == b"{":
+            shown.append({key: value for key, value in json.loads(sent).items() if key != "number"})
+        else:
+            shown.append(sent)
+    return charts(at), shown
+
+
+def last_link(at: AppTest) -> tuple[str, dict[str, list[str]]]:
+    """The page that the last link of the page leads to, and its query."""
+    link = at.main.get("page_link")[-1].proto
+    return link.page, parse_qs(link.query_string)
 
 
 def buttons_in_sight(at: AppTest) -> list[Button]:

@@ -78,24 +78,11 @@ def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(seed
     assert views(plain)[0].proto.bytes == views(chosen)[0].proto.bytes
 
 
-def test_an_empty_prompt_shows_the_default_one_and_says_so(seed_sized: Path) -> None:
-    at = page(prompt="H")
-    at.text_area(key="prompt").set_value("").run()
-    assert any("empty" in info.value for info in at.info)
-    np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
-
-
 def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> None:
     text = (frame.DEFAULT_PROMPT * 7)[:300]
     at = page(prompt=text)
     assert any("300" in info.value and "64" in info.value for info in at.info)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)
-
-
-def test_characters_the_model_lacks_are_named_and_read_as_what_is_said(seed_sized: Path) -> None:
-    at = page(prompt="How 🙂 now")
-    assert any("🙂" in warning.value for warning in at.warning)
-    assert pattern(at, 0, 0).shape == (9, 9)
 
 
 def test_one_token_is_a_page_too(seed_sized: Path) -> None:

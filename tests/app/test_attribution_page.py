@@ -121,16 +121,6 @@ def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyMo
     assert len(numbers(chart(at, "sources")["data"][0]["y"])) == len(lm.source(prompt))
 
 
-@pytest.mark.parametrize("query", [{"logit_of": "<b>"}, {"minus": "zz"}, {"part": "blocks.9.mlp"}, {"position": "99"}])
-def test_what_a_link_asks_for_and_is_not_there_is_named(tiny_model: TinyModel, query: dict[str, str]) -> None:
-    tiny_model("mine", text=ALPHABET)
-    at = page(model="mine", prompt="a cab", **query)
-    ((key, value),) = query.items()
-    warnings = [warning.value.replace("\\", "") for warning in at.warning]
-    assert any(f"The link asks for {key} = “{value}”" in warning for warning in warnings)
-    assert at.get("plotly_chart")
-
-
 def test_the_code_gives_the_numbers_of_the_figure(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     at = page(model="mine", prompt="a cab", position="2", logit_of="c")

@@ -459,14 +459,6 @@ def test_every_try_this_sets_the_page_to_what_it_speaks_of(judge: Make) -> None:
         assert at.segmented_control(key="view").value in (WORDS, ATTENTION)
 
 
-def test_an_empty_review_shows_an_example_and_says_so(judge: Make) -> None:
-    judge()
-    at = page()
-    at.text_area(key="prompt").set_value("").run()
-    assert any("empty" in info.value for info in at.info)
-    assert len(bars(at)) > 1
-
-
 @pytest.mark.parametrize("prompt", ["שלום עולם", "12 + 3", "好的电影", "a", "\u200b", "*" * 50])
 def test_a_text_without_words_is_said_to_be_one_and_an_example_shown(judge: Make, prompt: str) -> None:
     judge()

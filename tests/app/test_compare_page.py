@@ -13,8 +13,8 @@ import gptviz
 from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
 from gptviz.ui.pages.compare import VIEWS
+from tests.app.conftest import with_snapshots
 from tests.app.opening import chart, page_at, says
-from tests.app.test_scrubber import with_snapshots
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 

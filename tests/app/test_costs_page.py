@@ -13,19 +13,10 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
-from gptviz.ui.views import planned_run
+from tests.app.conftest import SPEED
 from tests.app.opening import chart, page_at
 from tests.drawn import numbers
 from tests.tiny import CONTEXT, TinyModel, tiny
-
-SPEED = estimate.Speed(50e9, 4e9, 20e-6)
-
-
-@pytest.fixture(autouse=True)
-def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
-    monkeypatch.setattr(planned_run, "_fastest", {})  # what other tests have measured on this machine
-
 
 page = page_at("pages/costs.py")
 
@@ -48,12 +39,6 @@ def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_addre
     areas = [numbers(trace["y"]) for trace in chart(at, "operations")["data"]]
     lengths = numbers(chart(at, "operations")["data"][0]["x"]).tolist()
     assert sum(area[lengths.index(4)] for area in areas) == found.forward
-
-
-def test_a_length_that_the_model_cannot_read_is_named(tiny_model: TinyModel) -> None:
-    tiny_model("small")
-    at = page(model="small", tokens="1024")
-    assert any("tokens = “1024”" in warning.value for warning in at.warning)
 
 
 def test_the_code_gives_the_numbers_of_the_figures(tiny_model: TinyModel) -> None:

@@ -125,26 +125,6 @@ def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: Callable[..
     assert page(model="free").segmented_control(key="space").options == ["embedding", "unembedding"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"token": "no such token"},
-        {"token": "<script>"},
-        {"seed": "nonsense"},
-        {"method": "LDA"},
-        {"dimensions": "4"},
-        {"space": "../.."},
-    ],
-)
-def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(
-    tiny_model: Callable[..., Path], query: dict[str, str]
-) -> None:
-    tiny_model()
-    at = page(**{"model": "tiny"} | ({"method": "t-SNE"} if "seed" in query else {}) | query)
-    assert any(f"The link asks for {next(iter(query))}" in warning.value for warning in at.warning)
-    assert chart(at, "map")["data"]
-
-
 def test_the_tokens_of_the_prompt_are_ringed_and_an_empty_prompt_rings_the_default_one(tiny_model: Callable[..., Path]) -> None:
     tiny_model()
     at = page(model="tiny", prompt="fox of")

@@ -98,13 +98,6 @@ def test_the_buttons_promise_what_happens() -> None:
     assert gradients.reaching(undivided)["plain"] > 1e3
 
 
-@pytest.mark.parametrize("query", [{"depth": "1"}, {"depth": "33"}, {"std": "0.5"}, {"activation": "<b>"}, {"seed": "-1"}])
-def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(query: dict[str, str]) -> None:
-    at = page(**query)
-    assert any(f"The link asks for {next(iter(query))}" in warning.value for warning in at.warning)
-    assert len(charts(at)) == 2
-
-
 def test_what_overflows_says_so() -> None:
     at = page(depth="32", std="0.32", activation="relu2", shrink="false", width="128")
     assert "it overflows" in below_the_title(at)

@@ -209,12 +209,6 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     assert f"head 0 of block 1 is needed from step {step:,} on" in says(at)
 
 
-def test_a_head_that_there_is_not_is_named() -> None:
-    at = page(model="induction", unit="blocks.7.attention.head.0")
-    assert any("there is no block 7" in warning.value.replace("\\", "") for warning in at.warning)
-    assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
-
-
 def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
     layers = {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
     for stack, begins in layers.items():

@@ -198,27 +198,6 @@ def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) 
         assert glance.tokens[place].probability == pytest.approx(expected[place - 1, ids[place]].item(), abs=1e-6)
 
 
-def test_an_empty_prompt_is_said_and_the_default_one_shown(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
-    app = opened(model="mine")
-    app.text_area(key="prompt").set_value("").run()
-    assert any("empty" in message.value for message in app.info)
-
-
-def test_unknown_characters_are_reported_by_name(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
-    app = opened(model="mine", prompt="a€🙂")
-    (message,) = (warning.value for warning in app.warning)
-    assert "EURO SIGN" in message
-    assert "SLIGHTLY SMILING FACE" in message
-
-
-def test_a_prompt_beyond_the_context_says_what_the_model_sees(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET, context_length=16)
-    app = opened(model="mine", prompt="ab " * 1_000)
-    assert any("3,000 tokens" in message.value and "the last 16" in message.value for message in app.info)
-
-
 def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="../../etc/passwd")

@@ -18,27 +18,21 @@ from gptviz.components.kit import unpack
 from gptviz.data.classification import LabelledSource
 from gptviz.machine.files import home
 from gptviz.model import Record
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text.datasets.pairs import PAIR_TASKS
+from gptviz.ui.page import Page
 from gptviz.ui.pages import PAGES
+from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import kinds, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
-from gptviz.ui.widgets.markdown import escaped
+from tests.app.conftest import OF_KIND
 from tests.app.explorer import pattern, sent
-from tests.app.opening import chart, opened, says, views
+from tests.app.opening import chart, last_link, opened, says, views
 from tests.tiny import TinyModel, scrambled
 
 REVIEW = "The film was never dull, and good"
-
-
-@pytest.fixture
-def both(tiny_classifier: TinyModel, tiny_pair: TinyModel, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model of each kind, and none that ships."""
-    tiny_classifier()
-    tiny_pair()
-    tiny_model("writer")
-    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
 
 
 def links(at: AppTest) -> dict[str, dict[str, list[str]]]:
@@ -67,17 +61,19 @@ def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(ids)
 
 
-@pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("model", ["judge", "pair"])
-def test_every_page_opens_on_every_kind_of_model(name: str, model: str) -> None:
-    at = opened(PAGES[name].path, model=model)
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize(("kind", "model"), OF_KIND.items())
+def test_every_page_opens_on_every_kind_of_model_and_ends_with_the_next_step(page: Page, kind: Kind, model: str) -> None:
+    at = opened(page.path, model=model)
     assert not at.error
-    about = gptviz.load(model).model.config.kind in PAGES[name].kinds
-    assert ("This page is about a model that" in says(at)) != about
+    assert ("This page is about a model that" in says(at)) == (kind not in page.kinds)
+    after = page_after(page, kind)
+    if page.name != "home" and kind in page.kinds and after is not None:
+        assert last_link(at) == (after.name, {"model": [model]})
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize(
     ("path", "model", "kind", "own"),
     [
@@ -96,7 +92,7 @@ def test_a_page_about_other_models_says_so_and_leads_to_the_page_for_this_one(pa
     assert not at.get("plotly_chart")
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_a_page_about_other_models_offers_to_stay_with_one_of_those() -> None:
     at = opened("pages/next_token.py", model="judge")
     (stay,) = (button for button in at.button if "Stay here" in button.label)
@@ -114,7 +110,7 @@ def test_where_there_is_no_such_model_a_page_leads_to_training_one(
     assert links(at)["Train a classifier"]["plan"] == ["classifier"]
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_a_page_opens_on_a_model_of_its_own_kind_and_its_links_keep_it() -> None:
     at = opened("pages/translate.py")
     assert at.selectbox(key="model").value == "pair"
@@ -130,14 +126,7 @@ def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
     assert r"\*\*judge\*\* is a classifier" in at.info[0].value
 
 
-def test_a_rejected_value_of_a_link_is_never_markup(tiny_pair: TinyModel) -> None:
-    tiny_pair()
-    asked = "[a](http://b) **c** $d$"
-    at = opened("pages/attention.py", model="pair", stack=asked)
-    assert any(escaped(asked) in warning.value and asked not in warning.value for warning in at.warning)
-
-
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> None:
     at = opened("app.py", model="judge", prompt=REVIEW)
     with torch.inference_mode():
@@ -150,7 +139,7 @@ def test_home_shows_the_probabilities_of_the_labels_and_leads_to_classify() -> N
     assert links(at)["Look at it closely: Classify"] == {"model": ["judge"], "prompt": [REVIEW]}
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -> None:
     at = opened("app.py", model="pair", prompt="one")
     lm = gptviz.load("pair")
@@ -168,7 +157,7 @@ def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -
     assert links(at)["Look at it closely: Translate"]["model"] == ["pair"]
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_with_a_model_of_theirs() -> None:
     at = opened("app.py", model="judge")
     found = links(at)
@@ -179,7 +168,7 @@ def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_w
     assert found["Generate"] == {"model": ["writer"]}
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
     at = opened("pages/attention.py", model="judge", prompt=REVIEW)
     ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
@@ -188,7 +177,7 @@ def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
     assert not at.get("segmented_control")
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
     source = tuple(gptviz.load("pair").source("one two").tolist())
     at = opened("pages/attention.py", model="pair", prompt="one two")
@@ -214,7 +203,7 @@ def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
     assert sent(at)[0]["queries"][: len(ids) - 1] == [label(i) for i in ids[1:]]
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize(
     "query",
     [{"model": "judge"}, *({"model": "pair", "stack": stack} for stack in ("encoder", "decoder", "cross"))],
@@ -227,7 +216,7 @@ def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: s
     np.testing.assert_allclose(made["reading"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize(("model", "first", "rest"), [("judge", 8, 0), ("pair", 23, 1)])
 def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, first: int, rest: int) -> None:
     at = opened("pages/attention.py", model=model, prompt="good film never " * 20)
@@ -239,15 +228,7 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
     assert f"{len(ids)} tokens; this model sees {first} at a time: the first {first} are shown" in says(at)
 
 
-@pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("prompt", ["12 34", "映画は退屈だった", "!"])
-def test_a_text_without_a_word_is_said_to_have_none_and_the_default_one_is_shown(prompt: str) -> None:
-    at = opened("pages/attention.py", model="judge", prompt=prompt)
-    assert "no word that this model can read" in says(at)
-    assert len(sent(at)[0]["keys"]) == 8  # the default text has more words than the context
-
-
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
     at = opened("pages/attention.py", model="judge", prompt="good spaghetti")
     assert "spaghetti" in at.warning[0].value
@@ -262,7 +243,7 @@ def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel)
     assert not opened("app.py", model="judge", prompt=REVIEW).error
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_a_classifier_has_no_unembedding_to_show() -> None:
     at = opened("pages/embeddings.py", model="judge")
     assert at.segmented_control(key="space").options == ["embedding"]
@@ -335,7 +316,7 @@ def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifie
         assert at.text_area(key="prompt").value == prompt, name
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
     at = opened("pages/runs.py", model="judge")
     offered = set(links(at))
@@ -343,7 +324,7 @@ def test_only_pages_about_this_kind_are_offered_to_open_a_model_on() -> None:
     assert not {"Generate", "Translate", "Next token"} & offered
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_home_asks_the_question_that_its_model_answers() -> None:
     for model, question in (("judge", "tell what a text is"), ("pair", "answer one text with another"), ("writer", "next token")):
         assert question in opened("app.py", model=model).title[0].value
@@ -357,7 +338,7 @@ def test_at_a_step_a_classifier_is_said_to_be_right_and_others_to_be_perplexed()
     assert scrubber.readout("4", unmeasured).endswith("perplexity 1")
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 def test_the_best_model_of_a_kind_is_the_one_named_for_it_if_it_is_of_that_kind(
     tiny_classifier: TinyModel, tiny_model: TinyModel
 ) -> None:
@@ -390,7 +371,7 @@ def test_of_an_unknown_model_nothing_is_read_where_the_app_was_started(
     assert opened("app.py", model="nowhere").title[0].value == expected
 
 
-@pytest.mark.usefixtures("both")
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 23, 24, 40])
 def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: int) -> None:
     ids = [i % 5 for i in range(length)]

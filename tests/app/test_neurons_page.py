@@ -207,12 +207,6 @@ def test_a_model_without_neurons_says_so_and_leads_on(tiny_model: TinyModel) -> 
     assert "has no blocks" in says(page(model="bigram"))
 
 
-def test_a_neuron_that_there_is_not_is_named(tiny_model: TinyModel) -> None:
-    tiny_model("mine", context_length=32)
-    at = page(model="mine", text=PROMPT, prompt="the", unit="blocks.0.mlp.neuron.99")
-    assert any("there is no neuron 99" in warning.value.replace("\\", "") for warning in at.warning)
-
-
 def test_a_text_that_cannot_be_read_is_an_error_that_says_why(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("mine", context_length=32)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from gptviz.machine.files import home
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -17,7 +14,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import model_list
 from gptviz.ui.widgets.markdown import escaped
-from tests.app.opening import opened
+from tests.app.opening import last_link, opened
 from tests.tiny import TinyModel
 
 
@@ -29,26 +26,6 @@ def test_the_steps_lead_through_every_page_about_a_kind_once(kind: Kind) -> None
         walked.append(after)
     assert len(walked) == len(set(walked))
     assert set(walked) == {page for page in PAGES.values() if kind in page.kinds}
-
-
-def last_link(at: AppTest) -> tuple[str, dict[str, list[str]]]:
-    link = at.main.get("page_link")[-1].proto
-    return link.page, parse_qs(link.query_string)
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "home"])
-def test_every_page_ends_with_the_next_step_and_keeps_the_model(name: str, tiny_model: TinyModel, tiny_pair: TinyModel) -> None:
-    tiny_model("writer", text=frame.DEFAULT_PROMPT)
-    tiny_pair()
-    page = PAGES[name]
-    kind: Kind = "decoder" if "decoder" in page.kinds else page.kinds[0]
-    if kind == "classifier":
-        return
-    model = "writer" if kind == "decoder" else "pair"
-    at = opened(page.path, model=model)
-    after = page_after(page, kind)
-    if after is not None:
-        assert last_link(at) == (after.name, {"model": [model]})
 
 
 def test_after_the_last_page_comes_a_model_of_another_kind(tiny_model: TinyModel) -> None:

@@ -112,15 +112,7 @@ def test_no_position_and_minus_one_are_the_last(tiny_model: Callable[..., Path],
     assert "position" not in at.query_params
 
 
-@pytest.mark.parametrize(
-    "position",
-    [
-        "7",
-        "-2",
-        "٣٣٣",
-        *(pytest.param(position, marks=pytest.mark.full) for position in ("999", "x", "9" * 5000, "1.5", "<script>")),
-    ],
-)
+@pytest.mark.parametrize("position", ["7", "-2", "٣٣٣"])
 def test_an_impossible_position_is_named_and_the_last_shown(tiny_model: Callable[..., Path], position: str) -> None:
     tiny_model()
     at = page(position=position)

@@ -58,18 +58,6 @@ def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: Callable[..., Pat
     assert "A sine that repeats every 6.28 positions." in says(at)
 
 
-@pytest.mark.parametrize(
-    "query", [{"beside": "learned"}, {"wave": "9999"}, {"wave": "two"}, {"table": "<b>"}, {"model": "../../etc/passwd"}]
-)
-def test_a_link_that_asks_for_what_is_not_there_gets_a_message_and_the_page(
-    tiny_model: Callable[..., Path], query: dict[str, str]
-) -> None:
-    tiny_model(positions="learned", d_head=4)
-    at = page(**{"model": "tiny"} | query)
-    assert any(f"The link asks for {next(iter(query))}" in warning.value for warning in at.warning)
-    assert len(charts(at)) == 4
-
-
 def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: Callable[..., Path]) -> None:
     tiny_model(positions="learned", context_length=16)
     for prompt, last in (("fox", 2), ("o", 0)):

@@ -162,13 +162,6 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     assert f"a cosine of {steps.min():.2f}".replace("-", "−") in says(at)
 
 
-@pytest.mark.usefixtures("writer")
-@pytest.mark.parametrize("asked", ["99", "-1", "x", "<b>"])
-def test_a_position_that_is_not_there_is_named(asked: str) -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, position=asked)
-    assert f"The link asks for position = “{asked}”, which is not available here; showing all positions." in says(at)
-
-
 def test_a_decoder_beside_an_encoder_shows_its_cross_attention(tiny_pair: TinyModel) -> None:
     tiny_pair()
     at = opened(PAGE, model="pair", prompt="abc")

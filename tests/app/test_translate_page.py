@@ -370,13 +370,6 @@ def test_a_typed_output_longer_than_the_positions_is_named_with_both_numbers(ans
     assert pattern(at, 0, 0).shape[0] == CONTEXT
 
 
-def test_an_empty_source_shows_the_default_one_and_says_so(answer: list[int]) -> None:
-    at = page()
-    at.text_area(key="prompt").set_value("").run()
-    assert any("empty" in info.value for info in at.info)
-    assert pattern(at, 0, 0).size
-
-
 def test_characters_the_model_lacks_are_named_in_source_and_output(answer: list[int]) -> None:
     at = page(prompt="may 🙂", output="Я")
     said = [warning.value for warning in at.warning]
@@ -408,15 +401,6 @@ def test_without_a_model_in_the_link_it_opens_one_that_translates(answer: list[i
     at = opened("pages/translate.py")
     assert gptviz.load(at.selectbox(key="model").value).model.config.kind == "encoder-decoder"
     assert pattern(at, 0, 0).size
-
-
-@pytest.mark.parametrize(
-    ("view", "key", "asked"), [("Next token", "position", "99"), ("x", "view", "x"), ("Beam search", "width", "0")]
-)
-def test_what_is_not_to_be_had_is_named_and_the_page_goes_on(answer: list[int], view: str, key: str, asked: str) -> None:
-    at = page(**{"view": view} | {key: asked})
-    assert any(f"The link asks for {key}" in warning.value for warning in at.warning)
-    assert charts(at) or views(at)
 
 
 def test_what_one_may_try_shows_what_it_says(answer: list[int]) -> None:

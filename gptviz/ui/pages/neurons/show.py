@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
@@ -66,7 +66,7 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
         ),
     )
     rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
-    st.caption(f"{rest}Over {activity.n_tokens:,} tokens. {RANKINGS[by][1]}")
+    st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1]}")
 
 
 def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> None:
