@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from gptviz.data.classification import LabelledSource
 from gptviz.runs import checkpoints
 from gptviz.text import opinions
-from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
+from tests.browser.machinery import Server, Visit, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -41,20 +41,13 @@ def seen(browser: Browser, judging: Server) -> Iterator[Visit]:
 
 
 @pytest.mark.full
-def test_a_typed_review_gets_its_bars_and_stays_in_the_link(seen: Visit) -> None:
-    page = seen.open("classify", model="judge", prompt="the plot was dull")
+def test_the_bars_are_seen_without_scrolling(seen: Visit) -> None:
+    page = seen.open("classify", model="judge", prompt="the acting was never dull and the ending was good")
     chart = page.get_by_test_id("stPlotlyChart").nth(1)
-    expect(chart.locator(".bars .point")).to_have_count(1 + 4)
-    box = page.get_by_role("textbox", name=PROMPT)
-    box.fill("the acting was never dull and the ending was good")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=the"))
-    seen.settle()
     expect(chart.locator(".bars .point")).to_have_count(1 + 10)
-    expect(chart.get_by_text("never")).to_be_visible()
     bottom = chart.bounding_box()
     assert bottom is not None
-    assert bottom["y"] + bottom["height"] <= 720  # no scrolling before the view is seen
+    assert bottom["y"] + bottom["height"] <= 720
 
 
 @pytest.mark.full
@@ -84,10 +77,3 @@ def test_a_file_is_labelled_and_its_labels_come_back_as_csv(seen: Visit) -> None
         shares = {name: float(row[f"probability of {name}"]) for name in ("negative", "positive")}
         assert sum(shares.values()) == pytest.approx(100)
         assert row["label"] == max(shares, key=shares.__getitem__)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("view", ["Words", "Attention", "Held-out texts", "A file of yours"])
-def test_no_view_sticks_out_on_a_phone(browser: Browser, judging: Server, view: str) -> None:
-    long = "the plot was dull and the cast was never good " * 2
-    check_on_a_phone(browser, judging, "classify", model="judge", view=view, prompt=long)

@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, visiting
-from tests.examples import quick
 
 pytestmark = pytest.mark.browser
 
@@ -62,31 +61,6 @@ def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) 
         visit.settle()
 
 
-def test_generation_steps_undoes_and_plays(visit: Visit) -> None:
-    page = visit.open("generate", prompt="ROMEO:")
-    chips = page.locator(".run.strong button.chip")
-    expect(page.locator(".stage .chip.current")).to_be_visible()
-    count = chips.count()
-    assert count > 1
-    page.get_by_role("button", name="Step").click()
-    expect(chips).to_have_count(count + 1)
-    page.get_by_role("button", name="Undo").click()
-    expect(chips).to_have_count(count)
-    page.get_by_role("button", name="Play", exact=True).click()
-    expect(chips).not_to_have_count(count)
-    page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
-
-
-def test_a_guess_on_home_joins_the_prompt(visit: Visit) -> None:
-    page = visit.open("", prompt="ROMEO")
-    guess = page.locator('[data-guess="0"]')
-    token = guess.inner_text().strip()[0]
-    guess.click()
-    expect(page.get_by_role("textbox", name=re.compile("Prompt"))).not_to_have_value("ROMEO")
-    assert page.get_by_role("textbox", name=re.compile("Prompt")).input_value().startswith("ROMEO" + token.replace("␣", " "))
-
-
 def test_a_link_reopens_what_is_on_screen(visit: Visit) -> None:
     page = visit.open("attention", prompt="O Romeo", block=1, head=3, log="true")
     chosen = page.locator(".head[aria-pressed=true]")
@@ -118,13 +92,6 @@ def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit
     expect(box).to_have_value("O Romeo")
 
 
-def test_a_link_with_an_impossible_model_says_so_and_shows_another(visit: Visit) -> None:
-    page = visit.open("attention", model="../../etc/passwd", block=99)
-    expect(page.get_by_text("The link asks for model")).to_be_visible()
-    expect(page.get_by_text("The link asks for block")).to_be_visible()
-    expect(page.get_by_role("combobox", name=re.compile(r"Model\b"))).to_be_visible()
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opens_in_its_frame_on_any_screen_and_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
     page = visit.open(path, prompt=HOSTILE, model="bpe") if path in READ_BY_BPE else visit.open(path, prompt=HOSTILE)
@@ -139,12 +106,18 @@ def test_a_page_opens_in_its_frame_on_any_screen_and_a_hostile_prompt_stays_text
     check_width(page)
 
 
-# All pages are made narrow in the test above; these have views that lay themselves out as they open.
-@pytest.mark.parametrize(
-    "path", quick(["", "generate", "attention", "next_token", "lens", "circuit", "patching"], "generate", "lens")
-)
-def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str) -> None:
-    check_on_a_phone(browser, server, path)
+# All pages are made narrow in the test above; these have views that lay themselves out as they open, or are not in sight there.
+NARROW: list[tuple[str, dict[str, str]]] = [
+    *((path, {}) for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")),
+    *((page.name, dict(state)) for page in RECORDS.values() for state in page.states),
+    ("translate", {"view": "Next token", "prompt": "may the 3rd " * 8}),
+    ("embeddings", {"model": "generator", "step": "0", "trail": "true"}),
+]
+
+
+@pytest.mark.parametrize(("path", "query"), [*NARROW[:2], *(pytest.param(*one, marks=pytest.mark.full) for one in NARROW[2:])])
+def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str, query: dict[str, str]) -> None:
+    check_on_a_phone(browser, server, path, **query)
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.shell.subject import scrubber
-from tests.browser.machinery import Server, Visit, check_on_a_phone, serve, visiting
+from tests.browser.machinery import Server, Visit, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -147,8 +147,3 @@ def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(
         page.get_by_role("button", name="Try").click()
         expect(page.get_by_text("head 1 of 3")).to_be_visible()
         expect(page).to_have_url(re.compile("head=1"))
-
-
-@pytest.mark.full
-def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server) -> None:
-    check_on_a_phone(browser, server, "embeddings", model="grown", step=6, trail="true")
