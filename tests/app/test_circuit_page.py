@@ -20,6 +20,11 @@ from tests.waiting import wait_until
 PROMPT = "the fox"
 
 
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
+
+
 page = page_at("pages/circuit.py", model="tiny", prompt=PROMPT)
 
 
@@ -36,14 +41,12 @@ def sent_edges(sent: dict[str, Any]) -> list[tuple[str, str, str, float]]:
     return [(name[edge["from"]], name[edge["to"]], edge["kind"], edge["value"]) for edge in sent["edges"]]
 
 
-def test_the_page_shows_the_circuit_of_the_likeliest_token_at_once(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_the_page_shows_the_circuit_of_the_likeliest_token_at_once() -> None:
     found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
     assert sent_edges(shown(page())) == edges_of(found)
 
 
-def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_graph(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_graph() -> None:
     lm = gptviz.load("tiny")
     likely = lm.model(lm.encode(PROMPT)[None])[0, 2].topk(3).indices.tolist()
     names = [lm.tokenizer.label(token) for token in likely]
@@ -51,8 +54,7 @@ def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_gra
     assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
 
 
-def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen() -> None:
     lm = gptviz.load("tiny")
     likeliest = lm.model(lm.encode(PROMPT)[None])[0].argmax(-1).tolist()
     other = next(place for place, token in enumerate(likeliest) if token != likeliest[-1])
@@ -68,8 +70,7 @@ def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen(tin
     assert lm.tokenizer.label(int(at.run().selectbox(key="token").value)) == chosen, "it was chosen, and is offered here too"
 
 
-def test_without_the_mean_all_that_parts_add_counts(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_without_the_mean_all_that_parts_add_counts() -> None:
     found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE, beyond_mean=False)
     sent = shown(page(beyond_mean="false"))
     assert sent_edges(sent) == edges_of(found)
@@ -77,8 +78,7 @@ def test_without_the_mean_all_that_parts_add_counts(tiny_model: TinyModel) -> No
     assert sent_edges(sent) != sent_edges(shown(page()))
 
 
-def test_the_code_below_gives_the_numbers_of_the_graph(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     sent = shown(page(share="0.6"))
     lines: dict[str, Any] = {}
     exec(sent["code"], lines)
@@ -88,8 +88,7 @@ def test_the_code_below_gives_the_numbers_of_the_graph(tiny_model: TinyModel) ->
     assert lines["checked"].whole == pytest.approx(lines["found"].total, abs=1e-4)
 
 
-def test_the_check_says_what_is_left_and_stays_in_the_address(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_the_check_says_what_is_left_and_stays_in_the_address() -> None:
     at = page()
     at.button(key="check the graph").click().run()
     assert at.query_params["check"] == "true"
@@ -100,8 +99,7 @@ def test_the_check_says_what_is_left_and_stays_in_the_address(tiny_model: TinyMo
         assert f"**{kept.kept:.3g}** instead of {kept.whole:.3g}" in said
 
 
-def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
     found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
     head = next(node for node in found.nodes if node.unit is not None and node.unit.is_head)
     at = page(node=head.name)
@@ -113,14 +111,12 @@ def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off(tiny_model: T
     assert head.unit.name not in [node["name"].split("@")[0] for node in shown(at)["nodes"]]  # type: ignore[union-attr]
 
 
-def test_a_node_of_another_graph_is_closed(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_a_node_of_another_graph_is_closed() -> None:
     at = page(node="<b>no such node</b>")
     assert any("Choose a box" in one.value for one in at.caption)
 
 
-def test_what_is_suggested_is_true_of_the_model(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_what_is_suggested_is_true_of_the_model() -> None:
     at = page(share="0.9")
     labels = [button.label for button in at.button]
     if "Its core alone" in labels:
@@ -137,17 +133,13 @@ def test_a_model_of_nothing_but_an_embedding_has_a_circuit_too(tiny_model: TinyM
     assert {edge[2] for edge in sent_edges(shown(page()))} == {"logit"}
 
 
-def test_a_damaged_model_is_named(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_damaged_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     compute = guesses.logits_at
     monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     assert any("damaged" in one.value for one in page().error)
 
 
-def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_code, "MOST", 0)
     at = page(share="0.7")
     wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(at.run())))

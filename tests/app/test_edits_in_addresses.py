@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -15,11 +16,15 @@ HEAD, MEAN, MISSING = "blocks.1.attention.head.2", "blocks.0.mlp=mean", "blocks.
 TEXT = "the quick brown fox jumps over the lazy dog"
 
 
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
+
+
 page = page_at("pages/next_token.py", model="tiny", prompt="the fox")
 
 
-def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model_back(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> None:
     before = payload(page(), "ledger")[1]["logits"]
     at = page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
     header, arrays = payload(at, "ledger")
@@ -38,16 +43,14 @@ def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model
     assert np.array_equal(payload(at, "ledger")[1]["logits"], before)
 
 
-def test_every_link_of_the_menu_has_the_edits_and_their_text(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_every_link_of_the_menu_has_the_edits_and_their_text() -> None:
     links = [parse_qs(link.proto.query_string) for link in page(edits=f"{HEAD},{MEAN}", edit_text=TEXT).sidebar.get("page_link")]
     assert links
     assert all((link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links)
     assert not any("edits" in parse_qs(link.proto.query_string) for link in page().sidebar.get("page_link"))
 
 
-def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_address(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_address() -> None:
     at = page(edits=f"{MISSING},{HEAD},**bold**")
     assert "2 edits are left out, and tiny is shown without" in says(at)
     assert "there is no block 9" in says(at)
@@ -78,8 +81,7 @@ def test_an_edit_takes_the_place_of_another_one_of_the_same_unit() -> None:
     assert at.run().query_params["edits"] == "blocks.0.mlp.neuron.3=2,blocks.0.mlp,embed"
 
 
-def test_a_mean_without_a_typed_text_is_over_the_example_of_the_model(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_a_mean_without_a_typed_text_is_over_the_example_of_the_model() -> None:
     at = page(edits=MEAN)
     text = at.text_area(key="edit_text")
     assert text.value == ""

@@ -36,7 +36,7 @@ from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
 from tests.app.conftest import clear_caches
 from tests.app.opening import page_at, payload, views
-from tests.tiny import scrambled, tiny
+from tests.tiny import TinyModel, scrambled, tiny
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
 FIRST, FORK = 12, 6
@@ -67,6 +67,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(pace, "perf_counter", clock)
     return clock
+
+
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
 
 
 page = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
@@ -114,16 +119,14 @@ def logits_after(ids: list[int]) -> torch.Tensor:
     return model(torch.tensor([seen]))[0, -1].detach().double()
 
 
-def test_the_page_opens_on_the_text_that_the_library_writes(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_page_opens_on_the_text_that_the_library_writes() -> None:
     at = page()
     assert len(writing(at).written) == FIRST
     assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0.8, seed=0)
     assert "".join(drawn_path(at)).replace("␣", " ").replace("⏎", "\n") == PROMPT + writing(at).text
 
 
-def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely() -> None:
     now = writing(page())
     assert len(now.tree.nodes) == 1 + FIRST + FORK
     (fork,) = [node for node in now.tree.nodes.values() if len(node.children) == 2]
@@ -135,8 +138,7 @@ def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely
     assert other.logprob == pytest.approx(np.log(likeliest))
 
 
-def test_a_fork_leaves_the_text_alone_and_makes_another_each_time(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_fork_leaves_the_text_alone_and_makes_another_each_time() -> None:
     at = page()
     before, nodes = writing(at).ids, len(writing(at).tree.nodes)
     for _ in range(2):
@@ -146,8 +148,7 @@ def test_a_fork_leaves_the_text_alone_and_makes_another_each_time(tiny_model: Ca
         nodes = len(writing(at).tree.nodes)
 
 
-def test_each_node_tells_the_models_own_probability_and_what_else_was_likely(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_each_node_tells_the_models_own_probability_and_what_else_was_likely() -> None:
     at = page(temperature="0.5", top_k="3")
     header, arrays = shown(at)
     lm, now = gptviz.load("tiny"), writing(at)
@@ -163,16 +164,14 @@ def test_each_node_tells_the_models_own_probability_and_what_else_was_likely(tin
         assert header["labels"][str(token)] == lm.tokenizer.label(token)
 
 
-def test_a_step_appends_exactly_one_token(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_step_appends_exactly_one_token() -> None:
     at = page()
     before = writing(at).ids
     after = writing(press(at, "one token")).ids
     assert after[:-1] == before
 
 
-def test_undo_and_a_step_draw_the_same_token(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_undo_and_a_step_draw_the_same_token() -> None:
     at = page(temperature="1.5", seed="3")
     before, nodes = writing(at).written, len(writing(at).tree.nodes)
     for _ in range(3):
@@ -185,8 +184,7 @@ def test_undo_and_a_step_draw_the_same_token(tiny_model: Callable[..., Path]) ->
     assert len(writing(at).tree.nodes) == nodes, "the same tokens are no new ones"
 
 
-def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_restart_goes_back_to_the_prompt_and_writes_the_same_text() -> None:
     at = page()
     before = writing(at).ids
     press(at, "restart")
@@ -199,8 +197,7 @@ def test_restart_goes_back_to_the_prompt_and_writes_the_same_text(tiny_model: Ca
     assert writing(at).ids == before[:3]
 
 
-def test_playing_grows_by_the_clock_until_paused(tiny_model: Callable[..., Path], clock: Clock) -> None:
-    tiny_model()
+def test_playing_grows_by_the_clock_until_paused(clock: Clock) -> None:
     at = press(page(), "play")
     assert writing(at).playing
     assert len(writing(at).written) == FIRST + 1, "one token at once"
@@ -214,10 +211,7 @@ def test_playing_grows_by_the_clock_until_paused(tiny_model: Callable[..., Path]
     assert not writing(at).playing
 
 
-def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(
-    tiny_model: Callable[..., Path], clock: Clock
-) -> None:
-    tiny_model()
+def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(tiny_model: TinyModel, clock: Clock) -> None:
     ids = writing(page()).ids
     end = ids[FIRST // 2]
     tiny_model(card={"end_tokens": [end]})
@@ -235,8 +229,7 @@ def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(
     assert writing(at).ids == ids
 
 
-def test_a_tick_that_comes_after_the_pause_draws_nothing(tiny_model: Callable[..., Path], clock: Clock) -> None:
-    tiny_model()
+def test_a_tick_that_comes_after_the_pause_draws_nothing(clock: Clock) -> None:
     now = writing(press(page(), "play"))
     now.pause()
     before = now.ids
@@ -246,8 +239,7 @@ def test_a_tick_that_comes_after_the_pause_draws_nothing(tiny_model: Callable[..
     assert not now.playing
 
 
-def test_a_late_tick_catches_up_but_not_for_ever(tiny_model: Callable[..., Path], clock: Clock) -> None:
-    tiny_model()
+def test_a_late_tick_catches_up_but_not_for_ever(clock: Clock) -> None:
     now = writing(press(page(), "play"))
     before = len(now.written)
     clock.seconds += 3600
@@ -255,8 +247,7 @@ def test_a_late_tick_catches_up_but_not_for_ever(tiny_model: Callable[..., Path]
     assert len(now.written) - before == 20 * pace.CATCH_UP
 
 
-def test_the_fraction_of_a_token_that_is_due_counts_at_the_next_tick(tiny_model: Callable[..., Path], clock: Clock) -> None:
-    tiny_model()
+def test_the_fraction_of_a_token_that_is_due_counts_at_the_next_tick(clock: Clock) -> None:
     now = writing(press(page(), "play"))
     before = len(now.written)
     for _ in range(8):
@@ -265,8 +256,7 @@ def test_the_fraction_of_a_token_that_is_due_counts_at_the_next_tick(tiny_model:
     assert len(now.written) - before == 2
 
 
-def test_a_tick_ends_when_its_time_is_up(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_tick_ends_when_its_time_is_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     now = writing(press(page(), "play"))
     before = len(now.written)
     times = iter([0.0, 0.0, 0.05, 0.11])
@@ -277,8 +267,7 @@ def test_a_tick_ends_when_its_time_is_up(tiny_model: Callable[..., Path], clock:
     assert len(now.written) - before == 2, "the other six are left out"
 
 
-def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callable[..., Path], clock: Clock) -> None:
-    tiny_model()
+def test_a_click_during_a_tick_leaves_text_and_model_in_step(clock: Clock) -> None:
     now = writing(press(page(), "play"))
     prompt = now.tree.prompt
 
@@ -298,8 +287,7 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(tiny_model: Callabl
     torch.testing.assert_close(now.tree.after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4)
 
 
-def test_another_token_than_the_drawn_one_is_gone_on_from(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
     at = page(temperature="0")
     now, before = writing(at), writing(at).ids
     place, other = now.written[4].parent, now.written[4].candidates[3].token
@@ -315,8 +303,7 @@ def test_another_token_than_the_drawn_one_is_gone_on_from(tiny_model: Callable[.
     assert now.ids[5] == int(logits_after([*now.tree.prompt, *before[:4], other]).argmax())
 
 
-def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back() -> None:
     at = page()
     now, before = writing(at), writing(at).written
     logits = now.tree.after().logits.clone()
@@ -332,8 +319,7 @@ def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back(tin
 
 
 @pytest.mark.parametrize("wrong", [{"number": 0}, {"at": 10_000}, {"at": True}, {"at": "3"}, {"at": None}])
-def test_a_click_on_what_is_not_there_does_nothing(tiny_model: Callable[..., Path], wrong: dict[str, Any]) -> None:
-    tiny_model()
+def test_a_click_on_what_is_not_there_does_nothing(wrong: dict[str, Any]) -> None:
     now = writing(page())
     before = now.ids
     event = {"number": now.number, "at": 3, "token": 1} | wrong
@@ -341,10 +327,7 @@ def test_a_click_on_what_is_not_there_does_nothing(tiny_model: Callable[..., Pat
     assert now.ids == before
 
 
-def test_the_attention_of_a_step_comes_when_it_is_asked_for(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_the_attention_of_a_step_comes_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MOST_BYTES", 1)
     at = page()
     now = writing(at)
@@ -356,8 +339,7 @@ def test_the_attention_of_a_step_comes_when_it_is_asked_for(
     assert node in shown(at)[1]["place"][:, 0]
 
 
-def test_the_next_token_can_be_chosen_by_hand(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_next_token_can_be_chosen_by_hand() -> None:
     at = page()
     now, before = writing(at), writing(at).ids
     p = torch.softmax(logits_after(now.tree.ids()), -1)
@@ -368,15 +350,13 @@ def test_the_next_token_can_be_chosen_by_hand(tiny_model: Callable[..., Path]) -
     assert writing(at.run()).ids == [*before, chosen]
 
 
-def test_what_the_settings_cut_is_struck_out_among_what_may_come_next(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_what_the_settings_cut_is_struck_out_among_what_may_come_next() -> None:
     header, arrays = shown(page(top_k="2"))
     assert header["cut"] == ["", "", *["top-k"] * 6]
     assert arrays["ghost_p"][2:, 1].tolist() == [0] * 6
 
 
-def test_new_settings_keep_the_text_and_hold_from_the_next_token_on(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_new_settings_keep_the_text_and_hold_from_the_next_token_on() -> None:
     at = page(temperature="1.5")
     before = writing(at).ids
     at.slider(key="temperature").set_value(0.0).run()
@@ -386,8 +366,7 @@ def test_new_settings_keep_the_text_and_hold_from_the_next_token_on(tiny_model: 
 
 
 @pytest.mark.parametrize("temperature", ["0", "0.01"])
-def test_a_cold_text_is_the_likeliest_one(tiny_model: Callable[..., Path], temperature: str) -> None:
-    tiny_model()
+def test_a_cold_text_is_the_likeliest_one(temperature: str) -> None:
     at = page(temperature=temperature)
     assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0)
     assert np.isfinite([(one.logprob, one.draw_logprob) for one in writing(at).written]).all()
@@ -395,14 +374,12 @@ def test_a_cold_text_is_the_likeliest_one(tiny_model: Callable[..., Path], tempe
         assert [one.draw_logprob for one in writing(at).written] == [0.0] * FIRST
 
 
-def test_top_k_beyond_the_vocabulary_keeps_all(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_top_k_beyond_the_vocabulary_keeps_all() -> None:
     assert gptviz.load("tiny").tokenizer.vocab_size < 100
     assert writing(page(top_k="100", temperature="1.3")).ids == writing(page(temperature="1.3")).ids
 
 
-def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_same_tokens(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_same_tokens() -> None:
     now = writing(page())
     assert now.document == PROMPT + now.text
     now = writing(page(model="reversal", prompt="80 94 0"))
@@ -410,23 +387,20 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
     assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
 
 
-def test_one_token_is_not_called_tokens(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_one_token_is_not_called_tokens() -> None:
     at = press(page(), "restart")
     assert shown(at)[0]["status"].startswith("0 tokens")
     assert shown(press(at, "one token"))[0]["status"].startswith("1 token,")
 
 
-def test_a_prompt_beyond_the_context_goes_on_from_its_end(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_prompt_beyond_the_context_goes_on_from_its_end() -> None:
     long = "the quick brown fox jumps over"
     at = page(prompt=long, temperature="0")
     assert writing(at).text == gptviz.load("tiny").generate(long, FIRST, temperature=0)
     assert len(drawn_path(at)) == 8 + FIRST, "of the prompt, what the model sees"
 
 
-def test_another_prompt_or_model_starts_again_and_says_so(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_another_prompt_or_model_starts_again_and_says_so(tiny_model: TinyModel) -> None:
     tiny_model("other", seed=5)
     at = page()
     before = writing(at)
@@ -467,8 +441,7 @@ def wander(at: AppTest) -> Writing:
 
 
 @pytest.mark.parametrize("act", ["one token", "undo", "restart"])
-def test_a_page_that_nobody_worked_on_says_nothing_in_its_address(tiny_model: Callable[..., Path], act: str) -> None:
-    tiny_model()
+def test_a_page_that_nobody_worked_on_says_nothing_in_its_address(act: str) -> None:
     at = page()
     assert address(at) == {}
     assert set(address(press(at, act))) == {"route", "tree"}
@@ -476,10 +449,7 @@ def test_a_page_that_nobody_worked_on_says_nothing_in_its_address(tiny_model: Ca
         assert address(press(at, "one token")) == {}, "the same text again"
 
 
-def test_the_address_reopens_the_branch_token_by_token_on_another_server(
-    tiny_model: Callable[..., Path], fresh_caches: None
-) -> None:
-    tiny_model()
+def test_the_address_reopens_the_branch_token_by_token_on_another_server(fresh_caches: None) -> None:
     at = page()
     before = wander(at)
     clear_caches()  # what a server that starts again knows
@@ -492,8 +462,7 @@ def test_the_address_reopens_the_branch_token_by_token_on_another_server(
     assert not again.differs
 
 
-def test_a_reload_brings_the_whole_tree_back_and_computes_none_of_it(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_reload_brings_the_whole_tree_back_and_computes_none_of_it() -> None:
     at = page()
     before = wander(at)
     other = reopened(at)
@@ -506,8 +475,7 @@ def test_a_reload_brings_the_whole_tree_back_and_computes_none_of_it(tiny_model:
     assert address(other)["tree"] != address(at)["tree"]
 
 
-def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes() -> None:
     at = page(seed="5")
     for _ in range(4):
         press(at, "one token")
@@ -518,8 +486,7 @@ def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes(tiny_model:
     assert address(linked)["route"] == line
 
 
-def test_new_settings_alone_keep_the_text_in_the_address(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_new_settings_alone_keep_the_text_in_the_address() -> None:
     at = page()
     at.slider(key="temperature").set_value(1.5).run()
     clear_caches()
@@ -528,10 +495,7 @@ def test_new_settings_alone_keep_the_text_in_the_address(tiny_model: Callable[..
     assert writing(again).sampling.temperature == 1.5
 
 
-def test_a_long_text_of_a_link_is_written_while_the_reader_looks_on(
-    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_a_long_text_of_a_link_is_written_while_the_reader_looks_on(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
     before = wander(at)
     line = address(at)["route"]
@@ -553,10 +517,7 @@ def test_a_long_text_of_a_link_is_written_while_the_reader_looks_on(
     assert address(again)["route"] == line
 
 
-def test_who_leaves_the_text_of_a_link_on_the_way_goes_on_alone(
-    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_who_leaves_the_text_of_a_link_on_the_way_goes_on_alone(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
     wander(at)
     clear_caches()
@@ -569,8 +530,7 @@ def test_who_leaves_the_text_of_a_link_on_the_way_goes_on_alone(
     assert writing(reopened(again)).ids[: len(writing(again).ids)] == writing(again).ids
 
 
-def test_a_link_to_a_text_that_the_model_no_longer_writes_says_so(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_link_to_a_text_that_the_model_no_longer_writes_says_so(tiny_model: TinyModel) -> None:
     at = page()
     wander(at)
     clear_caches()
@@ -579,10 +539,7 @@ def test_a_link_to_a_text_that_the_model_no_longer_writes_says_so(tiny_model: Ca
     assert any("made for another text" in warning.value for warning in again.warning)
 
 
-def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page_says_so(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "LONGEST_ROUTE", 20)
     at = page()
     before = wander(at)
@@ -593,23 +550,20 @@ def test_beyond_its_bound_the_address_leaves_the_text_to_the_server_and_the_page
     assert len(writing(reopened(at)).ids) == FIRST, "the page opens as usual"
 
 
-def test_a_route_that_was_kept_on_another_machine_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_route_that_was_kept_on_another_machine_is_named_and_the_page_opens_as_usual() -> None:
     at = page(route=f"kept-{32 * '0'}")
     assert len(writing(at).written) == FIRST
     assert any("long text that this machine does not have" in warning.value for warning in at.warning)
 
 
 @pytest.mark.parametrize("route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3"])
-def test_nonsense_for_a_route_is_named_and_the_page_opens_as_usual(tiny_model: Callable[..., Path], route: str) -> None:
-    tiny_model()
+def test_nonsense_for_a_route_is_named_and_the_page_opens_as_usual(route: str) -> None:
     at = page(route=route, tree="../../x")
     assert len(writing(at).written) == FIRST
     assert any("The link asks for route" in warning.value for warning in at.warning)
 
 
-def test_the_key_of_a_tree_opens_it_for_its_model_and_prompt_alone(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_key_of_a_tree_opens_it_for_its_model_and_prompt_alone() -> None:
     at = page()
     wander(at)
     key = address(at)["tree"]
@@ -618,8 +572,7 @@ def test_the_key_of_a_tree_opens_it_for_its_model_and_prompt_alone(tiny_model: C
     assert writing(page(tree=key)).ids == writing(at).ids
 
 
-def test_the_shelf_keeps_within_its_bounds_the_trees_used_last(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_shelf_keeps_within_its_bounds_the_trees_used_last() -> None:
     kept = Shelf(most=2)
     texts = []
     for seed in ("1", "2", "3"):
@@ -630,8 +583,7 @@ def test_the_shelf_keeps_within_its_bounds_the_trees_used_last(tiny_model: Calla
     assert len(kept) == 2, "nobody worked on it"
 
 
-def test_a_prompt_that_comes_back_brings_its_tree_back(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_prompt_that_comes_back_brings_its_tree_back() -> None:
     at = page()
     before = wander(at)
     at.text_area(key="prompt").set_value("dog").run()
@@ -642,8 +594,7 @@ def test_a_prompt_that_comes_back_brings_its_tree_back(tiny_model: Callable[...,
 
 
 @pytest.mark.parametrize("title", ["Always the likeliest", "Too hot", "Only the two likeliest"])
-def test_try_this_keeps_the_prompt_and_what_was_written(tiny_model: Callable[..., Path], title: str) -> None:
-    tiny_model()
+def test_try_this_keeps_the_prompt_and_what_was_written(title: str) -> None:
     at = page(temperature="1.3", seed="2")
     before = writing(at)
     ids, nodes = before.ids, set(before.tree.nodes)
@@ -660,8 +611,7 @@ def test_try_this_keeps_the_prompt_and_what_was_written(tiny_model: Callable[...
     assert now.sampling.temperature == 1.3
 
 
-def test_a_prompt_to_try_keeps_the_tree_for_the_way_back(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_prompt_to_try_keeps_the_tree_for_the_way_back() -> None:
     at = page()
     before = wander(at)
     press(at, "try “sea”")
@@ -671,8 +621,7 @@ def test_a_prompt_to_try_keeps_the_tree_for_the_way_back(tiny_model: Callable[..
     assert writing(at).ids == before.ids
 
 
-def test_a_text_that_repeats_itself_is_said_to(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_text_that_repeats_itself_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
     assert loop_at_end(writing(at).ids) is None
     assert not any("repeats" in caption.value for caption in at.caption)
@@ -684,10 +633,7 @@ def test_a_text_that_repeats_itself_is_said_to(tiny_model: Callable[..., Path], 
     assert any("From token 4 on, the text repeats the same 4 tokens." in caption.value for caption in at.caption)
 
 
-def test_the_page_opens_on_as_much_text_however_fast_the_machine_is(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_the_page_opens_on_as_much_text_however_fast_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = len(writing(page()).ids)
     model = gptviz.load("tiny").model
     forward = type(model).forward
@@ -713,9 +659,7 @@ def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
 
 
 @pytest.mark.parametrize("n_kv_head", [None, 1])
-def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(
-    tiny_model: Callable[..., Path], n_kv_head: int | None
-) -> None:
+def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_model: TinyModel, n_kv_head: int | None) -> None:
     tiny_model(context_length=32, n_kv_head=n_kv_head)
     now = writing(page())
     record = Record("*.[kv]")
@@ -733,8 +677,7 @@ def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(
     assert "no attention" in words.memory(writing(page(model="ladder-0")))
 
 
-def test_a_text_has_an_end(tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_text_has_an_end(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MOST_TOKENS", FIRST + 2)
     at = press(page(speed="Fast"), "play")
     for _ in range(3):
@@ -770,10 +713,7 @@ def printed_elsewhere(code: str) -> str:
     ("branches", "printed_by"),
     [(False, printed_here), (True, printed_here), pytest.param(True, printed_elsewhere, marks=pytest.mark.full)],
 )
-def test_the_code_shown_makes_the_same_tree(
-    tiny_model: Callable[..., Path], branches: bool, printed_by: Callable[[str], str]
-) -> None:
-    tiny_model()
+def test_the_code_shown_makes_the_same_tree(branches: bool, printed_by: Callable[[str], str]) -> None:
     at = page(temperature="1.2", top_k="5", top_p="0.9", seed="7")
     now = writing(at)
     if branches:
@@ -796,8 +736,7 @@ def test_the_code_shown_makes_the_same_tree(
     assert ast.literal_eval(logits) == pytest.approx(last.tolist(), abs=1e-6)
 
 
-def test_an_unchanged_tree_is_not_packed_again(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_an_unchanged_tree_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
     before = picture(at).packed()
     monkeypatch.setattr(generation_tree, "packed", lambda *_: pytest.fail("packed again"))
@@ -808,7 +747,7 @@ def test_an_unchanged_tree_is_not_packed_again(tiny_model: Callable[..., Path], 
 
 
 @pytest.mark.full
-def test_of_a_long_text_a_step_sends_little(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_text_a_step_sends_little(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model(context_length=256)
     monkeypatch.setattr(beginning, "FIRST_TOKENS", 300)
     at = page()
@@ -828,8 +767,7 @@ def test_of_a_long_text_a_step_sends_little(tiny_model: Callable[..., Path], mon
     assert drawn_path(at)[len(PROMPT) :] == [gptviz.load("tiny").tokenizer.label(one.token) for one in path]
 
 
-def test_while_it_plays_all_tokens_travel_and_no_attention(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_while_it_plays_all_tokens_travel_and_no_attention() -> None:
     at = page()
     now = writing(at)
     press(at, "play")
@@ -840,8 +778,7 @@ def test_while_it_plays_all_tokens_travel_and_no_attention(tiny_model: Callable[
     assert "attention" in shown(at)[1]
 
 
-def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_full_tree_drops_old_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MOST_NODES", FIRST + FORK + 1)
     at = page()
     for _ in range(4):
@@ -850,10 +787,7 @@ def test_a_full_tree_drops_old_ends_and_says_so(tiny_model: Callable[..., Path],
     assert any("3 tokens at the ends of its oldest" in caption.value for caption in at.caption)
 
 
-def test_speed_is_the_models_time_and_not_the_readers(
-    tiny_model: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_speed_is_the_models_time_and_not_the_readers(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
     now, model = writing(at), writing(at).lm.model
     assert now.speedometer.tokens_per_second is None, "the clock stood still"
@@ -876,7 +810,7 @@ def test_speed_is_the_models_time_and_not_the_readers(
     assert now.speedometer.tokens_per_second == pytest.approx(100)
 
 
-def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: Callable[..., Path]) -> None:
+def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: TinyModel) -> None:
     tiny_model(text="".join(map(chr, range(0x100, 0x100 + 50_257))), d_model=2, n_head=1, n_layer=1, d_mlp=2)
     at = page(prompt="ĀāĂ")
     written = writing(at).written
@@ -884,7 +818,7 @@ def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: Callable[..., 
     assert all(len(one.candidates) == 8 for one in written)
 
 
-def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) -> None:
+def test_no_text_of_a_model_becomes_markdown(tiny_model: TinyModel) -> None:
     tiny_model(text="**:red[x]$`<b>")
     at = page(prompt="**:red[x]**")
     text = writing(at).text
@@ -901,8 +835,8 @@ def branches(at: AppTest) -> dict[str, list[int]]:
     return {said[end]: [one.token for one in tree.path(end)] for end in ends}
 
 
-def test_a_model_with_edits_writes_beside_what_it_writes_without_them(tiny_model: Callable[..., Path]) -> None:
-    lm = gptviz.load(tiny_model())
+def test_a_model_with_edits_writes_beside_what_it_writes_without_them() -> None:
+    lm = gptviz.load("tiny")
     edited = lm.edited("blocks.1.mlp")
     at = page(edits="blocks.1.mlp")
     now = writing(at)
@@ -914,8 +848,8 @@ def test_a_model_with_edits_writes_beside_what_it_writes_without_them(tiny_model
     assert now.tree.after().attention.shape == (2, 3, min(lm.model.config.context_length, len(now.tree.ids())))
 
 
-def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on_with(tiny_model: Callable[..., Path]) -> None:
-    lm = gptviz.load(tiny_model())
+def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on_with() -> None:
+    lm = gptviz.load("tiny")
     at = press(press(page(), "one token"), "one token")
     before = writing(at).ids
     at.query_params["edits"] = "blocks.1.mlp"

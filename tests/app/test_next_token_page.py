@@ -27,9 +27,14 @@ from gptviz.ui.views import guesses
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import opened, page_at, payload, strip, views
-from tests.tiny import scrambled, tiny
+from tests.tiny import TinyModel, scrambled, tiny
 
 PROMPT = "the fox"
+
+
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
 
 
 page = page_at("pages/next_token.py", model="tiny", prompt=PROMPT)
@@ -44,8 +49,7 @@ def chosen(at: AppTest) -> int:
     return int(strip(at)["settings"]["selected"])
 
 
-def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them() -> None:
     expected, tokenizer = logits(), gptviz.load("tiny").tokenizer
     at = page(position="2")
     first, arrays = payload(at, "ledger")
@@ -64,7 +68,7 @@ def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them(tin
 def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_drawn(home: Path) -> None:
     tokenizer = PaddedTokenizer(CharTokenizer("the fox"), 20)
     n = len(tokenizer.unused_ids)
-    checkpoints.save("tiny", scrambled(tiny(vocab_size=20)), tokenizer, {})
+    checkpoints.save("tiny", scrambled(tiny(vocab_size=20)), tokenizer, {}, replace=True)
     header, arrays = payload(page(), "ledger")
     np.testing.assert_allclose(arrays["logits"], logits()[-1], atol=1e-5)
     assert header["used"] == 20 - n
@@ -79,14 +83,13 @@ def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_draw
     assert f"{n} unused tokens of the vocabulary never drawn" in unpack(sent.proto.bytes)[0]["status"]
 
 
-def test_the_page_opens_on_the_guess_after_the_last_token(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_page_opens_on_the_guess_after_the_last_token() -> None:
     at = page()
     assert chosen(at) == len(PROMPT) - 1
     np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], logits()[-1], atol=1e-5)
 
 
-def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: Callable[..., Path]) -> None:
+def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: TinyModel) -> None:
     tiny_model(context_length=4)
     # The window has slid by three: the place after its third token is the sixth of the text.
     header, arrays = payload(page(position="2"), "ledger")
@@ -97,15 +100,14 @@ def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: Callab
     assert "Generate" in header["note"]
 
 
-def test_a_model_that_looked_ahead_promises_nothing_of_generate(tiny_model: Callable[..., Path]) -> None:
+def test_a_model_that_looked_ahead_promises_nothing_of_generate(tiny_model: TinyModel) -> None:
     tiny_model(mask="full")
     assert "Generate" not in payload(page(position="2"), "ledger")[0]["note"]
     assert "Generate" in payload(page(), "ledger")[0]["note"]
 
 
 @pytest.mark.parametrize("position", ["", "-1"])
-def test_no_position_and_minus_one_are_the_last(tiny_model: Callable[..., Path], position: str) -> None:
-    tiny_model()
+def test_no_position_and_minus_one_are_the_last(position: str) -> None:
     at = page(position=position)
     assert chosen(at) == len(PROMPT) - 1
     assert not at.warning
@@ -113,16 +115,14 @@ def test_no_position_and_minus_one_are_the_last(tiny_model: Callable[..., Path],
 
 
 @pytest.mark.parametrize("position", ["7", "-2", "٣٣٣"])
-def test_an_impossible_position_is_named_and_the_last_shown(tiny_model: Callable[..., Path], position: str) -> None:
-    tiny_model()
+def test_an_impossible_position_is_named_and_the_last_shown(position: str) -> None:
     at = page(position=position)
     assert chosen(at) == len(PROMPT) - 1
     assert any(f"position = “{escaped(position[:80])}”" in warning.value for warning in at.warning)
     assert not at.run().warning, "said once"
 
 
-def test_the_slider_and_a_click_move_the_position_and_the_link(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_slider_and_a_click_move_the_position_and_the_link() -> None:
     at = page()
     at.slider(key="position slider").set_value(2).run()
     assert chosen(at) == 2
@@ -131,8 +131,7 @@ def test_the_slider_and_a_click_move_the_position_and_the_link(tiny_model: Calla
     assert "position" not in at.query_params
 
 
-def test_another_text_keeps_a_position_it_has_and_else_shows_its_last(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_another_text_keeps_a_position_it_has_and_else_shows_its_last() -> None:
     at = page(position="4")
     at.text_area(key="prompt").set_value("a lazy").run()
     assert chosen(at) == 4
@@ -140,17 +139,13 @@ def test_another_text_keeps_a_position_it_has_and_else_shows_its_last(tiny_model
     assert chosen(at) == 2
 
 
-def test_a_text_of_one_token_has_one_position(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_a_text_of_one_token_has_one_position() -> None:
     at = page(prompt="t")
     assert chosen(at) == 0
     assert not [slider for slider in at.slider if slider.key == "position slider"]
 
 
-def test_the_model_reads_a_text_once_for_all_its_positions(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_the_model_reads_a_text_once_for_all_its_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     compute = interp.guesses
     monkeypatch.setattr(interp, "guesses", lambda *given: runs.append(given) or compute(*given))
@@ -161,8 +156,7 @@ def test_the_model_reads_a_text_once_for_all_its_positions(
     assert len(runs) == 1
 
 
-def test_the_chips_tell_how_likely_the_model_found_each_token(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_chips_tell_how_likely_the_model_found_each_token() -> None:
     chips = strip(page())["tokens"]
     ids = gptviz.load("tiny").encode(PROMPT).tolist()
     p = torch.softmax(logits(), -1)
@@ -176,7 +170,7 @@ def test_a_large_vocabulary_is_guessed_at_every_place_without_the_logits_of_all(
 ) -> None:
     tokenizer = PaddedTokenizer(CharTokenizer("".join(map(chr, range(0x100, 0x2100)))), size)
     config = tiny(vocab_size=size, context_length=1024, d_model=8, n_head=2, n_layer=1, d_mlp=2)
-    checkpoints.save("tiny", scrambled(config), tokenizer, {})
+    checkpoints.save("tiny", scrambled(config), tokenizer, {}, replace=True)
     shapes = []
     compute = interp.logits_at
 
@@ -199,15 +193,14 @@ def test_a_large_vocabulary_is_guessed_at_every_place_without_the_logits_of_all(
 @pytest.mark.parametrize(
     "prompt", ["", "🦊", "the 🦊", "the quick brown fox jumps over", "\u202e\u0000\ud83d"[:2], "<b>**x**</b>"]
 )
-def test_any_prompt_opens(tiny_model: Callable[..., Path], prompt: str) -> None:
-    tiny_model()
+def test_any_prompt_opens(prompt: str) -> None:
     at = page()
     at.text_area(key="prompt").set_value(prompt).run()
     assert np.isfinite(payload(at, "ledger")[1]["logits"]).all()
 
 
 @pytest.mark.parametrize("button", ["“sea”", "“What is gra”"])
-def test_each_example_shows_the_end_of_its_text(tiny_model: Callable[..., Path], button: str) -> None:
+def test_each_example_shows_the_end_of_its_text(tiny_model: TinyModel, button: str) -> None:
     tiny_model(context_length=100)
     at = page(position="2")
     at.button(key=f"try {button}").click().run()
@@ -223,7 +216,7 @@ def notices(at: AppTest) -> list[str]:
     return [caption.value.replace("\\", "") for caption in at.caption]
 
 
-def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Callable[..., Path]) -> None:
+def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: TinyModel) -> None:
     tiny_model(context_length=100)
     shares = torch.softmax(logits(), -1)
     label, most = gptviz.load("tiny").tokenizer.label, shares.max(-1)
@@ -238,12 +231,11 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Cal
         assert (at.text_area(key="prompt").value, chosen(at)) == (PROMPT, 2)
 
 
-def test_of_a_text_of_one_token_no_place_is_called_the_surest(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_of_a_text_of_one_token_no_place_is_called_the_surest() -> None:
     assert not [button for button in page(prompt="t").button if button.key in ("try Where it is surest", "try An open question")]
 
 
-def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_model: Callable[..., Path]) -> None:
+def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_model: TinyModel) -> None:
     tiny_model(context_length=100)
     at = page()
     assert payload(at, "ledger")[0]["number"] == 0
@@ -257,8 +249,7 @@ def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_mod
     assert second["number"] != first["number"]
 
 
-def test_a_damaged_model_is_named_and_the_page_stays(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_a_damaged_model_is_named_and_the_page_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     compute = guesses.logits_at
     monkeypatch.setattr(guesses, "logits_at", lambda *given: compute(*given) * np.float32("nan"))
     at = page()
@@ -340,10 +331,7 @@ def clicking(monkeypatch: pytest.MonkeyPatch, token: int) -> None:
     monkeypatch.setattr(next_token, "sampling_ledger", clicked)
 
 
-def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(monkeypatch: pytest.MonkeyPatch) -> None:
     token = gptviz.load("tiny").tokenizer.id_of("z")
     assert token is not None
     clicking(monkeypatch, token)
@@ -366,7 +354,7 @@ def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(monk
     assert not any("was not taken" in info.value for info in at.run().info), "said once"
 
 
-def test_no_text_of_a_model_becomes_markdown(tiny_model: Callable[..., Path]) -> None:
+def test_no_text_of_a_model_becomes_markdown(tiny_model: TinyModel) -> None:
     tiny_model(text="**:red[x]$`<b>")
     at = page(prompt=":red[", position="3")
     spoken = [element.value for kind in (at.markdown, at.caption, at.info) for element in kind]

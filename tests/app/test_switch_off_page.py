@@ -30,6 +30,11 @@ from tests.waiting import PATIENCE, wait_until
 PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
 
 
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
+
+
 page = page_at("pages/switch_off.py", model="tiny", prompt=PROMPT)
 
 
@@ -55,8 +60,8 @@ def bars(at: AppTest) -> list[list[float]]:
     return [np.frombuffer(base64.b64decode(each["x"]["bdata"]), each["x"]["dtype"]).tolist() for each in chart["data"]]
 
 
-def test_every_cell_has_the_change_of_the_loss_without_it(tiny_model: TinyModel) -> None:
-    lm = gptviz.load(tiny_model())
+def test_every_cell_has_the_change_of_the_loss_without_it() -> None:
+    lm = gptviz.load("tiny")
     shown = cells(page())
     assert list(shown) == [one.name for one in heads_and_mlps(lm.model.config)]
     for name, cell in shown.items():
@@ -66,8 +71,8 @@ def test_every_cell_has_the_change_of_the_loss_without_it(tiny_model: TinyModel)
     assert means[HEAD]["change"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
 
 
-def test_before_and_after_are_the_model_without_and_with_its_edits(tiny_model: TinyModel) -> None:
-    lm = gptviz.load(tiny_model())
+def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
+    lm = gptviz.load("tiny")
     at = page(edits=HEAD)
     assert metric(at) == pytest.approx([loss(lm), loss(lm.edited(HEAD))], abs=6e-4)
     before, after = (one.trace(PROMPT)["logits"][0, -1].softmax(-1) for one in (lm, lm.edited(HEAD)))
@@ -85,8 +90,8 @@ def guess(lm: gptviz.LanguageModel, prompt: str = PROMPT) -> Any:
     return lm.trace(prompt, ["logits"])["logits"][0, -1].softmax(-1)
 
 
-def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_most(tiny_model: TinyModel) -> None:
-    lm = gptviz.load(tiny_model())
+def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_most() -> None:
+    lm = gptviz.load("tiny")
     at = page()
     likeliest = int(guess(lm).argmax())
     heads = [one.name for one in heads_and_mlps(lm.model.config) if one.is_head]
@@ -99,9 +104,9 @@ def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_
 
 
 def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None
+    monkeypatch: pytest.MonkeyPatch, fresh_caches: None
 ) -> None:
-    lm = gptviz.load(tiny_model())
+    lm = gptviz.load("tiny")
     monkeypatch.setattr(texts, "LITTLE", 0)
     worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
     assert metric(page())[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
@@ -136,8 +141,7 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     assert answers[0] == lm.token(known[1].right) != answers[1]
 
 
-def test_any_piece_is_edited_from_the_list(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_any_piece_is_edited_from_the_list() -> None:
     at = page()
     config = gptviz.load("tiny").model.config
     at.selectbox(key="edit unit").select(unit("blocks.1.attention", config)).run()
@@ -175,18 +179,14 @@ def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> Non
     assert space["changes"] == pytest.approx(shown, abs=1e-6)
 
 
-def test_the_code_of_the_figure_computes_its_bars(tiny_model: TinyModel) -> None:
-    tiny_model()
+def test_the_code_of_the_figure_computes_its_bars() -> None:
     at = page(edits=HEAD)
     space: dict[str, Any] = {}
     exec(next(block.value for block in at.code if "before_after" in block.value), space)
     np.testing.assert_allclose(space["values"], bars(at), atol=1e-6)
 
 
-def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "MUCH", 0)
     at = page(prompt="a lazy dog")
     assert all(cell["change"] is None for cell in cells(at).values())
@@ -197,10 +197,8 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
     assert cells(again) == cells(at), "found again by another session"
 
 
-def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lm, gate, drawn = gptviz.load(tiny_model()), Event(), compare._tokens
+def test_a_large_model_shows_its_guess_before_it_has_written_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm, gate, drawn = gptviz.load("tiny"), Event(), compare._tokens
 
     def slowly(*given: Any) -> Iterator[int]:
         for token in drawn(*given):
