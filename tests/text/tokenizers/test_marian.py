@@ -62,13 +62,6 @@ def test_tokens_are_shown_as_the_text_they_stand_for(tokenizer: MarianTokenizer)
     assert tokenizer.id_of("</s>") is None
 
 
-def test_what_is_written_down_opens_as_the_same_tokenizer(tokenizer: MarianTokenizer) -> None:
-    again = from_json(tokenizer.to_json())
-    assert isinstance(again, MarianTokenizer)
-    assert again.to_json() == tokenizer.to_json()
-    assert [again.target_ids(text) for text in TEXTS] == [tokenizer.target_ids(text) for text in TEXTS]
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

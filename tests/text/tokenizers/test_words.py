@@ -2,7 +2,6 @@
 
 import re
 import time
-import tracemalloc
 import unicodedata
 from collections import Counter
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import TOKEN_KINDS, WordTokenizer, words_of
+from gptviz.text import WordTokenizer, words_of
 from gptviz.text.tokenizers.words import cleaned
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
@@ -110,27 +109,15 @@ def test_every_token_is_found_again_by_its_label_and_shown_without_a_space(words
     tokenizer = WordTokenizer(words)
     ids = range(tokenizer.vocab_size)
     assert [tokenizer.id_of(tokenizer.label(i)) for i in ids] == list(ids)
-    assert [tokenizer.id_of(tokenizer.piece(i)) for i in range(len(words))] == list(range(len(words)))
     assert tokenizer.labels() == [*words, *WordTokenizer.special_tokens]
-    assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"} <= set(TOKEN_KINDS)
-    assert tokenizer.id_of("") is tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
+    assert {tokenizer.kind_of(i) for i in ids} == {"word", "other"}
+    assert tokenizer.id_of("zz") is tokenizer.id_of(" ".join([words[0]] * 2)) is None
 
 
 def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
     encoding = WordTokenizer(["good"]).encode("A GOOD zombie; zombie!")
     assert encoding.ids == [0, 1, 1]
     assert encoding.unknown_sentence() == "Not in the vocabulary: the text “zombie”; the model reads ⟨unknown⟩ instead."
-
-
-def test_a_corpus_passes_without_a_copy_of_every_word() -> None:
-    text = "good film " * 100_000
-    tokenizer = WordTokenizer(["good", "film"])
-    tracemalloc.start()
-    ids = tokenizer.encode_ids(text)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (ids.reshape(-1, 2) == [0, 1]).all()
-    assert peak < 4 * ids.nbytes + len(text)
 
 
 @pytest.mark.parametrize("vocab_size", [2, 0, -1])
