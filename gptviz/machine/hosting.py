@@ -57,7 +57,12 @@ class Hosting:
     )
     memory: float | None = field(
         default=None,
-        metadata=setting("Memory", "The most memory that this process takes for models and texts, in MB.", low=100, high=1e7),
+        metadata=setting(
+            "Memory",
+            "The most memory for models and texts, in MB; Python and its libraries take about 750 more.",
+            low=100,
+            high=1e7,
+        ),
     )
 
     def __post_init__(self) -> None:

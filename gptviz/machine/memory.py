@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,34 @@ from .hosting import hosting
 FLOAT32 = 4  # bytes
 # The largest share of the free memory that a computation may need: other programs need some too.
 MOST_OF_MEMORY = 0.9
+# Bytes that Python, PyTorch, Streamlit and the libraries of all pages take, measured in a server that had shown every page: the
+# limit of a server is for models and texts, and these are neither.
+LIBRARIES = 750 * 10**6
+_caches: list[Callable[[], None]] = []
+
+
+def gives_way(empty: Callable[[], None]) -> None:
+    """Note a cache that is emptied by `empty` where memory is short."""
+    if empty not in _caches:
+        _caches.append(empty)
+
+
+def room(needed: int, device: torch.device | str = "cpu") -> int:
+    """Bytes of memory that are free on `device`; if what is `needed` does not fit, after all caches have given way to it."""
+    free = available(device)
+    if needed <= MOST_OF_MEMORY * free:
+        return free
+    for empty in _caches:
+        empty()
+    gc.collect()
+    release_memory(0)
+    return available(device)
+
+
+def way_out() -> str:
+    """What helps where memory is short."""
+    limit = hosting().memory
+    return "close other programs" if limit is None else f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
 
 
 def available(device: torch.device | str = "cpu") -> int:
@@ -38,9 +68,9 @@ def _of_container() -> int | None:
 
 
 def _of_setting() -> int | None:
-    """The bytes that this process may still take under the server's limit; None without one."""
+    """The bytes that models and texts may still take under the server's limit; None without one."""
     most = hosting().memory
-    return None if most is None else max(0, int(most * 1e6) - _taken())
+    return None if most is None else max(0, int(most * 1e6) - max(0, _taken() - LIBRARIES))
 
 
 def _taken() -> int:

@@ -113,7 +113,7 @@ def require_room(source: ModelSource, config: Config, device: torch.device | str
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         return  # these files are wrong for another reason than their size
     needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
-    if problem := memory_needed.refusal(needs, memory.available(device)):
+    if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
 
 

@@ -309,7 +309,7 @@ def _read_model(path: Path, described: Transformer, device: torch.device | str, 
     name = name_of(_folder_of(path))
     with _fitting(path, described) as file:
         needs = memory_needed.needed(described.config, type_in_memory(torch.float32, precision).itemsize)
-        if problem := memory_needed.refusal(needs, memory.available(device)):
+        if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
             raise CheckpointError(f"{name} is not opened: {problem}")
         return place(lay_out(described.config), _finite(file, name, described), device, precision)
 

@@ -143,10 +143,11 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
     Raises:
         CheckpointError: a tensor is missing or damaged, or there is too little memory.
     """
-    needed, free = sum(file.stat().st_size for file in source.files()), memory.available()
+    needed = sum(file.stat().st_size for file in source.files())
+    free = memory.room(needed)
     if needed > memory.MOST_OF_MEMORY * free:
         sizes = f"{memory.in_bytes(needed)} of weights, and {memory.in_bytes(free)} of memory is free"
-        raise CheckpointError(f"{source.path.name} has {sizes}: close other programs")
+        raise CheckpointError(f"{source.path.name} has {sizes}: {memory.way_out()}")
     weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
     try:
         for name, tensor in source.parameters(config):

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
 from gptviz.__main__ import main
+from gptviz.language_model import LanguageModel
 from gptviz.machine import memory
 from gptviz.machine.hosting import Hosting, NotAllowedError, hosting, upload_limit, variable
 from gptviz.runs import checkpoints, manage, queue, sharing
 from gptviz.runs.names import claimed
 from gptviz.runs.status import read_status
 from gptviz.text import tiny_shakespeare
+from gptviz.ui.shell.subject import models
 from gptviz.ui.widgets import addresses
 from tests.app.opening import button, opened, says
 
@@ -96,7 +100,7 @@ def test_only_the_models_that_are_named_can_be_opened(monkeypatch: pytest.Monkey
     [
         (9_000, None, "", 9_000),
         (9_000, 3_000, "", 3_000),
-        (9_000, 3_000, "1000", 600),  # the process takes 400 MB of the 1,000 already
+        (9_000, 3_000, "1000", 600),  # models and texts take 400 MB of the 1,000 already
         (500, 3_000, "1000", 500),
         (9_000, None, "100", 0),
     ],
@@ -106,18 +110,34 @@ def test_as_much_memory_is_free_as_the_machine_its_container_and_the_setting_all
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=machine * 10**6))
-    taken = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=400 * 10**6))
+    taken = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=memory.LIBRARIES + 400 * 10**6))
     monkeypatch.setattr(psutil, "Process", lambda: taken)
     monkeypatch.setattr(memory, "_of_container", lambda: None if container is None else container * 10**6)
     monkeypatch.setenv(variable("memory"), limit)
     assert memory.available() == free * 10**6
 
 
-def test_a_limit_of_memory_counts_what_the_process_really_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable("memory"), "100")
-    assert memory.available() == 0  # the process is larger than that already
-    monkeypatch.setenv(variable("memory"), "1000000")
-    assert 0 < memory.available() <= 1e12
+def test_a_limit_of_memory_counts_what_the_process_takes_beyond_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable("memory"), "1000")
+    monkeypatch.setattr(memory, "LIBRARIES", memory._taken())
+    before = memory.available()
+    held = np.ones(25_000_000)
+    assert before - memory.available() == pytest.approx(held.nbytes, rel=0.1)
+
+
+def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = models.model_key("ladder-2", "cpu")
+    one = models.language_model(key)
+    assert models.language_model(key) is one
+    load = models.load
+
+    def load_in_little_memory(*arguments: Any, **options: Any) -> LanguageModel:
+        memory.room(10**18)  # as the library does before it reads weights
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(models, "load", load_in_little_memory)
+    models.language_model(models.model_key("ladder-1", "cpu"))
+    assert models.language_model(key) is not one
 
 
 def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

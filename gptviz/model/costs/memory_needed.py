@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gptviz.machine.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, in_bytes
+from gptviz.machine.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, in_bytes, way_out
 
 from ..build import describe
 from ..config import Config
@@ -94,7 +94,6 @@ def refusal(needs: MemoryNeeded, free: int) -> str | None:
         return None
     smaller = ", open it in bfloat16 (precision)" if needs.number == FLOAT32 else ""
     return (
-        f"it needs about {in_bytes(needs.total)} of memory, {in_bytes(needs.weights)} of it for its weights and the rest to read "
-        f"a text of {needs.tokens:,} tokens, and {in_bytes(free)} is free: close other programs{smaller}, or choose a smaller "
-        "model"
+        f"it needs about {in_bytes(needs.total)} of memory, {in_bytes(needs.weights)} of it for its weights and the rest to read a text "
+        f"of {needs.tokens:,} tokens, and {in_bytes(free)} is free: {way_out()}{smaller}, or choose a smaller model"
     )

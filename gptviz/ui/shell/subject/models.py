@@ -12,7 +12,7 @@ import streamlit as st
 from gptviz.figures.kit.format import counted
 from gptviz.language_model import LanguageModel, load
 from gptviz.machine.byte_cache import ByteCache
-from gptviz.machine.memory import release_memory
+from gptviz.machine.memory import gives_way, release_memory
 from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 
@@ -152,6 +152,16 @@ def _weight_bytes(lm: LanguageModel) -> int:
 @st.cache_resource(show_spinner=False, max_entries=1)
 def _snapshots() -> SnapshotCache:
     return SnapshotCache()
+
+
+def _give_way() -> None:
+    """Let go of the models that are open and of what was computed with them: who still shows one keeps it until the page ends."""
+    for kept in (_edited, _small_model, _large_model, _snapshots):
+        kept.clear()
+    st.cache_data.clear()
+
+
+gives_way(_give_way)
 
 
 def load_call(lm: LanguageModel) -> str:
