@@ -17,6 +17,7 @@ from gptviz.data.registry import source_from, source_named
 from gptviz.data.seq2seq import PairSource, PairTaskSource
 from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
+from gptviz.model import Config
 from gptviz.text import (
     PAIR_TASKS,
     TASKS,
@@ -25,6 +26,8 @@ from gptviz.text import (
     CorpusUnavailableError,
     LabelledTexts,
     Pairs,
+    Tokenizer,
+    opinions,
     recall,
     remember,
     task,
@@ -33,11 +36,11 @@ from tests.small_runs import TEXT
 from tests.tiny import CONTEXT, tiny
 
 CORPUS = Corpus("pangrams", TEXT)
+REVIEWS = LabelledTexts("reviews", ("good", "bad", "fine", "dull"), (1, 0, 1, 0), ("no", "yes"))
+WORDS = Pairs("words", (("a", "b"), ("c", "d"), ("e", "f")))
 
 
-@pytest.fixture(autouse=True)
-def _own_home(home: Path) -> None:
-    """Whatever is remembered is remembered for one test."""
+pytestmark = pytest.mark.usefixtures("home")  # whatever is remembered is remembered for one test
 
 
 @pytest.mark.parametrize("text", [TEXT, "é日\U0001f600", "one\r\ntwo\rthree\n", "\ufeffmark", "lone \ud800 surrogate", "\0"])
@@ -72,17 +75,6 @@ def test_a_text_that_comes_with_python_needs_no_copy() -> None:
     source = source_named("python-reference")
     assert isinstance(source, TextSource)
     assert recall("python-reference", source.corpus.sha256).text == source.corpus.text
-
-
-@pytest.mark.parametrize("source", [TextSource(CORPUS, 0.75), TaskSource(task("copy", vocab=5, lag=2, length=7))])
-def test_what_is_written_down_leads_to_the_same_data(source: TextSource | TaskSource) -> None:
-    source.keep()
-    opened = source_from(json.loads(json.dumps(source.to_dict())))
-    tokenizer = CharTokenizer(TEXT) if isinstance(source, TextSource) else source.task.tokenizer
-    config = tiny(vocab_size=tokenizer.vocab_size)
-    batches = [each.data(tokenizer, config).training(4, 1) for each in (source, opened)]
-    assert torch.equal(batches[0].targets, batches[1].targets)
-    assert (opened.title, opened.floor) == (source.title, source.floor)
 
 
 def test_a_text_is_divided_where_its_fraction_says() -> None:
@@ -120,18 +112,31 @@ def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
 SOURCES: tuple[Source, ...] = (
     TextSource(CORPUS, 0.75),
     TaskSource(task("copy", vocab=5, lag=2, length=7)),
-    LabelledSource(LabelledTexts("reviews", ("good", "bad", "fine", "dull"), (1, 0, 1, 0), ("no", "yes")), 0.5, 3),
+    LabelledSource(REVIEWS, 0.5, 3),
     PairTaskSource(PAIR_TASKS["dates"]),
-    PairSource(Pairs("words", (("a", "b"), ("c", "d"), ("e", "f"))), 0.5, 1),
+    PairSource(WORDS, 0.5, 1),
 )
+GENERATED = (LabelledSource(opinions(), 0.8), *(PairTaskSource(PAIR_TASKS[name]) for name in ("numbers", "mirror")))
+HEADS = {"decoder": {}, "classifier": {"head": "mean", "n_label": 2}, "encoder-decoder": {"n_encoder_layer": 1}}
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
-def test_a_card_names_the_kind_of_its_data_and_one_that_does_not_is_understood(source: Source) -> None:
+def fitted(source: Source) -> tuple[Tokenizer, Config]:
+    """A tokenizer and the config of a small model for the source."""
+    tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)  # type: ignore[call-arg]
+    return tokenizer, source.fitted(tiny(context_length=64, **HEADS[source.model_kind]), tokenizer)
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *GENERATED], ids=lambda source: source.title)
+def test_what_is_written_down_leads_to_the_same_data(source: Source) -> None:
     source.keep()
     written = source.to_dict()
     assert written["kind"] == source.kind
-    assert source_from(written) == source
+    opened = source_from(json.loads(json.dumps(written)))
+    assert opened == source
+    assert (opened.title, opened.floor, opened.to_dict()) == (source.title, source.floor, written)
+    assert json.dumps(opened.origin()) == json.dumps(source.origin())
+    one, other = (each.data(*fitted(source)).training(4, 1) for each in (source, opened))
+    assert torch.equal(one.targets, other.targets)
     del written["kind"]  # as cards were written before
     assert source_from(written) == source
 
@@ -150,9 +155,7 @@ HELD_OUT = {"text": (1, len(TEXT) - 3 * len(TEXT) // 4), "task": (2_000, 6), "la
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
 def test_an_evaluation_reads_at_most_the_tokens_that_were_said(source: Source) -> None:
-    tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)  # type: ignore[call-arg]
-    heads = {"decoder": {}, "classifier": {"head": "mean", "n_label": 2}, "encoder-decoder": {"n_encoder_layer": 1}}
-    config = source.fitted(tiny(context_length=64, **heads[source.model_kind]), tokenizer)
+    tokenizer, config = fitted(source)
     rows, tokens = HELD_OUT[source.kind]
     assert source.evaluation_tokens(config, tokenizer.kind) == rows * tokens
     assert 0 < sum(batch.inputs[0].numel() for batch in source.data(tokenizer, config).validation()) <= rows * tokens
@@ -177,23 +180,45 @@ STRANGE: list[dict[str, Any]] = [
     {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": "half"},
     {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": None},
     {"corpus": "mine", "sha256": CORPUS.sha256, "fraction": 10**400},
+    *({"labelled": "mine"}, {"pairs": "mine"}, {"labelled": "mine", "sha256": CORPUS.sha256}),
+    {"pair_task": "flying"},
+    {"pair_task": ["dates"]},
+    {"pair_task": None},
+    *(
+        {key: "mine", "sha256": texts.sha256} | change
+        for key, texts in (("labelled", REVIEWS), ("pairs", WORDS))
+        for change in (
+            *({"sha256": None}, {"sha256": 5}, {"sha256": "../../x"}, {key: 5, "sha256": "0" * 64}),
+            *({"fraction": "half"}, {"fraction": None}, {"fraction": 10**400}, {"seed": "x"}, {"seed": None}, {"seed": 1e999}),
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize("content", STRANGE, ids=str)
 def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[str, Any]) -> None:
-    remember(CORPUS)
+    for source in SOURCES:
+        source.keep()
     with pytest.raises((ValueError, CorpusUnavailableError)) as raised:
         source_from(content)
     assert len(str(raised.value)) < 300
 
 
+@pytest.mark.parametrize("source", SOURCES[::2], ids=lambda source: source.kind)
 @pytest.mark.parametrize("fraction", [0, 1, -1, 7, float("nan")])
-def test_a_share_that_leaves_nothing_is_refused(fraction: float) -> None:
-    remember(CORPUS)
-    source = source_from({"corpus": "mine", "sha256": CORPUS.sha256, "fraction": fraction})
-    with pytest.raises(ValueError, match="the training fraction must lie between 0 and 1"):
-        source.data(CharTokenizer(TEXT), tiny(vocab_size=28))
+def test_a_share_that_leaves_nothing_is_refused(source: Source, fraction: float) -> None:
+    source.keep()
+    opened = source_from(source.to_dict() | {"fraction": fraction})
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        opened.data(*fitted(source))
+
+
+@pytest.mark.parametrize("source", SOURCES[2::2], ids=lambda source: source.kind)
+def test_a_seed_that_cannot_be_is_refused(source: Source) -> None:
+    source.keep()
+    opened = source_from(source.to_dict() | {"seed": -1})
+    with pytest.raises(ValueError, match="non-negative"):
+        opened.data(*fitted(source))
 
 
 def test_a_disk_that_takes_no_copy_is_an_error_of_the_disk(home: Path) -> None:
