@@ -94,6 +94,6 @@ def refusal(needs: MemoryNeeded, free: int) -> str | None:
         return None
     smaller = ", open it in bfloat16 (precision)" if needs.number == FLOAT32 else ""
     return (
-        f"it needs about {in_bytes(needs.total)} of memory, {in_bytes(needs.weights)} of it for its weights and the rest to read a text "
-        f"of {needs.tokens:,} tokens, and {in_bytes(free)} is free: {way_out()}{smaller}, or choose a smaller model"
+        f"it needs about {in_bytes(needs.total)} of memory, {in_bytes(needs.weights)} of it for its weights and the rest to "
+        f"read a text of {needs.tokens:,} tokens, and {in_bytes(free)} is free: {way_out()}{smaller}, or choose a smaller model"
     )
