@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-# Before torch is imported: its threads wait for each other by spinning, which takes the cores from whatever else runs. With
+# Before torch is imported: its threads wait for each other by spinning, which takes the cores from other computations. With
 # a training in the background, all that pages compute took up to twenty times as long; threads that do not spin at all make the
 # steps of a small training take three times as long.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

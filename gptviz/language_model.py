@@ -691,7 +691,7 @@ def load(name: str | Path, device: str | None = None, step: int | None = None, p
     one which came with gptviz.
 
     `precision` is what weights are multiplied in: "float32", "bfloat16" or "float16"; "stored" is what the file has where this
-    machine multiplies in it, else float32. In memory a weight has as many bytes as in its file, or fewer where these will do. See
+    machine multiplies in it, else float32. In memory a weight has as many bytes as in its file, or fewer if these are enough. See
     `gptviz.model.precision`.
 
     Raises:

@@ -331,7 +331,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     first, second = (np.array([pair[side] for pair in common]) for side in (0, 1))
     rows: tuple[Vectors, ...] = vectors(a.model, space)[first], vectors(b.model, space)[second]
     turned = (a.family != b.family or rows[0].shape != rows[1].shape) and not np.array_equal(rows[0], rows[1])
-    # In an order of their own, whichever is A: so that swapping the sides flips the sign to the last bit.
+    # In an order that does not depend on which is A: so that swapping the sides flips the sign to the last bit.
     order = sorted((0, 1), key=lambda side: (float(rows[side].sum(dtype=np.float64)), rows[side].shape[1]))
     ordered = [rows[side] for side in order]
     if turned:

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 from filelock import FileLock
 
-# Names that Windows takes for a device, whatever ending they have.
+# Names that Windows takes for a device, with any ending.
 DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
 PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
 _LOCK_FILE = re.compile(r"(?P<stem>\.(?P<name>.+)-[0-9a-f]{8})\.lock")
@@ -22,7 +22,7 @@ def home() -> Path:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def replacement_path(path: Path) -> Iterator[Path]:
     """A path next to `path` for the file or folder that will replace it. If it still exists at the end, it is removed.
 
     The three names it uses have the same beginning: `.new` is the path, `.old` the place to which `swap` moves the old folder,
@@ -55,7 +55,7 @@ def in_place_of(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the file cannot be written, or its folder does not exist.
     """
-    with beside(path) as fresh:
+    with replacement_path(path) as fresh:
         yield fresh
         fresh.replace(path)
 

@@ -88,7 +88,7 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     """Release to the system the memory that was freed and that the allocator still holds, if the process has grown by `least`
     bytes since the last time.
 
-    Every thread of a server has a heap of its own, and glibc releases only what was freed at the end of a heap: after a model
+    Every thread of a server has its own heap, and glibc releases only what was freed at the end of a heap: after a model
     was opened, and after pages over long texts, several hundred MB stayed.
     """
     global _held_before

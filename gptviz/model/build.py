@@ -158,7 +158,7 @@ def describe(config: Config) -> list[WeightedPart]:
     return layers
 
 
-# Parts that a forward pass reads before the others beside them. They are laid out in another order, in which fresh weights are
+# Parts that a forward pass reads before the others next to them. They are laid out in another order, in which fresh weights are
 # drawn too: it has to stay, so that a seed gives the same weights.
 _READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions", "embed_norm")
 

@@ -471,7 +471,7 @@ class Config:
 
     @property
     def key_heads(self) -> int:
-        """Heads with keys and values of their own, `n_kv_head` with its default filled in."""
+        """Heads with their own keys and values, `n_kv_head` with its default filled in."""
         return self.n_head if self.n_kv_head is None else self.n_kv_head
 
     @property
@@ -484,7 +484,7 @@ class Config:
         return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
 
     def in_block(self, block: int) -> Config:
-        """The config with the rotary positions of this block: in a window they may have a base of their own, without scaling."""
+        """The config with the rotary positions of this block: in a window they may have another base, without scaling."""
         if not self.windowed(block) or self.window_rotary_base is None:
             return self
         return replace(self, rotary_base=self.window_rotary_base, rotary_scaling="none")

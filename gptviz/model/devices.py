@@ -19,7 +19,7 @@ def device(name: str | None = None, process: int | None = None) -> torch.device:
     """The device called `name`, or the fastest for None or "auto".
 
     Args:
-        process: the number of this process among several on this machine. On "cuda" each process takes a GPU of its own.
+        process: the number of this process among several on this machine. On "cuda" each process takes its own GPU.
 
     Raises:
         ValueError: this machine has no such device; the message names those it has.

@@ -29,7 +29,7 @@ class Pass:
         model: the stack of blocks that runs.
         ids: [B, T], the tokens it reads.
         at: the positions they hold.
-        memory: what a decoder beside an encoder reads.
+        memory: what a decoder reads of its encoder.
     """
 
     model: Transformer
@@ -70,7 +70,7 @@ Reposition = Callable[[PositionEncoding], PositionEncoding]
 class EditedTransformer(Transformer):
     """A transformer that shares all parts with `original`, and replaces what it computes.
 
-    Taps that a pass is given see the replaced values. The encoder of an encoder–decoder is a twin of its own, so that it is
+    Taps that a pass is given see the replaced values. The encoder of an encoder–decoder is a separate twin, so that it is
     edited wherever it runs: inside of a pass, in `encode`, or alone.
 
     Args:

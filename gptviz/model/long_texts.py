@@ -2,7 +2,7 @@
 
 Where nobody looks at patterns, attention itself computes them for some queries after the other (`attention.Attention`). Here all
 blocks give theirs for the same queries, as many as a picture needs together. What is computed of a token is the same in every
-number of passes, but for rounding.
+number of passes, except for rounding.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from .config import Config
 from .tap import IDENTITY, Tap
 from .transformer import Transformer
 
-# A pass has about so many scores of a block at most. With fewer the weights would be read for few tokens at a time.
+# About the most scores of a block in a pass. With fewer the weights would be read for few tokens at a time.
 MOST_SCORES = 2**22
 
 
 def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) -> list[slice]:
-    """The tokens of each pass over a text of so many: one pass where all scores are few enough, and for a model that looks ahead.
+    """The tokens of each pass over a text: one pass if there are few enough scores, and for a model that looks ahead.
 
     Args:
         config: of the model.
         length: of the text.
         batch: how many texts are read side by side.
-        multiple: every pass but the last one has a multiple of so many tokens.
+        multiple: every pass except the last one has a multiple of this many tokens.
     """
     each = batch * config.n_head * length
     if config.mask != "causal" or each * length <= MOST_SCORES:

@@ -160,7 +160,7 @@ def preset(name: str, **changes: Any) -> Config:
 
 
 def changed(config: Config, **changes: Any) -> Config:
-    """`config` with the fields of `changes` in place of its own.
+    """`config` with its fields replaced by those of `changes`.
 
     `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too. A model without an MLP stays so.
 

@@ -119,7 +119,7 @@ class Transformer(nn.Module):
         return self.dropout(x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x)))
 
     def new_cache(self, batch: int = 1, room: int | None = None) -> KVCache:
-        """An empty cache for so many rows, where the weights are; in float32 at least, whatever the weights are kept in.
+        """An empty cache for this many rows, on the device of the weights; in float32 at least, for any type of weights.
 
         Args:
             batch: the number of rows.

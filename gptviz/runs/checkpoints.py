@@ -28,7 +28,7 @@ from torch import Tensor
 
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular, require_regular
-from gptviz.machine.files import DEVICE, beside, home, in_place_of, swap
+from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
 from gptviz.model import Config, Transformer, parameter_count
@@ -346,7 +346,7 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
     file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
-        require_regular(path)  # opening a pipe would wait for ever
+        require_regular(path)  # opening a pipe would wait forever
         with safe_open(path, framework="pt") as file:  # this compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
@@ -545,7 +545,7 @@ def _saved(
     root = target.parent
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with beside(target) as fresh:
+        with replacement_path(target) as fresh:
             fresh.mkdir()
             _write_json(fresh / "config.json", {"format": FORMAT, "config": config.to_dict()})
             (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")

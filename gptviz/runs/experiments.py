@@ -57,7 +57,7 @@ class Plan:
         tokenizer: how a text becomes tokens; tasks have their own tokenizer instead.
         fraction: the share of a text that is trained on.
         target: a published number.
-        beside: the plans whose loss curves are compared with that of this plan.
+        related: the plans whose loss curves are compared with that of this plan.
         begin: for finetuning, the name of the plan whose model it begins with.
         changes: fields of the architecture that differ from the preset's.
     """
@@ -69,7 +69,7 @@ class Plan:
     tokenizer: TokenizerKind = "characters"
     fraction: float = 0.9
     target: Target | None = None
-    beside: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
     begin: str | None = None
     changes: tuple[tuple[str, object], ...] = ()
 
@@ -196,21 +196,21 @@ PLANS: dict[str, Plan] = {
         "The best character model that a laptop trains in half an hour.",
         _SHAKESPEARE,
         target=Target("validation_loss", 1.4697, _NANOGPT),
-        beside=("llama-tiny", "neox-tiny"),
+        related=("llama-tiny", "neox-tiny"),
     ),
     "llama-tiny": Plan(
         "llama-tiny",
         "As many weights as shakespeare, built as Llama is: RMSNorm, a gated MLP, no biases, and one head of keys for three of "
         "queries. Look on Attention at heads that share their keys.",
         _SHAKESPEARE,
-        beside=("shakespeare", "neox-tiny"),
+        related=("shakespeare", "neox-tiny"),
     ),
     "neox-tiny": Plan(
         "neox-tiny",
         "As many weights as shakespeare, built as GPT-NeoX is: attention and MLP side by side, and rotary positions on a quarter "
         "of each head. Look on Positions at the numbers that do not turn.",
         _SHAKESPEARE,
-        beside=("shakespeare", "llama-tiny"),
+        related=("shakespeare", "llama-tiny"),
     ),
     "generator": Plan(
         "generator",
@@ -218,7 +218,7 @@ PLANS: dict[str, Plan] = {
         _GENERATOR,
         fraction=0.95,
         target=Target("perplexity", 6.3, _SINAI),
-        beside=("generator-unmasked",),
+        related=("generator-unmasked",),
         changes=_NO_DROPOUT,
     ),
     "generator-unmasked": Plan(
@@ -226,7 +226,7 @@ PLANS: dict[str, Plan] = {
         "The same without the mask, so that it sees the answers. The loss falls far lower, but the text does not get better.",
         _GENERATOR,
         fraction=0.95,
-        beside=("generator",),
+        related=("generator",),
         changes=(*_NO_DROPOUT, ("mask", "full")),
     ),
     **{
@@ -235,7 +235,7 @@ PLANS: dict[str, Plan] = {
             f"The ladder from bigram to GPT: {rung}.",
             _LADDER,
             target=Target("validation_loss", 1.7507, _GE) if number == len(RUNGS) - 1 else None,
-            beside=tuple(name for name in _RUNGS if name != f"ladder-{number}"),
+            related=tuple(name for name in _RUNGS if name != f"ladder-{number}"),
         )
         for number, rung in enumerate(RUNGS)
     },
@@ -251,7 +251,7 @@ PLANS: dict[str, Plan] = {
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
-        beside=("reversal-no-positions",),
+        related=("reversal-no-positions",),
     ),
     "reversal-no-positions": Plan(
         "reversal-no-positions",
@@ -263,21 +263,21 @@ PLANS: dict[str, Plan] = {
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
-        beside=("reversal",),
+        related=("reversal",),
     ),
     "sums": Plan(
         "addition",
         "Sums of three-digit numbers, learned while you watch: at first the answers are wrong, then they become right.",
         replace(_TASK, steps=600, evaluations=20),
         data="addition",
-        beside=("addition",),
+        related=("addition",),
     ),
     "addition": Plan(
         "addition",
         "The same sums, trained five times as long, until no mistake is left; the answer begins with its last digit.",
         _TASK,
         data="addition",
-        beside=("sums",),
+        related=("sums",),
     ),
     "copy": Plan("copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"),
     "induction": Plan(
@@ -297,21 +297,21 @@ PLANS: dict[str, Plan] = {
         "Python's language reference, character by character: a large text of another kind, for pretraining.",
         Recipe(steps=2_000, batch_size=16, learning_rate=3e-3),
         data="python-reference",
-        beside=("finetune", "from-scratch"),
+        related=("finetune", "from-scratch"),
         changes=_SMALL,
     ),
     "finetune": Plan(
         "bpe",
         "Shakespeare in a few steps, after pretraining on Python's reference: does the pretraining help?",
         _FEW,
-        beside=("from-scratch", "pretrain"),
+        related=("from-scratch", "pretrain"),
         begin="pretrain",
     ),
     "from-scratch": Plan(
         "bpe",
         "Shakespeare in the same number of steps, without pretraining: the comparison for finetune.",
         _FEW,
-        beside=("finetune", "pretrain"),
+        related=("finetune", "pretrain"),
         changes=_SMALL,
     ),
     "classifier": Plan(
@@ -320,7 +320,7 @@ PLANS: dict[str, Plan] = {
         _LABELS,
         data="opinions",
         tokenizer="words",
-        beside=("classifier-no-dropout",),
+        related=("classifier-no-dropout",),
         changes=_MEAN,
     ),
     "classifier-no-dropout": Plan(
@@ -329,7 +329,7 @@ PLANS: dict[str, Plan] = {
         _LABELS,
         data="opinions",
         tokenizer="words",
-        beside=("classifier",),
+        related=("classifier",),
         changes=(*_MEAN, *_NO_DROPOUT),
     ),
     "stars": Plan(
@@ -352,7 +352,7 @@ PLANS: dict[str, Plan] = {
         "Numbers in words, answered in digits: a place that the words leave out becomes a zero.",
         _PAIRS,
         data="numbers",
-        beside=("seq2seq", "mirror"),
+        related=("seq2seq", "mirror"),
         changes=_NO_DROPOUT,
     ),
     "mirror": Plan(
@@ -360,7 +360,7 @@ PLANS: dict[str, Plan] = {
         "A text written backwards: the attention moves from the last letter of the source to the first.",
         _PAIRS,
         data="mirror",
-        beside=("seq2seq", "numbers"),
+        related=("seq2seq", "numbers"),
         changes=_NO_DROPOUT,
     ),
     "bigram": Plan("bigram", "The first model of the ladder, with a context of 8 tokens.", replace(_LADDER, batch_size=32)),

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from gptviz.machine import progress
-from gptviz.machine.files import beside, home
+from gptviz.machine.files import home, replacement_path
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
 from gptviz.pretrained.places.hub import is_name
@@ -126,7 +126,7 @@ class _Files(Format):
         _check_free(to)
         name = checkpoints.name_of(folder)
         try:
-            with beside(to) as fresh:
+            with replacement_path(to) as fresh:
                 fresh.mkdir()
                 with progress.part(0, 2):
                     written = _written(folder)
@@ -142,7 +142,7 @@ class _Files(Format):
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
         name = names.possible(folder.name)
         home().mkdir(parents=True, exist_ok=True)
-        with beside(home() / "exporting") as fresh:
+        with replacement_path(home() / "exporting") as fresh:
             fresh.mkdir()
             self.write(folder, fresh / name)
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

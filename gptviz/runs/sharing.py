@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gptviz.machine import memory, progress
 from gptviz.machine.bounded import parse_json
-from gptviz.machine.files import beside, home, in_place_of, length_of
+from gptviz.machine.files import home, in_place_of, length_of, replacement_path
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
@@ -130,7 +130,7 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
         yield []
         return
     source = checkpoints.source_of(folder)
-    with beside(home() / "packing") as fresh:
+    with replacement_path(home() / "packing") as fresh:
         fresh.mkdir()
         with progress.part(0, 2):
             checkpoints.write_tensors(fresh / "model.safetensors", weights_of(source, checkpoints.read_config(folder)))
@@ -181,7 +181,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
             found = _Found(content, Path(shown).stem)
             with names.claimed(name or found.name, or_next=name is None) as claim:
                 _check_room(found)
-                with beside(claim.folder) as fresh:
+                with replacement_path(claim.folder) as fresh:
                     fresh.mkdir()
                     made = found.made_in(fresh)
                     made.rename(claim.folder)  # fails if there is such a folder by now

@@ -17,7 +17,7 @@ Compiling = Literal["auto", "yes", "no"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a model is trained. Give `steps`, or `minutes`, after which training ends at whatever step it is.
+    """How a model is trained. Give `steps`, or `minutes`, after which training ends at any step.
 
     The learning rate rises linearly over the first `warmup` share of the run to `learning_rate`, then falls to
     `final_rate` of it along a cosine or a line, or stays. Matrices decay by `weight_decay`, biases and gains do not.

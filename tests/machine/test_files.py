@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gptviz.machine.files import beside, in_place_of, swap, sweep
+from gptviz.machine.files import in_place_of, replacement_path, swap, sweep
 from gptviz.text import Corpus
 from gptviz.text.datasets.corpora import recall, remember
 from tests.processes import running
@@ -81,7 +81,7 @@ def test_a_process_killed_while_it_replaces_a_folder_leaves_the_old_one_or_the_n
 
 def test_a_folder_is_replaced_as_a_whole_and_nothing_is_left(tmp_path: Path) -> None:
     for content in ("first", "second"):
-        with beside(tmp_path / "model") as fresh:
+        with replacement_path(tmp_path / "model") as fresh:
             fresh.mkdir()
             (fresh / content).touch()
             swap(fresh, tmp_path / "model")

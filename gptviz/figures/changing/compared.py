@@ -119,7 +119,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     """
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
-    # As high as the pair of bars beside it.
+    # As high as the pair of bars next to it.
     figure = go.Figure(layout=base(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90))
     figure.add_bar(
         orientation="h",

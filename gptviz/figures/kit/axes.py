@@ -44,7 +44,7 @@ def token_names(axis: Axis) -> list[str]:
 
 
 def token_room(axis: Axis) -> int:
-    """Pixels beside the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
+    """Pixels next to the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
     return 54 if _all_fit(axis) else 48 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in token_names(axis))
 
 

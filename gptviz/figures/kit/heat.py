@@ -102,7 +102,7 @@ def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: flo
 
 
 def add_unit(figure: go.Figure, unit: str, up: int) -> None:
-    """Write the unit of a scale beside it, `up` pixels above the cells: plotly would set it on top of a lying scale."""
+    """Write the unit of a scale next to it, `up` pixels above the cells: plotly would set it on top of a lying scale."""
     figure.add_annotation(text=unit, x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=up)
 
 

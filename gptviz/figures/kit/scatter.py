@@ -179,11 +179,11 @@ class _Points:
 
     Attributes:
         solid: whether the picture is in 3-D.
-        few: whether each point has its label beside it.
+        few: whether each point has its label next to it.
         labels: the label of each point, as plotly shows it unchanged.
-        written: the same, as text beside a point.
+        written: the same, as text next to a point.
         scatter: plotly's kind of trace.
-        font: that of labels beside points, an argument of the trace.
+        font: that of labels next to points, an argument of the trace.
     """
 
     def __init__(self, points: LabelledArray, theme: Theme) -> None:
@@ -240,7 +240,7 @@ def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], p
 
 
 def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) -> list[Any]:
-    """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels beside them."""
+    """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels next to them."""
     at, group = picture.coordinates(which), {"legendgroup": kind}
     marker = _marker(kind, picture.theme, picture.few, picture.solid)
     size = 18 if picture.few else 10

@@ -154,7 +154,7 @@ def _kind(writer: str) -> str:
 
 
 def _beside(title: str) -> dict[str, Any]:
-    """The place and the name of a scale of colours that stands beside its cells."""
+    """The place and the name of a scale of colours next to its cells."""
     return {"thickness": 12, "title": {"text": title, "side": "right"}}
 
 

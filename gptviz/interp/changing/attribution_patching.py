@@ -76,8 +76,8 @@ def _backward(model: Transformer, pair: PromptPair, watch: Watch) -> float:
     begins: dict[str, Callable[[Tensor], Tensor]] = {"embed": leaf, "encoder.embed": leaf}
     with torch.inference_mode(False), torch.enable_grad():
         ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
-        beside = None if source is None else source[1:]
-        answer = pair.answer(_constant(model)(ids, beside, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
+        source_ids = None if source is None else source[1:]
+        answer = pair.answer(_constant(model)(ids, source_ids, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
         torch.autograd.grad(answer, leaves)
     return float(answer.detach())
 

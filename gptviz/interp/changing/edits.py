@@ -284,7 +284,7 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
             assert stored is not None
             rows = _of_reference(value, at, stored[heads]) * open_to
         total = rows.sum(-1, keepdim=True)
-        # Where nothing was hidden or cut, the rows of another text add up to 1 but for rounding, and stay to the bit.
+        # Where nothing was hidden or cut, the rows of another text add up to 1 except for rounding, and do not change at all.
         whole = (total - 1).abs() < WHOLE
         rows = torch.where(whole, rows, rows / total.clamp(min=torch.finfo(rows.dtype).tiny))
         value[:, heads] = torch.where(total > 0, rows, value[:, heads])

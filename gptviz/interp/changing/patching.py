@@ -40,8 +40,8 @@ class PromptPair:
         corrupted: the ids [T] of the prompt that they are put into.
         right: the answer to the clean prompt: a token; for a classifier, a label.
         wrong: the answer to the corrupted prompt.
-        clean_source: what an encoder reads beside the clean prompt, [S] ids, or None for a model without an encoder.
-        corrupted_source: what it reads beside the corrupted one.
+        clean_source: what an encoder reads with the clean prompt, [S] ids, or None for a model without an encoder.
+        corrupted_source: what it reads with the corrupted one.
 
     Raises:
         ValueError: the prompts are empty or not of one length.
@@ -269,7 +269,7 @@ def check_pair(model: Transformer, pair: PromptPair) -> None:
 
 
 def rows_at_once(config: Config, length: int, source: int = 0) -> int:
-    """How many patches one pass computes beside the clean row, so that it stays within `MOST_BYTES` and `MOST_TOKENS`.
+    """How many patches one pass computes in addition to the clean row, so that it stays within `MOST_BYTES` and `MOST_TOKENS`.
 
     Args:
         config: of the model.

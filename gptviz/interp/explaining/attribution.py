@@ -93,7 +93,7 @@ class Attribution:
     @property
     def adds_up(self) -> bool:
         """Whether that is rounding alone. A part that is missing or counted twice is seen unless it adds next to nothing."""
-        return self.error < ADDS_UP  # not so where it is not a number
+        return self.error < ADDS_UP  # false if it is NaN
 
     @property
     def unit(self) -> str:

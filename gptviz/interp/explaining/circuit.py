@@ -236,7 +236,7 @@ class _Grown:
         found = self.found[node]
         values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
         for reads in all_reads:
-            # How much a head's choice matters, beside all that it gives.
+            # How much a head's choice matters, compared with all that it gives.
             matters = 1.0 if reads.kind not in ("key", "query") else min(1.0, abs(reads.total) / values) if values else 1.0
             sizes = reads.adds.abs()
             rest = 0.0 if node.unit is None else abs(reads.rest)

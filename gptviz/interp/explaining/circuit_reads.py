@@ -138,8 +138,8 @@ class Frozen:
     def logit(self, token: int, against: int | None, position: int) -> Reads:
         """The parts that add to the logit of a token at a position, before any cap; minus that of another token, if given."""
         logits, directions, bias = of_tokens(stream_at(self.model, self.ids.tolist(), position), token, against)
-        total, beside = difference(logits, token, against), sum(bias.values())
-        return self._reads("logit", HEAD, slice(position, position + 1), directions, total, beside)
+        total, constant = difference(logits, token, against), sum(bias.values())
+        return self._reads("logit", HEAD, slice(position, position + 1), directions, total, constant)
 
     def likeliest(self, position: int) -> int:
         """The likeliest token after a position."""
@@ -178,18 +178,18 @@ class Frozen:
         affine: Callable[[Tensor], Tensor],
         along: Tensor,
         total: float,
-        beside: float = 0.0,
+        constant: float = 0.0,
     ) -> Reads:
         """A read through an affine function of a sublayer's input at the positions `at`, `along` a direction of its result;
-        `beside` is what is added without any input.
+        `constant` is added to it without any input.
         """
         nothing = torch.zeros_like(self._inputs(layer, at), requires_grad=True)
         with torch.enable_grad():
             result = (affine(nothing) * along).sum()
         (read,) = torch.autograd.grad(result, nothing)
-        return self._reads(kind, layer, at, read, total, float(result.detach()) + beside)
+        return self._reads(kind, layer, at, read, total, float(result.detach()) + constant)
 
-    def _reads(self, kind: ReadKind, reader: str, at: slice, directions: Tensor, total: float, beside: float) -> Reads:
+    def _reads(self, kind: ReadKind, reader: str, at: slice, directions: Tensor, total: float, constant: float) -> Reads:
         """How much all units add along directions [N, d_model] of the reader's input at the positions `at`."""
         stream = self._at(at.start, at.stop)
         pulled = stream.pull(reader, directions)
@@ -198,7 +198,7 @@ class Frozen:
             if name in self._columns and not stream.is_replaced(name):
                 adds[:, self._columns[name]] = self._beyond_usual(stream, name, direction)
         every = float(inner(stream.inputs[reader][0].detach(), directions).sum())  # the sum over writers: `pull` has checked it
-        rest = every - float(adds.sum()) + beside
+        rest = every - float(adds.sum()) + constant
         return Reads(kind, total, adds, rest, torch.tensor(stream.rows, device=stream.device), pulled)
 
     def _beyond_usual(self, stream: Stream, layer: str, direction: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ def losses(model: Transformer, ids: Sequence[int]) -> Float64Array:
 
 @torch.inference_mode()
 def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledArray:
-    """The mean loss of the tokens at each position of `rows`, each of which is a text of its own; NaN for the first position.
+    """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position.
 
     Args:
         model: a decoder.

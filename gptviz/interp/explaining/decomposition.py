@@ -1,8 +1,8 @@
 """Decomposition: the residual stream as a sum of what each part of a model wrote into it.
 
-A norm is linear but for the number by which it divides. With that number held as it was in one run ("frozen"), everything between
-what a part writes and what a later part reads is linear: whatever is read is the sum of what was written, each piece passed
-through the frozen norms on its way. So what the reader makes of a direction is a sum with one number for each writer.
+A norm is linear except for the number by which it divides. With that number held as it was in one run ("frozen"), everything
+between what a part writes and what a later part reads is linear: all that is read is the sum of what was written, each piece
+passed through the frozen norms on its way. So what the reader makes of a direction is a sum with one number for each writer.
 
 Nothing here knows the kinds of residuals. A block's own `forward` runs once more, with its norms frozen and with what its
 sublayers gave in the run in their places, and PyTorch's derivative of that pass is the linear map: a new residual needs no rule
@@ -165,10 +165,10 @@ class Stream:
             if name not in states[1:]:
                 self.values[name] = kept
 
-        beside = None if source is None else torch.tensor([source], device=device)
+        source_ids = None if source is None else torch.tensor([source], device=device)
         watch = Watch((*taps, *states), see, in_parts=True)
         at = slice(max(0, last + 1 - guesses), last + 1)
-        self.logits = self.model(torch.tensor([ids], device=device), beside, cache=cache, tap=watch, logits_at=at)[0]
+        self.logits = self.model(torch.tensor([ids], device=device), source_ids, cache=cache, tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
             self.guesses, self.logits = self.logits, self.logits[-1]
 

@@ -37,7 +37,7 @@ def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
 
 
 def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
-    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, but for its size.
+    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, except for its size.
 
     Raises:
         ValueError: this kind of norm does not say what is linear in it.
@@ -52,7 +52,7 @@ def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
 
 
 def written_through(norm: Norm | None, columns: Tensor) -> Tensor:
-    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, but for its size.
+    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, except for its size.
 
     Raises:
         ValueError: as in `read_through`.

@@ -23,7 +23,7 @@ UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
 KEY = "key (is read)"
 
-# What `Midway` holds of a text takes at most so many bytes.
+# The most bytes that `Midway` holds of a text.
 MOST_MIDWAY = 128 * 2**20
 # A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
 NOTHING = 1e-6
@@ -146,7 +146,7 @@ def watch(
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
     device = model.embed.weight.device
-    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
+    source_ids = None if source is None else torch.tensor([source], device=device)  # [1, S]
 
     def seen(name: str, value: Tensor) -> None:
         _, block, *_, own = name.split(".")
@@ -157,7 +157,7 @@ def watch(
     with suppress(EnoughError):
         # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
         read = torch.tensor([ids], device=device)
-        model(read, beside, tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
+        model(read, source_ids, tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
 
 
 def _numbers(tensor: Tensor) -> Float32Array:

@@ -152,7 +152,7 @@ def optimiser_bytes(config: Config, name: Optimiser) -> int:
 
 
 def cache_bytes(config: Config, batch: int, tokens: int) -> int | None:
-    """The bytes of the keys and values of so many tokens, or None for a model that does not generate token by token."""
+    """The bytes of the keys and values of this many tokens, or None for a model that does not generate token by token."""
     if config.kind == "classifier" or config.mask != "causal":
         return None
     return FLOAT32 * cache_numbers(config, batch, tokens)

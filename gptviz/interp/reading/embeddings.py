@@ -27,7 +27,7 @@ MOST_COMPARED = 500
 # This many rows are computed with at a time, and so many of those that are compared with all others.
 PART, COMPARED_AT_ONCE = 8_192, 50
 # The spread of the points that t-SNE and UMAP start from, so small that t-SNE sorts the points before it pushes them apart, and
-# how large the seeded noise in it is beside the picture by PCA (Kobak & Berens 2019).
+# how large the seeded noise in it is compared with the picture by PCA (Kobak & Berens 2019).
 START, CHANCE = 1e-4, 0.25
 # How a finished picture is carried on to vectors that are a little different: gently, so that it changes where they did. Of the
 # shipped generator's snapshots, tokens then move 0.44 (t-SNE) and 0.63 (UMAP) of the picture's spread from one to the next on
@@ -323,7 +323,7 @@ class Stability:
 
 def stability(pictures: Sequence[Vectors]) -> Stability:
     """How far `pictures` [token, dimensions] of the same tokens agree on the 5 nearest neighbours of each: those that only one
-    seed has put beside a token say nothing about its vector.
+    seed has put next to a token say nothing about its vector.
 
     It is NaN for fewer than 4 tokens or 2 pictures.
     """
@@ -333,7 +333,7 @@ def stability(pictures: Sequence[Vectors]) -> Stability:
     if len(pictures) < 2 or len(pictures[0]) < FEWEST_PLACED:
         return Stability(math.nan, math.nan, count, len(pictures))
     size = len(pictures[0])
-    # Without rows to ask for, a point is no neighbour of its own.
+    # Without rows to ask for, a point is not its own neighbour.
     near = [NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False) for points in pictures]
     shared = [
         (one[:, :, None] == other[:, None]).any(-1).mean()  # [token, neighbour, neighbour] → a share

@@ -53,7 +53,7 @@ class Lens:
         entropy: [layer, T], of the whole guess, in nats.
         rank: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known.
         true_probability: [layer, T], the probability of the true token; NaN where it is not known.
-        final_error: the largest difference between the last row and the model's own logits: 0 but for rounding.
+        final_error: the largest difference between the last row and the model's own logits: 0 except for rounding.
         stream: [layer, T, d_model], what was read.
     """
 
@@ -101,10 +101,10 @@ def lens(
     config, device = model.config, model.embed.weight.device
     count = min(len(ids), last or len(ids))
     compared = min(count, max(1, MOST_COMPARED // config.vocab_size))
-    beside = None if source is None else torch.tensor([source], device=device)
+    source_ids = None if source is None else torch.tensor([source], device=device)
     at = slice(len(ids) - compared, None)
     with progress.part(0, 2):
-        trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=["logits"], logits_at=at, last=count)
+        trace = trace_stream(model, torch.tensor([ids], device=device), source_ids, also=["logits"], logits_at=at, last=count)
     every = layers(config)
     read = ends_of_blocks(every) if blocks_only else range(len(every))
     stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]

@@ -47,8 +47,8 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
     device = model.embed.weight.device
-    beside = None if source is None else torch.tensor([source], device=device)  # [1, S]
-    logits: Tensor = model(torch.tensor([ids], device=device), beside, logits_at=at)[0]
+    source_ids = None if source is None else torch.tensor([source], device=device)  # [1, S]
+    logits: Tensor = model(torch.tensor([ids], device=device), source_ids, logits_at=at)[0]
     return logits.float().cpu().numpy()
 
 

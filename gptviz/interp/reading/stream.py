@@ -65,9 +65,9 @@ def stream(
     config, device = model.config, model.embed.weight.device
     count = min(len(ids), last or len(ids))
     parallel = is_parallel(config)
-    beside = None if source is None else torch.tensor([source], device=device)
+    source_ids = None if source is None else torch.tensor([source], device=device)
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
-    trace = trace_stream(model, torch.tensor([ids], device=device), beside, also=also, last=count)
+    trace = trace_stream(model, torch.tensor([ids], device=device), source_ids, also=also, last=count)
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
     found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:

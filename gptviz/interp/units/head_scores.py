@@ -28,7 +28,7 @@ from .unit import Unit, unit
 
 # Repeated random tokens: so many different ones, then the same again, in so many sequences.
 MOST_REPEATED, N_SEQUENCES = 25, 8
-# Of a longer text only so many tokens are scored: every score is a mean over many queries already.
+# The most tokens of a text that are scored: every score is a mean over many queries already.
 MOST_TOKENS = 1024
 
 
@@ -94,7 +94,7 @@ SCORES: dict[str, Score] = {
 }
 # About this many cells of patterns are computed with at a time.
 AT_ONCE = 2**23
-# The loss without each head is over so many tokens: of several texts over the first.
+# The number of tokens over which the loss without each head is taken: of several texts the first ones.
 LOSS_TOKENS = 512
 
 
@@ -191,12 +191,12 @@ def head_scores(
     crosses: bool = False,
     repeats: Tensor | None = None,
 ) -> HeadScores:
-    """The scores of every head of a stack over the texts `ids`, but for the scores that come from weights.
+    """The scores of every head of a stack over the texts `ids`, except for those that come from weights.
 
     Args:
         model: the stack; for an encoder, `model.encoder`.
         ids: [B, T], the tokens that it reads, without padding.
-        source: [B, S], the tokens that an encoder reads beside it.
+        source: [B, S], the tokens that an encoder reads with them.
         crosses: whether the heads of cross-attention are scored. A source has no previous token and no copies: only the shares
             on its first token, and the entropy, have a meaning.
         repeats: [B, T], repeated tokens over which the scores of repeats are computed where no token of `ids` comes back.

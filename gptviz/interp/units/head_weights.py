@@ -1,6 +1,6 @@
 """Facts about a head that its weights give without any text: whether it copies, and which heads read what other heads write.
 
-A head reads the stream by W_Q, W_K and W_V and writes to it by W_O. Norms are left out but for what is linear in them: their
+A head reads the stream by W_Q, W_K and W_V and writes to it by W_O. Norms are left out except for what is linear in them: their
 gain, and for layernorm the mean that is taken away. Biases, the rotation of rotary positions and norms of queries and keys are
 left out. All is computed in the few numbers of a head: there is no matrix [d_model, d_model] for each pair of heads.
 

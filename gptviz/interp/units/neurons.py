@@ -177,7 +177,7 @@ def activations(model: Transformer, ids: Tensor, block: int) -> Tensor:
     """The neurons of a block over texts `ids` [B, T]: [B, T, neuron], in float32. The pass ends there.
 
     Raises:
-        ValueError: the model has no such block, no MLP, or not so much context.
+        ValueError: the model has no such block, no MLP, or a shorter context.
     """
     _check_block(model, block)
     found: list[Tensor] = []

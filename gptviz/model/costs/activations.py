@@ -36,7 +36,7 @@ class KeptActivations:
     terms: Mapping[str, Mapping[tuple[int, int], int]]
 
     def by_part(self, batch: int, tokens: int) -> dict[str, int]:
-        """The bytes of each part for so many texts of so many tokens."""
+        """The bytes of each part for this many texts of this many tokens."""
         return {
             part: sum(number * batch**b * tokens**t for (b, t), number in terms.items()) for part, terms in self.terms.items()
         }
@@ -71,7 +71,7 @@ def _formulas(config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]
 def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptActivations:
     """The numbers that a step of training keeps, as formulas that hold for all batches and lengths like these.
 
-    A single text, and texts of one token, have formulas of their own: torch then needs no copies of what it reads twice. An
+    A single text, and texts of one token, have separate formulas: torch then needs no copies of what it reads twice. An
     encoder is taken to read as many tokens as its decoder.
 
     Args:

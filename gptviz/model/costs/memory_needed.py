@@ -22,20 +22,20 @@ class MemoryNeeded:
 
     Attributes:
         weights: its parameters.
-        beside: the most that is needed beside them at once, to read them from their files or to read a text.
+        working: the most that is needed at once in addition, to read them from their files or to read a text.
         tokens: the length of that text.
         number: of one weight.
     """
 
     weights: int
-    beside: int
+    working: int
     tokens: int
     number: int
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.weights + self.beside
+        return self.weights + self.working
 
 
 def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
@@ -54,7 +54,7 @@ def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> 
 
 
 def _forward(config: Config, tokens: int) -> int:
-    """The most numbers that live at once in a pass over so many tokens that gives the logits of the last one."""
+    """The most numbers that live at once in a pass over `tokens` tokens that gives the logits of the last one."""
     stream = tokens * config.d_model
     heads = tokens * (config.n_head + 2 * config.key_heads) * config.head_size
     # Scores, what is visible of them and the pattern, of which a long text has a part at a time.
@@ -80,8 +80,8 @@ def _pairs(config: Config) -> int:
 
 
 def to_read(config: Config, tokens: int) -> int:
-    """About how many bytes a page takes beside an open decoder to read a long text: its keys and values, what a block computes of
-    every token, two masks of a byte for each pair of tokens, and what was freed but is not given back before the end of a pass.
+    """About how many bytes a page needs besides an open decoder to read a long text: its keys and values, what a block computes
+    for every token, two masks of a byte for each pair of tokens, and memory that was freed but not released before a pass ends.
     """
     of_blocks = tokens * (8 * config.d_model + 4 * config.mlp_size)
     kept = cache_numbers(config, 1, tokens, source=0)

@@ -2,7 +2,7 @@
 
 Every number follows from the parts as they are laid out on torch's meta device, where tensors have a shape and no content: so it
 holds for every architecture, and nothing is allocated or run. Only matrix products are counted as operations, as torch's own
-counter does: all else is little beside them.
+counter does: all else is little compared with them.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Factors:
 
 
 def products(config: Config, batch: int, tokens: int, source: int | None = None) -> list[Product]:
-    """The matrix products of a pass over `batch` texts of so many `tokens`, which gives logits at every place.
+    """The matrix products of a pass over `batch` texts of `tokens` tokens, which gives logits at every place.
 
     Args:
         config: the architecture.
@@ -181,16 +181,16 @@ def _of_attention(config: Config, part: AttentionBase, path: str, tokens: str, l
 
 
 def cache_numbers(config: Config, batch: int, tokens: int, source: int | None = None) -> int:
-    """How many numbers the keys and values of so many tokens are, kept so that generation need not compute them again.
+    """How many numbers the keys and values of this many tokens are, kept so that generation need not compute them again.
 
-    2 · n_layer · B · T · n_kv_head · d_head; beside an encoder also those of its S tokens.
+    2 · n_layer · B · T · n_kv_head · d_head; with an encoder also those of its S tokens.
     """
     read = tokens + (0 if not config.n_encoder_layer else tokens if source is None else source)
     return 2 * config.n_layer * batch * read * config.key_heads * config.head_size
 
 
 def weight_bytes(config: Config, number: int = FLOAT32) -> int:
-    """The bytes of the weights where a number of a matrix takes so many bytes, as `precision` keeps them: all else is float32."""
+    """The bytes of the weights if a number of a matrix takes this many bytes, as `precision` keeps them: all else is float32."""
     return FLOAT32 * sum(size.parameters for size in sizes(config)) - (FLOAT32 - number) * _in_matrices(config)
 
 

@@ -23,7 +23,7 @@ MOST_QUERIES = 64
 # are not faster, and leave larger holes in the memory of a server's threads: with four times as many, a pass of SmolLM2-135M over
 # 2,048 tokens left 230 MB of them.
 MOST_SCORES = 2**20
-# Room for keys and values is taken for so many tokens at a time.
+# Room for keys and values is taken for this many tokens at a time.
 ROOM = 32
 
 
@@ -52,7 +52,7 @@ class Memory(NamedTuple):
 class LayerCache:
     """The keys and values that one block has computed so far.
 
-    Each block has tensors of its own: torch.compile cannot handle writing into one tensor for all blocks well.
+    Each block has its own tensors: torch.compile cannot handle writing into one tensor for all blocks well.
 
     Attributes:
         keys: [B, n_kv_head, room, d_head], allocated in advance. There is more room as soon as it is needed: a system hands out
@@ -70,7 +70,7 @@ class LayerCache:
         self.cross: tuple[Tensor, Tensor] | None = None
 
     def copy(self, length: int) -> LayerCache:
-        """The same, with keys and values of the first `length` positions in tensors of their own; room alone is not copied."""
+        """The same, with keys and values of the first `length` positions in their own tensors; room alone is not copied."""
         copied = self._with_room(self.keys.shape[2], length)
         copied.cross = self.cross
         return copied
@@ -124,7 +124,7 @@ class KVCache:
         return [sum(kept[:, :, : self.length].nbytes for kept in (layer.keys, layer.values)) for layer in self.layers]
 
     def copy(self) -> KVCache:
-        """The same keys and values in tensors of their own, with as much room."""
+        """The same keys and values in their own tensors, with as much room."""
         copied = copy(self)
         copied.layers = [layer.copy(self.length) for layer in self.layers]
         return copied
@@ -199,7 +199,7 @@ class Attention(AttentionBase):
 
     Every head has a score for every pair of tokens: over 8,192 tokens they take 270 MB a head. Under a causal mask they are
     computed for some queries after the other, with the keys up to the last of them, unless a tap needs all scores at once. Where
-    a tap needs the whole pattern, that is put together of its parts: the scores are never all in memory beside it.
+    a tap needs the whole pattern, that is put together of its parts: the scores are never all in memory in addition to it.
     """
 
     def __init__(self, config: Config, positions: PositionEncoding) -> None:

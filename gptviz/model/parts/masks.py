@@ -38,7 +38,7 @@ class CausalMask(Mask):
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
         """[queries, keys], or None for a single query at the end, from which nothing is hidden.
 
-        Padding stands at the end, after all tokens that could read it, and needs no mask of its own.
+        Padding stands at the end, after all tokens that could read it, and needs no mask.
         """
         return None if at.stop - at.start == 1 else is_after(at, at.stop, ids.device)
 

@@ -32,7 +32,7 @@ class PositionEncoding(ModelPart):
 
     @property
     def compared_with(self) -> int:
-        """With how many vectors of its own every query of a head is multiplied."""
+        """The number of vectors that each query of a head is multiplied with besides the keys."""
         return 0
 
     @classmethod

@@ -99,7 +99,7 @@ class _Separate(LightCall):
         self.q, self.k = (new_norm(settings, self.size(settings, n)) for n in (settings.n_head, settings.key_heads))
 
     def size(self, settings: Settings, heads: int) -> int:
-        """Over how many numbers the norm of so many `heads` runs."""
+        """The number of numbers that the norm of this many `heads` is over."""
         return settings.head_size
 
     def forward(self, stacked: Tensor) -> Tensor:

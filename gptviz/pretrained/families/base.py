@@ -423,7 +423,7 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
     return settings
 
 
-# How the fields of a `table` are read that are no whole numbers, and written that have a default of their own.
+# How the fields of a `table` are read that are no whole numbers, and written that have their own default.
 _READ: dict[str, Callable[[Given, str, Any], Any]] = {
     "activation": Given.activation,
     "norm_eps": Given.number,

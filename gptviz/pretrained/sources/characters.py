@@ -34,7 +34,7 @@ def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
     return tokenizer
 
 
-def characters_beside(path: Path) -> Tokenizer | None:
+def characters_near(path: Path) -> Tokenizer | None:
     """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is no such file.
 
     Raises:

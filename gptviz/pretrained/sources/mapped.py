@@ -16,7 +16,7 @@ from gptviz.model.build import parameter_shapes
 from gptviz.text import Tokenizer, from_json
 
 from ..families import ImportRefusedError
-from .characters import characters_beside, of_characters
+from .characters import characters_near, of_characters
 from .drafting import Draft, drafted, grouped_shapes
 from .folder import MOST_VALUES
 from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
@@ -153,7 +153,7 @@ class Mapped(ModelSource):
         if characters is not None:
             return of_characters(list(characters), "the mapping: characters")
         if name is None:
-            return FolderTokens(self.path.parent).tokenizer() or characters_beside(self.path)
+            return FolderTokens(self.path.parent).tokenizer() or characters_near(self.path)
         if Path(name).name != name or name in ("", ".", ".."):
             raise ImportRefusedError(f"the mapping: tokenizer is {name!r:.80}; it must be the name of a file beside the weights")
         return _tokenizer_of(self.path.parent / name)

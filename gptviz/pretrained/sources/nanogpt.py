@@ -18,7 +18,7 @@ from gptviz.model import Config
 from ..families import FAMILIES, Given, ImportRefusedError
 from ..families.base import lacking, without_place
 from ..families.expressing import Expressed, NotExpressibleError, differences, fields_in_words
-from .characters import characters_beside
+from .characters import characters_near
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
 from .source import ModelSource, Opened, Outline, fitted
@@ -82,8 +82,8 @@ class _OfGPT2(ModelSource):
 
     def opened(self) -> Opened:
         outline = self.outline()
-        beside, others = characters_beside(self.path), FolderTokens(self.path.parent)
-        words = beside or others.tokenizer()
+        characters, others = characters_near(self.path), FolderTokens(self.path.parent)
+        words = characters or others.tokenizer()
         tokenizer, notes = fitted(words, outline.config.vocab_size, others.file or "meta.pkl")
         return Opened(outline.family, outline.config, tokenizer, notes)
 

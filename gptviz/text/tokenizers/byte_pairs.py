@@ -17,7 +17,7 @@ class Cut:
         pattern: a regular expression of the parts; None for GPT-2's.
         single_digits: whether each digit is first made a separate part.
         composed: whether a letter and its accent are first made one character (Unicode's form NFC).
-        whole_tokens: whether a part that is a token as a whole is read as it, whatever the merges say.
+        whole_tokens: whether a part that is a token as a whole is read as it, even if the merges say otherwise.
         start: whether the token for the beginning stands before a text unless the file says otherwise.
     """
 

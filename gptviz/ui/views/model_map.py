@@ -158,8 +158,8 @@ def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...] | None
         if lm.model.encoder is None:
             read_in_passes(lm.model, read, Watch(["*.pattern"], see), view.pooling(len(ids)))
         else:
-            beside = None if source is None else torch.tensor([source], device=lm.device)
-            lm.model(read, beside, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
+            source_ids = None if source is None else torch.tensor([source], device=lm.device)
+            lm.model(read, source_ids, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
     return {kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()]) for kind, of in small.items() if of}
 
 
@@ -196,12 +196,12 @@ def _tensor(
 def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
     """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no forward pass."""
     ids = torch.tensor([read.ids], device=lm.device)
-    beside = None if read.source is None else torch.tensor([read.source], device=lm.device)
+    source_ids = None if read.source is None else torch.tensor([read.source], device=lm.device)
     if piece.kind != "activation":
-        return Trace(ids, {}, beside)
+        return Trace(ids, {}, source_ids)
     # Values inside blocks need logits of one position only: all logits of a large vocabulary may be as large as the model.
     at = slice(-1, None) if "blocks." in piece.name else slice(None)
-    return run(lm.model, ids, [piece.name], source=beside, logits_at=at)
+    return run(lm.model, ids, [piece.name], source=source_ids, logits_at=at)
 
 
 def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:

@@ -114,8 +114,8 @@ def value_of(text: str) -> str:
         return value
     file = _file(value)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with in_place_of(file) as beside:
-        beside.write_bytes(content)
+    with in_place_of(file) as fresh:
+        fresh.write_bytes(content)
     _sweep(file)
     return value
 

@@ -154,7 +154,7 @@ def notch(
 ) -> Any:
     """One of `options` in their order on a slider, kept in the URL as `key`.
 
-    Streamlit knows this slider by its key alone, whatever options it has. A slider made by st.slider counts as a new one when
+    Streamlit identifies this slider by its key alone, not by its options. A slider made by st.slider counts as a new one when
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
     _warn(key, one_of(list(map(format_func, options))), format_func(default), notices)

@@ -45,7 +45,7 @@ def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -
     model = without_content(config)
     largest = max(parameter.nbytes for parameter in model.parameters())
     for tokens in lengths:
-        estimated, counted = needed(config, tokens=tokens).beside, most_at_once(model, tokens)
+        estimated, counted = needed(config, tokens=tokens).working, most_at_once(model, tokens)
         cache = 8 * config.n_layer * tokens * config.key_heads * config.head_size
         assert max(counted, largest) <= estimated <= max(1.5 * counted + cache, largest)
 
@@ -64,7 +64,7 @@ def test_weights_take_as_many_bytes_as_their_numbers() -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free() -> None:
-    needs = MemoryNeeded(weights=5 * 10**9, beside=10**9, tokens=1_024, number=4)
+    needs = MemoryNeeded(weights=5 * 10**9, working=10**9, tokens=1_024, number=4)
     message = refusal(needs, 6 * 10**9)
     assert message is not None
     assert "about 6 GB of memory, 5 GB of it for its weights" in message

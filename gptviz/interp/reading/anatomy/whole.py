@@ -205,7 +205,7 @@ class Whole(Sublayers):
         return self.add(box, [stream.path, x, y])
 
     def branch(self, at: str, part: str, stream: Operand) -> Operand:
-        """Add the norm through which a sublayer beside another one reads the `stream`; what the sublayer reads."""
+        """Add the norm through which a sublayer parallel to another one reads the `stream`; what the sublayer reads."""
         kind = RESIDUALS[self.config.residual]
         gains = self.gains(f"{at}.{part}_residual.norm", "d_model")
         box = self.norm(at, part, "norm", stream.symbol, gains, after_sublayer=False)

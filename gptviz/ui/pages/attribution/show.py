@@ -37,7 +37,7 @@ from .setting import AttributionSetting, quoted
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
 SHOWN_NEURONS = 14
-# Beside the tall grid of so many blocks there is room for more bars.
+# Next to the tall grid of many blocks there is room for more bars.
 MANY_BLOCKS = 15
 
 

@@ -89,7 +89,7 @@ def decision_by_word(subject: Subject) -> Decision:
 def words_left_out(subject: Subject) -> Worth | None:
     """The labels with their probabilities, and what the decision loses without each word, which is returned.
 
-    For a head under which no word has a share of its own. None if the text is too long, or too short, to do without a word.
+    For a head under which no word has its own share. None if the text is too long, or too short, to do without a word.
     """
     reading, names = judged(subject.key, subject.seen), subject.lm.labels
     left, right = st.columns([5, 9], gap="medium")
@@ -182,7 +182,7 @@ def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
 
 
 def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
-    """The sum of bias and words beside the logits the model gave."""
+    """The sum of bias and words next to the logits the model gave."""
     label = escaped(names[chosen.label])
     model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
     n = len(chosen.shares)

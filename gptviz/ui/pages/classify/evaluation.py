@@ -168,7 +168,7 @@ def texts_of_card(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, L
 
 
 def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
-    """Accuracy beside that of the baseline, which label was taken for which, and the most confident mistakes."""
+    """Accuracy next to that of the baseline, which label was taken for which, and the most confident mistakes."""
     counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
     with left:

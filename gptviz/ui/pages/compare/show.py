@@ -43,7 +43,7 @@ class ViewNumbers:
     call: str
 
 
-# Shared by all sessions: read-only. A long text is read once, whatever it is compared with.
+# Shared by all sessions: read-only. A long text is read once for all comparisons.
 @jobs.resource("Reading the text", max_entries=32)
 def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return compare.distribution(side(key, ids))

@@ -1,4 +1,4 @@
-"""The two sides: A is what every page shows, B has a bar of its own. Both are in the address, and a button swaps them.
+"""The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
 
 B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
 beginning of training where the model has snapshots, else a prompt with another token.

@@ -21,7 +21,7 @@ from gptviz.ui.widgets import jobs
 MOST_READ, FEWEST_READ = 160, 32
 # So many tokens of held-out data are read at most, less of large models.
 MOST_DATA = 8_192
-# For a suggestion, so many tokens are left out at most.
+# For a suggestion, at most this many tokens are left out.
 MOST_TRIED = 16
 
 

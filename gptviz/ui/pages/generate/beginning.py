@@ -1,4 +1,4 @@
-"""The text that the page Generate opens on: some tokens, and a branch beside them."""
+"""The text that the page Generate opens on: some tokens, and a branch next to them."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _write(writing: Writing) -> Begun:
     with _ONE_AFTER_THE_OTHER:
         grow(writing, FIRST_TOKENS - writing.length)
         if writing.edits:
-            beside(writing)
+            add_unedited(writing)
         else:
             fork(writing)
     return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
-def beside(writing: Writing) -> None:
-    """Put beside the text of a model with edits what the model writes without them, with the same random numbers."""
+def add_unedited(writing: Writing) -> None:
+    """Add a branch with what a model with edits writes without them, with the same random numbers."""
     length = len(writing.tree.prompt)
     never = writing.lm.tokenizer.unused_ids
     grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
@@ -74,7 +74,7 @@ def beside(writing: Writing) -> None:
 
 
 def bring(writing: Writing, before: Writing) -> None:
-    """Put the text `before`, which the model wrote with other edits, beside this one, as far as it is read in a moment."""
+    """Put the text `before`, which the model wrote with other edits, next to this one, as far as it is read in a moment."""
     many = affordable(writing.lm.model, len(writing.tree.prompt), before.length, BUDGET / 2)
     writing.bring(before.ids[:many], before.edits)
 
@@ -104,7 +104,7 @@ def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
 
 
 def fork(writing: Writing) -> None:
-    """Write beside the text how it goes on from another token, where the model gave that one nearly as high a probability.
+    """Add a branch that goes on from another token, if the model gave that one nearly as high a probability.
 
     The place is in the first half of the text, after its first sixth.
     """

@@ -189,7 +189,7 @@ def show(writing: Writing, speed: str) -> None:
 
 
 def _rerun_if(changed: bool) -> None:
-    """Run the whole page where the text `changed`, since the buttons beside the tree depend on it too."""
+    """Run the whole page where the text `changed`, since the buttons next to the tree depend on it too."""
     if changed:
         st.rerun()
 

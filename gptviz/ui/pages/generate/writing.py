@@ -71,7 +71,7 @@ class Writing:
         ahead: how the next tokens are chosen, while the text of a link is written again.
         linked: the route of that link; "" once it is written, or left.
         differs: whether a link led to other tokens than when it was made.
-        attention_of: the node whose attention is shown beside that of the current one; None for none.
+        attention_of: the node whose attention is shown next to that of the current one, or None.
         speedometer: how fast the model computes.
         lock: held while any of this changes.
     """
@@ -155,7 +155,7 @@ class Writing:
 
     @property
     def spaced(self) -> bool:
-        """Whether tokens are words of their own, with a gap between them."""
+        """Whether tokens are whole words, with a gap between them."""
         return self.lm.tokenizer.is_spaced
 
     @alone
@@ -234,7 +234,7 @@ class Writing:
 
     @alone
     def bring(self, tokens: Sequence[int], edits: tuple[str, ...]) -> None:
-        """Put a text of the same prompt beside this one, as a branch that says with which edits of the model it was written."""
+        """Put a text of the same prompt next to this one, as a branch that says with which edits of the model it was written."""
         self.tree.bring(tokens, written_with(edits))
         self.speedometer.interrupt()
 

@@ -52,7 +52,7 @@ class HeadTexts(NamedTuple):
 
     Attributes:
         rows: the texts, each [T].
-        source: what an encoder reads beside them, [1, S], or None if there is none.
+        source: what an encoder reads with them, [1, S], or None if there is none.
     """
 
     rows: tuple[torch.Tensor, ...]

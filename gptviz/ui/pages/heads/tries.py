@@ -18,7 +18,7 @@ from .choices import CHOSEN, HELD_OUT, HeadSetting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import largest_pairs
 
-# At most so many blocks are multiplied with each other before anybody asks for it.
+# At most this many blocks are multiplied with each other before the reader asks for it.
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
 BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}

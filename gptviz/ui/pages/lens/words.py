@@ -24,12 +24,12 @@ of it, not what the next block makes of it."""
 
 def code(subject: Subject, read: LensRows) -> str:
     """The lines of `gptviz` that compute the numbers of the grid."""
-    beside = "" if read.source is None else ", source"
+    and_source = "" if read.source is None else ", source"
     following = "" if read.following is None else f", following={read.following}"
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
     last += ", blocks_only=True" if read.blocks_only else ""
     return f"""{opening_code(subject, read, "from gptviz.interp.reading.lens import lens")}
-seen = lens(lm.model, ids{beside}{following}{last})
+seen = lens(lm.model, ids{and_source}{following}{last})
 seen.top, seen.probability  # [layer, position, k]: the likeliest tokens
 seen.entropy, seen.rank, seen.true_probability  # [layer, position]"""
 

@@ -16,7 +16,7 @@ from gptviz.ui.views.encoder_decoder import DECODER, stack_of
 
 
 def has_own_stacks(kind: str) -> bool:
-    """Whether each stack of an encoder–decoder has positions of its own, of this kind."""
+    """Whether each stack of an encoder–decoder has its own positions, of this kind."""
     return POSITIONS[kind].is_trained
 
 

@@ -34,12 +34,12 @@ it is turned and resized, up, left and far mean nothing."""
 def code(subject: Subject, read: Read, view: str, index: int | None, chosen: MapChoice | None) -> str:
     """The lines of `gptviz` that compute the numbers of the picture."""
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
-    beside = "" if read.source is None else ", source"
+    and_source = "" if read.source is None else ", source"
     opened = opening_code(
         subject, read, *(["import numpy as np"] if view == WRITTEN else []), "from gptviz.interp.reading import stream"
     )
     begin = f"""{opened}
-seen = stream.stream(lm.model, ids{beside}{last})
+seen = stream.stream(lm.model, ids{and_source}{last})
 tokens = [lm.tokenizer.label(ids[i]) for i in seen.positions]
 """
     if view == WRITTEN:

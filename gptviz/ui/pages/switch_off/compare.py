@@ -192,7 +192,7 @@ def code(subject: Subject, key: ModelKey) -> str:
     """The code that computes what the figure shows."""
     reading = reading_of(key.unedited, subject.seen)
     ids = reading.ids[:, :1] if reading.source is not None else reading.ids
-    beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
+    and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
     change = _change(key, subject.seen)
     shown = range(len(subject.lm.labels)) if subject.kind == "classifier" else change.likeliest(MOST_SHOWN)
     return f"""import gptviz
@@ -201,6 +201,6 @@ from gptviz.interp.changing.before_after import Change, guess
 from gptviz.interp.changing.edits import Inputs
 
 lm = {load_call(language_model(key))}
-reading = Inputs(torch.tensor({ids.tolist()}){beside})
+reading = Inputs(torch.tensor({ids.tolist()}){and_source})
 change = Change(guess(lm.original.model, reading), guess(lm.model, reading))
 values = change.table({list(shown)}, {[str(i) for i in shown]}).values  # [before or after, token]"""

@@ -160,6 +160,6 @@ def _given(subject: Subject, text: LossText) -> str:
     if text.which != PROMPT:
         return held_out.code_of_tested(subject.key.unedited)
     ((reading, targets),) = rows(subject.key.unedited, text)
-    beside = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
+    and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
     return f"""ids = torch.tensor({reading.ids.tolist()})
-rows = [Rows(Inputs(ids{beside}), torch.tensor({targets.tolist()}))]"""
+rows = [Rows(Inputs(ids{and_source}), torch.tensor({targets.tolist()}))]"""

@@ -145,5 +145,5 @@ def _guessed(key: ModelKey, ids: tuple[int, ...]) -> Inputs:
 def _read(key: ModelKey, ids: tuple[int, ...]) -> tuple[Float64Array, float]:
     (prompt,) = rows(key.unedited, LossText(PROMPT, ids))
     found = guess_and_loss(language_model(key).model, prompt.reading, prompt.targets)
-    release_memory()  # while two texts are written beside it, each in a thread with a heap of its own
+    release_memory()  # while two texts are written meanwhile, each in a thread with its own heap
     return found

@@ -57,7 +57,7 @@ class Chart:
 
 
 def draw_loss(run: WatchedRun) -> Drawn:
-    """The training and validation loss, with those of the runs beside it."""
+    """The training and validation loss, with those of the runs compared with it."""
     drawn = [curve_of(run.folder)]
     for name in _beside(run):
         with suppress(CheckpointError):
@@ -85,7 +85,7 @@ def draw_perplexity(run: WatchedRun) -> Drawn:
 
 
 def draw_accuracy(run: WatchedRun) -> Drawn | None:
-    """How much is right, on data held out and on data trained on, with the runs beside it that count the same."""
+    """How much is right, on data held out and on data trained on, with the compared runs that count the same."""
     own = accuracy_of(run.folder)
     if own is None:
         return None
@@ -195,7 +195,7 @@ def compare_controls(run: WatchedRun) -> None:
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
     """The models among `names` to compare with this run: those of its experiment and of experiments related to that."""
     plan = PLANS.get(run.plan)
-    related = [*plan.beside, run.plan] if plan else []
+    related = [*plan.related, run.plan] if plan else []
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]
 
 
