@@ -23,11 +23,11 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
 from gptviz.machine import memory
-from gptviz.machine.bounded import parse_json, read_regular, require_regular
+from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
@@ -39,6 +39,7 @@ from gptviz.model.precision import are_finite, place, type_in_memory
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import referred, with_weights
 from gptviz.pretrained.sources.source import ModelSource
+from gptviz.pretrained.sources.tensors import open_safetensors
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer, from_json
 
@@ -346,8 +347,7 @@ def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
     file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
-        require_regular(path)  # opening a pipe would wait forever
-        with safe_open(path, framework="pt") as file:  # this compares the length with the header's
+        with open_safetensors(path) as file:  # this compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
+import shutil
 import struct
 import sys
 import warnings
@@ -206,6 +208,16 @@ def test_an_unknown_type_or_place_of_numbers_is_refused(tmp_path: Path, sound: d
         said = json.dumps(header | {NAME: header[NAME] | change}).encode()
         with replaced(sound["safetensors"], struct.pack("<Q", len(said)) + said + content[size:]) as path:
             assert "model.safetensors is damaged" in str(refused(path))
+
+
+def test_a_header_of_very_many_tensors_is_refused_before_it_is_read(
+    tmp_path: Path, sound: dict[str, Path], little_memory: None
+) -> None:
+    empty = {f"tensor {number}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for number in range(70_000)}
+    header = json.dumps(empty).encode()
+    shutil.copy(sound["config"], tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    assert re.search(r"its header has [\d,]+ bytes, and 4,194,304 are the most", str(refused(tmp_path)))
 
 
 def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refused(sound: dict[str, Path]) -> None:

@@ -20,8 +20,25 @@ from ..families.base import lacking
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
+# Bytes of the names, types and shapes in a file, about 40,000 of them: 300,000 empty tensors would take half a minute and 500 MB.
+LONGEST_HEADER = 4 * 2**20
 # The weights of a folder are in the first of these that it has, whole or in the parts that an index lists.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
+
+def open_safetensors(path: Path) -> Any:
+    """A `.safetensors` file, open; use it in a `with`.
+
+    Raises:
+        OSError: there is no such file, it is no regular file, or its header is longer than `LONGEST_HEADER`.
+        SafetensorError: it is no such file, or cut short.
+    """
+    require_regular(path)  # opening a pipe would wait for ever
+    with path.open("rb") as file:
+        header = int.from_bytes(file.read(8), "little")
+    if path.stat().st_size > header > LONGEST_HEADER:
+        raise OSError(f"its header has {header:,} bytes, and {LONGEST_HEADER:,} are the most")
+    return safe_open(path, framework="pt")
 
 
 class TensorFile(Protocol):
@@ -44,8 +61,7 @@ class SafetensorsFile:
     """A `.safetensors` file; a tensor is read when it is asked for."""
 
     def __init__(self, path: Path) -> None:
-        require_regular(path)
-        self.file = safe_open(path, framework="pt")
+        self.file = open_safetensors(path)
 
     def names(self) -> list[str]:
         """The names of all tensors."""
