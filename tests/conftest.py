@@ -74,6 +74,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def no_bundled_models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are the models of this test alone: none came with gptviz."""
+    from gptviz.runs import checkpoints
+
+    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
+
+
+@pytest.fixture
 def tiny_model(home: Path) -> TinyModel:
     """Saves a small untrained character model in this test's home, and returns its folder.
 

@@ -12,6 +12,7 @@ from gptviz.data.batches import Windows
 from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Transformer, build
 from gptviz.runs.run import RunSpec, prepare
+from gptviz.runs.training import train
 from gptviz.text import CharTokenizer, Corpus, task
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
@@ -69,6 +70,20 @@ def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **sett
     return _prepared(
         options or {}, name=name, config=config, tokenizer=copying.tokenizer, source=source, recipe=recipe(**settings)
     )
+
+
+def until(folder: Path, step: int, what: Any = "pause") -> list[Any]:
+    """Train the run until it has taken `step` steps; its events."""
+    events: list[Any] = []
+    events.extend(train(folder, stop_requested=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
+    return events
+
+
+def finish(folder: Path) -> Path:
+    """Train the run to its end."""
+    for _ in train(folder):
+        pass
+    return folder
 
 
 def _prepared(options: dict[str, Any], **spec: Any) -> Path:

@@ -47,9 +47,7 @@ ROOT = Path(__file__).resolve().parents[1]
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(autouse=True)
-def _no_bundled_models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
+pytestmark = pytest.mark.usefixtures("no_bundled_models")
 
 
 @pytest.fixture

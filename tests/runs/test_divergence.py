@@ -15,9 +15,8 @@ from gptviz.runs.divergence import diverged, divergence_of
 from gptviz.runs.log import read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import read_status
-from gptviz.runs.training import train
 from gptviz.train.divergence import has_diverged
-from tests.small_runs import recipe, text_run
+from tests.small_runs import finish, recipe, text_run
 from tests.tiny import VOCAB, tiny
 
 GUESS = math.log(VOCAB)
@@ -47,9 +46,7 @@ def test_a_run_has_diverged_where_it_is_worse_than_a_guess_and_than_its_beginnin
 
 
 def finished(**settings: object) -> Path:
-    folder = text_run(steps=30, evaluations=3, snapshots=0, **settings)
-    list(train(folder))
-    return folder
+    return finish(text_run(steps=30, evaluations=3, snapshots=0, **settings))
 
 
 def test_a_run_whose_loss_leaps_says_so_in_card_status_and_log_with_what_to_change() -> None:

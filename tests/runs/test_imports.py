@@ -29,11 +29,18 @@ from tests.tiny import some_ids
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path / "home"))
+def model(home: Path, tmp_path: Path) -> Any:
     model = theirs("llama", GROUPED)
     model.save_pretrained(tmp_path / "Tiny llama!")
     return model
+
+
+def error_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a command that fails says."""
+    assert main(command) != 0
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
 
 
 def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(
@@ -63,10 +70,7 @@ def test_a_name_in_use_gets_a_number_and_an_impossible_one_is_refused(model: Any
     for name in ("../x", "", "shakespeare", "Tiny-llama"):
         with pytest.raises(checkpoints.CheckpointError, match="cannot name a model|there is a model|in use"):
             import_model(source, name)
-    assert {file.name for file in (tmp_path / "home" / "checkpoints").iterdir() if not file.name.startswith(".")} == {
-        "Tiny-llama",
-        "Tiny-llama-2",
-    }
+    assert own_models(tmp_path) == {"Tiny-llama", "Tiny-llama-2"}
 
 
 def test_weights_that_are_gone_are_said_by_models_and_by_load(
@@ -82,10 +86,8 @@ def test_weights_that_are_gone_are_said_by_models_and_by_load(
 
 def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "Tiny llama!" / "config.json").write_text('{"model_type": "mixtral"}')
-    assert main(["import", str(tmp_path / "Tiny llama!")]) != 0
-    error = capsys.readouterr().err
+    error = error_of(["import", str(tmp_path / "Tiny llama!")], capsys)
     assert "mixtral" in error
-    assert error.count("\n") == 1
     assert not (tmp_path / "home" / "checkpoints").exists()
 
 
@@ -96,10 +98,8 @@ def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(checkpoints, "_write_json", full)
-    assert main(["import", str(tmp_path / "Tiny llama!"), "--name", "mine"]) != 0
-    error = capsys.readouterr().err
+    error = error_of(["import", str(tmp_path / "Tiny llama!"), "--name", "mine"], capsys)
     assert f"below {checkpoints.own()} ([Errno 28] No space left on device): see that there is room" in error
-    assert error.count("\n") == 1
     assert not [path for path in checkpoints.own().iterdir() if path.name != ".locks"]
 
 
@@ -118,10 +118,8 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     monkeypatch.setattr(tensors, "safe_open", lambda *_, **__: pytest.fail("a file was opened"))
     with pytest.raises(checkpoints.CheckpointError, match="and 20 kB is free"):
         gptviz.load(folder)
-    assert main(["import", str(folder), "--name", "second"]) != 0
-    error = capsys.readouterr().err
+    error = error_of(["import", str(folder), "--name", "second"], capsys)
     assert re.search(said, error)
-    assert error.count("\n") == 1
     assert "second" not in checkpoints.folders()
 
 
@@ -130,8 +128,7 @@ def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(
 ) -> None:
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
     torch.save({"weight": Touch(tmp_path / "it ran")}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
-    assert main(["import", str(tmp_path / "Tiny llama!")]) != 0
-    error = capsys.readouterr().err
+    error = error_of(["import", str(tmp_path / "Tiny llama!")], capsys)
     assert "pytorch_model.bin holds more than tensors, and opening it could run code: it is not opened" in error
     assert not (tmp_path / "it ran").exists()
 
@@ -214,7 +211,7 @@ def test_a_path_of_another_program_opens_where_it_is_and_nothing_is_written(mode
     text = " ".join(map(str, ids[0].tolist()))
     torch.testing.assert_close(lm.trace(text)["logits"], model(ids).logits.detach(), rtol=1e-4, atol=1e-4)
     assert lm.name == "Tiny-llama"
-    assert not (tmp_path / "home").exists()
+    assert not list((tmp_path / "home").iterdir())
     (tmp_path / "cut.gguf").write_bytes(b"GGUF")
     with pytest.raises(checkpoints.CheckpointError, match=r"cut\.gguf"):
         gptviz.load(tmp_path / "cut.gguf")

@@ -15,9 +15,8 @@ import pytest
 from gptviz.machine.files import sweep
 from gptviz.runs import checkpoints
 from gptviz.runs.status import read_status
-from gptviz.runs.training import train
 from tests.processes import running
-from tests.small_runs import same, task_run, weights
+from tests.small_runs import same, task_run, until, weights
 
 pytestmark = pytest.mark.full
 
@@ -119,12 +118,6 @@ def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_ne
     assert len(seen) > 2
 
 
-def train_until(folder: Path, step: int) -> None:
-    """Train a run, and pause it after this step."""
-    events: list[object] = []
-    events.extend(train(folder, stop_requested=lambda: "pause" if events and getattr(events[-1], "step", 0) >= step else None))
-
-
 def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_on_as_if_it_never_was(kill: Kill) -> None:
     settings: dict[str, Any] = {"steps": 4_000, "evaluations": 1_000, "snapshots": 5}
     folder, left, steps = task_run("killed", **settings), 0, [0]
@@ -142,7 +135,7 @@ def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_
     assert len(set(steps)) > 5
     whole = task_run("whole", **settings)
     for each in (folder, whole):
-        train_until(each, steps[-1] + 10)
+        until(each, steps[-1] + 10)
     ended, unbroken = checkpoints.load(folder), checkpoints.load(whole)
     assert ended.card.steps == unbroken.card.steps == steps[-1] + 10
     assert same(weights(ended.model), weights(unbroken.model))

@@ -22,16 +22,15 @@ from gptviz.runs.status import RunError, locked, mark_waiting, read_status
 from gptviz.runs.training import train
 from gptviz.text import CharTokenizer
 from tests.processes import running
-from tests.small_runs import task_run
+from tests.small_runs import task_run, text_run
 from tests.tiny import TinyModel, scrambled, tiny
 
 ROUNDS = 8
 
 
 @pytest.fixture(autouse=True)
-def shipped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shipped(no_bundled_models: None) -> Path:
     """The one model that ships, `famous`."""
-    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
     return checkpoints.save("famous", scrambled(tiny()), CharTokenizer("abcdefghijk"), {}, root=checkpoints.BUNDLED)
 
 
@@ -43,6 +42,28 @@ def test_a_free_name_is_that_of_no_model_be_it_shipped_or_one_s_own(tiny_model: 
     assert checkpoints.destination(free_name("x" * 64)).name == "x" * 62 + "-2"
     assert free_name("famous", checkpoints.BUNDLED) == "famous-2"
     assert free_name("famous", checkpoints.BUNDLED.parent / "elsewhere") == "famous"
+
+
+BAD_NAMES = ["", ".", "..", "../../x", "a/b", "/tmp/x", "a\\b", ".hidden", "-x", "x.", "a b", "😀", "ä", "a\n", "a\0b"]
+DEVICES = ["con", "aux.txt", "COM1"]
+
+
+@pytest.mark.parametrize("name", [*BAD_NAMES, *DEVICES, "x" * 65, "x" * 300])
+def test_a_name_that_could_leave_the_folder_or_trouble_a_file_system_is_refused_and_nothing_is_written_or_moved(
+    name: str, tiny_model: TinyModel, tmp_path: Path
+) -> None:
+    with locked(tiny_model("mine")):
+        pass  # its lock stays
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    save = partial(checkpoints.save, model=scrambled(tiny()), tokenizer=CharTokenizer("abcdefghijk"), card={})
+    for use in (save, text_run, task_run, partial(manage.rename, "mine")):
+        with pytest.raises(CheckpointError, match="cannot name a model: (use up to 64 letters|Windows)") as refused:
+            use(name)
+        assert repr(name[:80]) in str(refused.value)
+        assert len(str(refused.value)) < 250
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+    with pytest.raises(CheckpointError, match="no model named"):
+        checkpoints.find(name)
 
 
 def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden(shipped: Path) -> None:

@@ -26,7 +26,6 @@ from gptviz.model import build
 from gptviz.runs import checkpoints, log, training
 from gptviz.runs.checkpoints import CheckpointError, NameInUseError
 from gptviz.runs.log import LogLine, read_log
-from gptviz.runs.names import free_name
 from gptviz.runs.run import RunSpec, free_disk, prepare, read_run
 from gptviz.runs.status import RunError, RunState, Status, StopRequest, mark_waiting, read_status, request_stop, write_status
 from gptviz.runs.training import Sampled, train
@@ -37,16 +36,14 @@ from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Evaluated, Stepped, Trainer
 from tests.processes import running
-from tests.small_runs import OPTIMISERS, TEXT, same, task_run, text_run, weights
+from tests.small_runs import OPTIMISERS, TEXT, finish, same, task_run, text_run, until, weights
 from tests.tiny import VOCAB, tiny
 from tests.waiting import wait_until
 
 TIMES = ("seconds", "seconds_left", "tokens_per_second", "wall_seconds")
 
 
-@pytest.fixture(autouse=True)
-def _no_bundled_models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "BUNDLED", tmp_path / "bundled")
+pytestmark = pytest.mark.usefixtures("no_bundled_models")
 
 
 def timeless(content: dict[str, Any]) -> dict[str, Any]:
@@ -79,19 +76,6 @@ def assert_alike(one: Path, other: Path) -> None:
     assert all(same(kept[0][step], kept[1][step]) for step in kept[0])
     assert same(load_file(one / "model.safetensors"), load_file(other / "model.safetensors"))
     assert [read_status(folder).state for folder in (one, other)] == ["finished", "finished"]
-
-
-def until(folder: Path, step: int, what: Any = "pause") -> list[Any]:
-    """Train the run until it has taken `step` steps."""
-    events: list[Any] = []
-    events.extend(train(folder, stop_requested=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
-    return events
-
-
-def finish(folder: Path) -> Path:
-    for _ in train(folder):
-        pass
-    return folder
 
 
 def in_a_process(folder: Path, body: str = "pass") -> AbstractContextManager[subprocess.Popen[str]]:
@@ -537,27 +521,6 @@ def test_a_name_taken_is_said_and_the_model_stays_unless_it_is_to_be_replaced() 
     assert not (folder / "log.jsonl").exists()
     finish(folder)
     assert checkpoints.load(folder).card.steps == 5
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "../../x", "a/b", "/tmp/x", ".hidden", "x.", "a b", "😀", "x" * 300, "a\0b", "a\n", "con", "aux.txt", "COM1"],
-)
-def test_a_name_that_could_leave_the_folder_or_is_a_device_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    for prepared in (text_run, task_run):
-        with pytest.raises(CheckpointError, match="cannot name a model: (use up to 64 letters|Windows)") as raised:
-            prepared(name)
-        assert len(str(raised.value)) < 250
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_free_name_is_the_name_or_the_first_number_nobody_has() -> None:
-    assert free_name("run") == "run"
-    for expected in ("run", "run-2", "run-3"):
-        assert task_run(free_name("run")).name == expected
-    assert task_run("x" * 64).name == "x" * 64
-    assert checkpoints.destination(free_name("x" * 64)).name.endswith("-2")
 
 
 def test_a_run_whose_data_does_not_suit_the_model_is_not_written_down(home: Path) -> None:
