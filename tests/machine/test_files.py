@@ -69,7 +69,7 @@ def test_a_process_killed_while_it_replaces_a_folder_leaves_the_old_one_or_the_n
         "between the renames": f"folder.rename(fresh.with_suffix('.old')); {WAIT}",
         "after them": f"swap(fresh, folder); {WAIT}",
     }
-    code = f"folder = Path({str(folder)!r})\nwith beside(folder) as fresh:\n    fresh.mkdir()\n"
+    code = f"folder = Path({str(folder)!r})\nwith replacement_path(folder) as fresh:\n    fresh.mkdir()\n"
     code += f"    (fresh / 'weights').write_text('new')\n    {steps[moment]}"
     with writing(code) as process:
         process.kill()
