@@ -8,6 +8,13 @@ import torch
 from gptviz.model.devices import device, devices
 
 
+def machine(patch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False) -> None:
+    """The machine seems to have so many GPUs of NVIDIA, or one of Apple."""
+    patch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    patch.setattr(torch.cuda, "device_count", lambda: gpus)
+    patch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
 def test_the_processor_is_always_there_and_comes_last() -> None:
     assert devices()[-1] == "cpu"
     assert device("cpu") == torch.device("cpu")
@@ -21,21 +28,16 @@ def test_a_device_this_machine_lacks_is_named_with_those_it_has(name: str) -> No
 
 
 def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    machine(monkeypatch, gpus=2)
     assert devices() == ["cuda:0", "cuda:1", "cpu"]
     assert device() == device("cuda") == torch.device("cuda:0")
     assert device("cuda:1") == torch.device("cuda:1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    machine(monkeypatch, mps=True)
     assert device() == torch.device("mps")
 
 
 def test_each_of_several_processes_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    machine(monkeypatch, gpus=2)
     for name in ("cuda", "auto", None):
         assert [device(name, process) for process in range(2)] == [torch.device("cuda:0"), torch.device("cuda:1")]
     assert device("cpu", 1) == torch.device("cpu")
@@ -45,6 +47,5 @@ def test_each_of_several_processes_takes_a_gpu_of_its_own(monkeypatch: pytest.Mo
 
 
 def test_several_processes_share_a_processor_that_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    machine(monkeypatch)
     assert [device(None, process) for process in range(3)] == [torch.device("cpu")] * 3

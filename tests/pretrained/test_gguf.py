@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -221,15 +220,7 @@ def test_a_list_of_millions_of_small_numbers_is_not_read(tmp_path: Path) -> None
         source_at(tmp_path / "a.gguf").opened()
 
 
-def test_a_gguf_file_cut_in_half_or_of_another_kind_is_refused(tmp_path: Path) -> None:
-    model = theirs("llama", GROUPED)
-    saved(model, tmp_path / "a.gguf", architecture="mamba")
+def test_a_gguf_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    saved(theirs("llama", GROUPED), tmp_path / "a.gguf", architecture="mamba")
     with pytest.raises(ImportRefusedError, match=r"a\.gguf: its architecture is 'mamba'"):
         opened(tmp_path / "a.gguf")
-    saved(model, tmp_path / "b.gguf")
-    size = (tmp_path / "b.gguf").stat().st_size
-    for part in (0, 3, 200, size // 2, size - 1_000):
-        os.truncate(tmp_path / "b.gguf", part) if part < (tmp_path / "b.gguf").stat().st_size else None
-        with pytest.raises(ImportRefusedError, match=r"b\.gguf"):
-            opened(tmp_path / "b.gguf")
-        saved(model, tmp_path / "b.gguf")

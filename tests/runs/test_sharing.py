@@ -65,6 +65,12 @@ def left_in(home: Path) -> set[str]:
     return {str(path.relative_to(home)) for path in home.rglob("*") if ".locks" not in path.parts} - {"checkpoints"}
 
 
+@pytest.fixture
+def files(tiny_model: TinyModel) -> Files:
+    """Those of a model called mine."""
+    return files_of(tiny_model("mine"))
+
+
 # Packing
 
 
@@ -230,9 +236,8 @@ NOWHERE = [
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize(("name", "words"), NOWHERE)
 def test_a_name_that_leads_elsewhere_or_is_another_s_is_refused(
-    name: str, words: str, tiny_model: TinyModel, home: Path, tmp_path: Path
+    name: str, words: str, files: Files, home: Path, tmp_path: Path
 ) -> None:
-    files = files_of(tiny_model("mine"))
     refused(zipped([*files.items(), (name, b"{}")]), words, home)
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
 
@@ -243,8 +248,7 @@ def test_a_name_with_a_zero_byte_is_refused(tiny_model: TinyModel, home: Path) -
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFDIR])
-def test_a_link_and_a_device_are_refused(kind: int, tiny_model: TinyModel, home: Path) -> None:
-    files = files_of(tiny_model("mine"))
+def test_a_link_and_a_device_are_refused(kind: int, files: Files, home: Path) -> None:
     made = zipped(files)
     entry = zipfile.ZipInfo("mine/snapshots")
     entry.external_attr = (kind | 0o777) << 16
@@ -253,8 +257,7 @@ def test_a_link_and_a_device_are_refused(kind: int, tiny_model: TinyModel, home:
     refused(made, "'mine/snapshots' is a link or a device", home)
 
 
-def test_a_small_file_that_becomes_a_large_one_is_refused_before_anything_is_written(tiny_model: TinyModel, home: Path) -> None:
-    files = files_of(tiny_model("mine"))
+def test_a_small_file_that_becomes_a_large_one_is_refused_before_anything_is_written(files: Files, home: Path) -> None:
     refused(zipped({**files, "mine/log.jsonl": bytes(10 * zips.SMALL)}), "would become", home)
 
 
@@ -284,8 +287,7 @@ def lying(data: bytes, name: bytes, size: int) -> io.BytesIO:
 
 @pytest.mark.parametrize("more", [-1, 1, 1000])
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_length_that_is_a_lie_stops_the_unpacking(more: int, method: int, tiny_model: TinyModel, home: Path) -> None:
-    files = files_of(tiny_model("mine"))
+def test_a_length_that_is_a_lie_stops_the_unpacking(more: int, method: int, files: Files, home: Path) -> None:
     data = zipped(files, method).getvalue()
     size = len(files["mine/model.safetensors"]) + more
     refused(lying(data, b"mine/model.safetensors", size), "not as long as it says|damaged", home)
@@ -321,16 +323,14 @@ def test_what_is_no_sound_model_is_refused_by_name(files: Files, words: str, hom
     refused(zipped(files), words, home)
 
 
-def test_a_password_and_a_rare_way_of_packing_are_refused(tiny_model: TinyModel, home: Path) -> None:
-    files = files_of(tiny_model("mine"))
+def test_a_password_and_a_rare_way_of_packing_are_refused(files: Files, home: Path) -> None:
     refused(zipped(files, zipfile.ZIP_LZMA), "another method", home)
     data = bytearray(zipped(files).getvalue())
     data[data.find(b"PK\1\2") + 8] |= 1
     refused(io.BytesIO(bytes(data)), "password", home)
 
 
-def test_weights_and_snapshots_that_do_not_fit_the_config_never_appear(tiny_model: TinyModel, home: Path) -> None:
-    files = files_of(tiny_model("mine"))
+def test_weights_and_snapshots_that_do_not_fit_the_config_never_appear(files: Files, tiny_model: TinyModel, home: Path) -> None:
     other = files_of(tiny_model("other", n_layer=1))["other/model.safetensors"]
     refused(zipped({**files, "mine/model.safetensors": other}), "not from one model", home)
     refused(zipped({**files, "mine/snapshots/00000001.safetensors": other}), "not from one model", home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from gptviz.interp.changing import edits
 from gptviz.interp.explaining.attribution import MLP, attribute
 from gptviz.interp.reading.classification import classify
-from gptviz.model import PRESETS, Config, build
+from gptviz.model import Config
 from tests.hand_built import LOUD, Neuron, copy, hand_built, induction_circuit, nothing
-from tests.model.test_gpt2 import ours
+from tests.pretrained.test_families import GPT2_SIZES, ours
+from tests.pretrained.test_families import theirs as gpt2
 from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
 IDS = some_ids()[0].tolist()
@@ -62,17 +64,9 @@ def test_unless_it_is_asked_for_another_the_token_is_the_likeliest_after_the_las
     assert (named.position, named.token, named.logit) == (4, 2, pytest.approx(float(logits[4, 2])))
 
 
-def test_each_block_adds_what_the_hidden_states_of_transformers_gpt2_say() -> None:
-    transformers = pytest.importorskip("transformers")
-    shape = {"vocab_size": 31, "n_layer": 3, "n_head": 2}
-    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=24, n_positions=16, **shape)).eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            parameter.normal_(0.0, 0.3, generator=generator)
-    gpt2 = PRESETS["gpt2"].to_dict() | {"d_head": None, "d_mlp": None}
-    model = build(Config.from_dict(gpt2 | shape | {"d_model": 24, "context_length": 16})).eval()
-    model.load_state_dict(ours(theirs.state_dict(), 3))
+def test_each_block_adds_what_the_hidden_states_of_transformers_gpt2_say(tmp_path: Path) -> None:
+    theirs = gpt2("gpt2", GPT2_SIZES)
+    model = ours(theirs, tmp_path)
     ids = some_ids(16, batch=1, vocab=31)
     last = []
     theirs.transformer.ln_f.register_forward_pre_hook(lambda _part, read: last.append(read[0]))
