@@ -3,7 +3,7 @@
 /** @param {string} text */
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-// A file has no address of its own that a view could read or write: it reads that of the page that it was on.
+// A file has no address that a view could read or write: it reads that of the page that it was on.
 const page = /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis));
 const replace = history.replaceState.bind(history);
 history.replaceState = (...given) => {
@@ -53,14 +53,14 @@ async function show(view) {
 
 for (const figure of document.querySelectorAll(".figure")) {
   const { data, layout } = JSON.parse(document.getElementById(`data-${figure.id}`)?.textContent ?? "{}");
-  // @ts-expect-error: plotly is in a script of its own
+  // @ts-expect-error: plotly is in a separate script
   globalThis.Plotly.newPlot(figure, data, { ...layout, autosize: true }, { responsive: true, displaylogo: false });
 }
 
 // What is folded has no width: a figure in it is drawn in its size when it is unfolded.
 const unfolded = (/** @type {Event} */ event) => {
   const inside = /** @type {HTMLElement} */ (event.target).querySelectorAll(".figure");
-  // @ts-expect-error: plotly is in a script of its own
+  // @ts-expect-error: plotly is in a separate script
   for (const figure of inside) globalThis.Plotly.Plots.resize(figure);
 };
 document.addEventListener("toggle", unfolded, { capture: true });

@@ -1,4 +1,4 @@
-// Who reads whom: all heads at a glance, tokens with lines and shades, one head as a heatmap, and the arithmetic of a cell.
+// Which token reads which: all heads at a glance, tokens with lines and shades, one head as a heatmap, and the arithmetic of a cell.
 // Everything on screen is computed here from the numbers in the payload; the page's address holds what was chosen.
 
 import { toAddress } from "../kit/address.js";
@@ -28,10 +28,10 @@ const HINT = "Click a token to keep it selected; then click another one to see t
 
 // Room (in rem) that stays free below the heatmap for what a head does on average.
 const ABOUT = 3.8;
-// Up to so many tokens a picture names all.
+// A picture names all tokens up to this number.
 const MOST_NAMED = 100;
 
-// Whichever explorer on the page obeys a command, it is obeyed once.
+// A command is obeyed once, by any explorer on the page.
 const commands = new Commands();
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
@@ -117,7 +117,7 @@ export class Explorer {
     this.numbers = new Numbers(payload);
   }
 
-  /** Take what the address asks for, and say what it asks for in vain. */
+  /** Take the choices of the address, and name those that are impossible. */
   begin() {
     const asked = saidInAddress(this.numbers.declared);
     /** @type {import("./choice.js").Choice} */
@@ -304,7 +304,7 @@ export class Explorer {
     this.later();
   }
 
-  /** The room of the heatmap, in pixels: beside what stands above and below it, in a picture as much as its names need. @param {Heat} heat */
+  /** The room of the heatmap, in pixels: what the parts above and below it leave, in a picture as much as its names need. @param {Heat} heat */
   heatRoom({ element, title, legend }) {
     const unit = rem();
     const width = element.clientWidth || 17 * unit;
@@ -318,7 +318,7 @@ export class Explorer {
     return { width, height: Math.max(height, 10 * unit) };
   }
 
-  /** Draw with the next frame, once however much has changed by then. */
+  /** Draw with the next frame, once for all changes until then. */
   later(aloud = false) {
     this.aloud ||= aloud;
     this.frame ??= requestAnimationFrame(() => {

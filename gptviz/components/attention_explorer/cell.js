@@ -11,7 +11,7 @@ import { clamp } from "./settings.js";
 
 /** @typedef {ReturnType<import("./numbers.js").Numbers["cell"]>} Shown */
 
-// How far pattern and arithmetic may differ by rounding: numbers travel in single or in half precision.
+// How far pattern and arithmetic may differ by rounding: numbers are sent in single or in half precision.
 const ROUNDING = { single: 1e-5, half: 2e-2 };
 
 /** How one cell of the pattern comes about: q · k dimension by dimension, the score, the softmax over its row. */
@@ -57,7 +57,7 @@ export class Cell {
     return `${/** @type {Element} */ (this.element.querySelector(".what")).textContent}: ${percent(this.shown.share)}`;
   }
 
-  /** Four rows of bars over the dimensions of the head, each on a scale of its own. @param {Shown} cell */
+  /** Four rows of bars over the dimensions of the head, each on its own scale. @param {Shown} cell */
   strips(cell) {
     const n = cell.q.length;
     /** @type {[string, ArrayLike<number> & Iterable<number>][]} */
@@ -154,7 +154,7 @@ export class Cell {
     return drawing;
   }
 
-  /** The model's own number beside it. @param {Shown} cell */
+  /** The model's own number next to it. @param {Shown} cell */
   check(cell) {
     const { numbers, choice, selection } = this.explorer;
     const { opened } = selection,

@@ -91,7 +91,7 @@ export class Controls {
       for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === chosen(choice)));
     }
     const possible = numbers.declared.show.names ?? [];
-    // A rollout has no heads of its own.
+    // A rollout has no heads.
     const isRollout = choice.show === "rollout";
     for (const button of this.groups[2].buttons) {
       button.disabled = isRollout;

@@ -10,7 +10,7 @@ import { FACTS, MEAN, clamp, same } from "./settings.js";
 
 // The dots along a side of the large picture of a head, in pixels.
 const CARD_DOTS = 256;
-// In rem, but for the smallest, which is in pixels; beside and above the thumbnails stand their numbers and the names of the axes.
+// In rem, except for the smallest, which is in pixels; left of and above the thumbnails are their numbers and the axes' names.
 const LARGEST_THUMBNAIL = 9,
   SORTED_THUMBNAIL = 4,
   SCROLLED_THUMBNAIL = 2,
@@ -230,12 +230,12 @@ export class Grid {
   over(event) {
     const at = this.at(event);
     if (!at) return this.shut();
-    // A finger needs none: what it chooses is shown large beside.
+    // A finger needs none: the head that it chooses is shown large next to the grid.
     const isWanted = event instanceof PointerEvent ? event.pointerType !== "touch" : closest(event, ":focus-visible");
     if (isWanted) this.open(at);
   }
 
-  /** Show a head larger, beside its thumbnail. @param {[number, number]} at */
+  /** Show a head larger, next to its thumbnail. @param {[number, number]} at */
   open(at) {
     const { explorer } = this;
     if (this.current && same(at, this.current)) return;

@@ -42,7 +42,7 @@ export class Heat {
     frame.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** The cells' size, and the room beside them. */
+  /** The cells' size, and the room around them. */
   resize() {
     const { numbers } = this.explorer;
     const layout = layoutOf(numbers, this.explorer.heatRoom(this), rem());
@@ -149,7 +149,7 @@ export class Heat {
  * @property {number} top room for the names of keys
  * @property {number} cell the side of a cell
  * @property {number} size of the type
- * @property {number} every which tokens are named: each, or with its position each so many
+ * @property {number} every which tokens are named: each, or every n-th with its position
  * @property {boolean} upright whether the names of keys stand upright, as those of one letter do
  */
 

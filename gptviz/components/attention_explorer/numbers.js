@@ -2,7 +2,7 @@
 
 import { FACTS, MEAN } from "./settings.js";
 
-// Beyond this scores are lessened by the largest of their row before they are exponentiated, which changes no share.
+// From larger scores the largest of their row is subtracted before they are exponentiated, which changes no share.
 const LARGEST_EXPONENT = 80;
 // A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
 const NOTHING = 1e-6;
@@ -256,7 +256,7 @@ export class Numbers {
   }
 
   /**
-   * The largest value of heads, for a scale that has no end of its own.
+   * The largest value of heads, for a scale without a fixed end.
    *
    * @param {Quantity} show
    * @param {Head[]} heads

@@ -1,4 +1,4 @@
-// The picture to take away: what is on screen, whole, under a heading.
+// The picture to download: all that is on screen, under a heading.
 
 import { copyOf } from "../kit/copy.js";
 import { picture, textOf } from "../kit/picture.js";

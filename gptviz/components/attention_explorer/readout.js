@@ -5,7 +5,7 @@ import { chip, shortened } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES } from "./settings.js";
 
-// So many heads have their strongest token in words.
+// The most heads whose strongest token is given in words.
 const MOST_HEADS = 5;
 
 /**

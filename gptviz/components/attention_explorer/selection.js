@@ -1,5 +1,5 @@
 // What a choice makes of the numbers: the heads that are shown, their colours, the values of a row. Nothing here draws.
-// A selection is made once for every choice, so that a move of the pointer finds all of it ready.
+// A selection is computed once for every choice, so that moving the pointer computes nothing.
 
 import { logarithmic, rgb } from "../kit/colour.js";
 import { ROLES } from "../kit/roles.js";

@@ -235,7 +235,7 @@ export class Tokens {
   }
 
   /**
-   * Write beside each chip of a column what one head gives it.
+   * Write next to each chip of a column the share that one head gives it.
    *
    * @param {HTMLElement[]} shares
    * @param {Float64Array[]} weights

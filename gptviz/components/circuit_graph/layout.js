@@ -16,7 +16,7 @@
  * @typedef {{ place: number, left: number, width: number, afterGap: boolean }} Column
  * @typedef {{ row: number, y: number, height: number, title: string }} Row
  * @typedef {{ columns: Column[], rows: Row[], nodes: (Point & { width: number })[], width: number, height: number }} Layout
- * @typedef {{ node: number, between: number, around: number }} Sizes of a node, between two in a line, and beside a line
+ * @typedef {{ node: number, between: number, around: number }} Sizes of a node, between two in a line, and around a line
  */
 
 // Pixels of a page of the usual size.
@@ -33,9 +33,9 @@ const BETWEEN_LINES = 8,
   BETWEEN_ROWS = 40,
   TOP = 10,
   TOKENS = 46;
-// The nodes of a position in one layer stand in no more lines than this, however narrow the page is.
+// The nodes of a position in one layer are in at most this many lines, even on a narrow page.
 const MOST_LINES = 4;
-// Where the ways into a head are, as shares of its width.
+// The places where edges enter a head, as shares of its width.
 const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
 
 /** What a row is called. @param {Node} node */
@@ -99,7 +99,7 @@ export function layout(nodes, room = Infinity) {
   return { columns, rows, nodes: at, width, height: y - BETWEEN_ROWS + TOKENS };
 }
 
-/** How wide a line of so many nodes is. @param {number} count @param {Sizes} sizes */
+/** The width of a line of `count` nodes. @param {number} count @param {Sizes} sizes */
 const widthOf = (count, { node, between, around }) => count * node + (count - 1) * between + 2 * around;
 
 /**
@@ -162,7 +162,7 @@ export function curve({ nodes }, { from, to, kind }) {
   return `M${points[0]} ${points[1]}C${points[2]} ${points[3]} ${points[4]} ${points[5]} ${points[6]} ${points[7]}`;
 }
 
-/** How wide an edge is drawn, in pixels: in proportion to what it adds, beside the largest. @param {number} value @param {number} largest */
+/** How wide an edge is drawn, in pixels: in proportion to what it adds, relative to the largest. @param {number} value @param {number} largest */
 export function thickness(value, largest) {
   return largest > 0 ? 1 + (6 * Math.abs(value)) / largest : 1;
 }

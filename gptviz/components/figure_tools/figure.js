@@ -1,4 +1,4 @@
-// A figure of plotly as one drawing: its layers, which lie upon each other on the page.
+// A figure of plotly as one drawing: its layers, which lie on top of each other on the page.
 
 import { copyOf } from "../kit/copy.js";
 import { shape } from "../kit/elements.js";

@@ -1,4 +1,4 @@
-// Buttons for the picture of the figure beside them. Also tells Python how large the page is drawn, so that figures drawn there
+// Buttons for the picture of the figure next to them. Also tells Python how large the page is drawn, so that figures drawn there
 // can be as large.
 
 import { pictureTools } from "../kit/details.js";

@@ -92,7 +92,7 @@ export class Boxes {
     this.stop.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
   }
 
-  /** @param {any} branch @param {boolean} isSpaced tokens are words of their own */
+  /** @param {any} branch @param {boolean} isSpaced tokens are whole words */
   fillRun(branch, isSpaced) {
     const run = this.runs.get(branch.start) ?? new Run();
     this.runs.set(branch.start, run);

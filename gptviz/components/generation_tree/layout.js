@@ -1,7 +1,7 @@
 // Where the boxes of the generation tree stand: from left to right, the current path above, other branches below it.
 //
-// The tokens that may come next stand at the top, next to the end of the path, and in the same place of the stage however long
-// the path is: a step or an undo does not move them.
+// The tokens that may come next stand at the top, next to the end of the path, and in the same place of the stage for a path of
+// any length: a step or an undo does not move them.
 
 // In pixels.
 export const BETWEEN = 30; // a box and the next

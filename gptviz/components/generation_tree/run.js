@@ -31,7 +31,7 @@ export class Run {
    *
    * @param {number[]} nodes
    * @param {(node: number) => [HTMLElement, string][]} pieces the chips of a node and their labels, the node's button last
-   * @param {boolean} isSpaced tokens are words of their own
+   * @param {boolean} isSpaced tokens are whole words
    * @returns {boolean} whether anything changed
    */
   hold(nodes, pieces, isSpaced) {

@@ -1,4 +1,4 @@
-// The script and the style sheet of a view come in a message of their own, which Streamlit sends once; that with the payload is
+// The script and the style sheet of a view come in a separate message, which Streamlit sends once; that with the payload is
 // small. Here the two meet, in whichever order they come.
 
 /**

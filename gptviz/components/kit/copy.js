@@ -229,7 +229,7 @@ class Copier {
   }
 }
 
-/** A colour as every program reads it: how opaque it is has an attribute of its own. @param {Element} element @param {string} name */
+/** A colour as every program reads it: its opacity is a separate attribute. @param {Element} element @param {string} name */
 function writeColour(element, name) {
   const colour = element.getAttribute(name) ?? "";
   if (!/^(rgb|color\()/.test(colour)) return;

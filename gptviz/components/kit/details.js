@@ -112,7 +112,7 @@ async function copied(element) {
  * @param {string} details.name of the files
  * @param {() => Table} details.numbers what is shown
  * @param {() => string} details.code the lines of gptviz that compute it
- * @param {() => SVGElement} details.picture a drawing of its own, with width, height, title and scale, whose colours are written out
+ * @param {() => SVGElement} details.picture a separate drawing, with width, height, title and scale, whose colours are written out
  */
 export function tools(root, { name, numbers, code, picture }) {
   const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });

@@ -21,8 +21,8 @@ export class Flow {
    * @param {HTMLElement} element
    * @param {object} [how]
    * @param {number} [how.longest] characters of a word, so that a text without spaces still wraps
-   * @param {boolean} [how.isSpaced] every token is a word of its own
-   * @param {boolean} [how.isList] every token stands on a line of its own
+   * @param {boolean} [how.isSpaced] every token is a whole word
+   * @param {boolean} [how.isList] every token is on a separate line
    */
   constructor(element, { longest = 24, isSpaced = false, isList = false } = {}) {
     this.element = element;

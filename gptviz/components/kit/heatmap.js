@@ -179,7 +179,7 @@ export class Heatmap {
   }
 
   /**
-   * Lay an outline around a cell, or around several rows and columns of cells; where there is none it is hidden.
+   * Lay an outline around a cell, or around several rows and columns of cells; without an area it is hidden.
    *
    * @param {SVGRectElement} rect
    * @param {(Cell & { rows?: number, columns?: number }) | null} area

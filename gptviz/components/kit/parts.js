@@ -1,4 +1,4 @@
-// Parts of payloads: what does not change any more comes in a message of its own, which Streamlit sends to a browser once (part.js
+// Parts of payloads: data that no longer change come in a separate message, which Streamlit sends to a browser once (part.js
 // keeps it here), and payloads name it. All scripts of a page share what is kept.
 
 /** @typedef {{ bytes: Promise<Uint8Array>, resolve: (bytes: Uint8Array) => void, keepers: number }} Part */

@@ -1,4 +1,4 @@
-// A picture to take away: a drawing under a heading that says what is seen, so that it can stand alone on a slide.
+// A picture to download: a drawing under a heading that describes it, so that it can be used alone on a slide.
 
 import { background } from "./colour.js";
 import { shape } from "./elements.js";
@@ -13,7 +13,7 @@ const TITLE = { size: 20, line: 27, weight: 650 },
 const SCALE = { width: 180, height: 12, line: 26 };
 // The smallest type of a picture: a drawing that has smaller is made larger.
 const SMALLEST = 12;
-// A longer prompt is cut; how long it is, is said.
+// A longer prompt is cut, and its length is stated.
 const MOST_LINES = 6;
 
 /** @typedef {(text: string) => number} Measure how wide a text is, in pixels */

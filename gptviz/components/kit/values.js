@@ -1,5 +1,5 @@
 // The choices that the address may hold for a view, and that commands may ask it for: Python declares the values of each key
-// (gptviz/settings/address_values.py) and sends them with the payload; here what is said is read by them.
+// (gptviz/settings/address_values.py) and sends them with the payload; here the values in the address are checked against them.
 
 import { inAddress } from "./address.js";
 
@@ -47,7 +47,7 @@ function pairsOf(text, [first, second, most]) {
 }
 
 /**
- * The values that are meant, and what was said that is none; null, which asks for what is usual, stays. Other keys are passed over.
+ * The values that are possible, and those that are not; null, which asks for the usual value, stays. Other keys are ignored.
  *
  * @param {Declared} declared
  * @param {Record<string, unknown>} asked

@@ -60,7 +60,7 @@ function opened(bytes) {
 }
 
 /**
- * Put the parts that a payload names into it, as `parts`, then act: at once, if they travelled inside of it (or there are none),
+ * Put the parts that a payload names into it, as `parts`, then act: at once, if they were sent inside of it (or there are none),
  * otherwise when all of them are here.
  *
  * @param {any} payload

@@ -1,11 +1,11 @@
-// How large the cells of the grid are, and what is written in and beside them.
+// How large the cells of the grid are, and what is written in and next to them.
 
 // In rem: the size of type, the usual height of a row, the widest column, and how high a grid of many rows is.
 const TYPE = 0.78,
   ROW = 1.5,
   WIDEST = 6.5,
   HIGHEST = 32;
-// The width of a letter as a share of the size of type; the room beside a name, in letters.
+// The width of a letter as a share of the size of type; the room next to a name, in letters.
 export const LETTER = 0.62;
 const BESIDE = 0.8;
 // Pixels, so that every cell is seen, and letters of a name at most.
@@ -25,8 +25,8 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
  * @property {number} height of a cell
  * @property {number} size of type
  * @property {number} letters that a cell has room for; 0 where no names are written in cells
- * @property {number} everyToken of so many tokens one is named
- * @property {number} everyLayer of so many layers one is named
+ * @property {number} everyToken one of this many tokens is named
+ * @property {number} everyLayer one of this many layers is named
  * @property {boolean} turned whether the tokens above the grid are written upwards
  * @property {number} bottom room for what really comes next; 0 where it is not written
  */

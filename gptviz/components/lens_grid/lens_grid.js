@@ -130,7 +130,7 @@ export class Grid {
     this.opened = this.take(saidInAddress(this.cells.lens.declared)) ?? this.end;
   }
 
-  /** Take what is asked for, as far as it is there; the cell that is asked for, null where there is none. @param {Record<string, unknown>} asked @returns {Cell | null} */
+  /** Take the choices that are asked for, as far as they exist; returns the cell that is asked for, null if there is none. @param {Record<string, unknown>} asked @returns {Cell | null} */
   take(asked) {
     const { declared, first } = this.cells.lens;
     const { layer, position, colour, words } = valuesIn(declared, asked).values;

@@ -326,7 +326,7 @@ export class Block {
     return place;
   }
 
-  /** @param {number} x @param {Place} stream what the MLP reads, itself or through a norm of its own */
+  /** @param {number} x @param {Place} stream what the MLP reads, itself or through its own norm */
   mlp(x, stream) {
     const { pen, w, row, low, top } = this,
       at = `${this.at}mlp.`,

@@ -112,7 +112,7 @@ export function aloud(box) {
   return `${titleOf(box)}${shapes.join("")}${parameters ? `, ${plural(parameters, "parameter")}` : ""}`;
 }
 
-/** The boxes that a payload describes: of a block that did not travel, those of the block it is like, with another number. */
+/** The boxes that a payload describes: for a block that was not sent, those of the block it is like, with another number. */
 export class Boxes {
   /** @param {Payload} data */
   constructor(data) {

@@ -24,7 +24,7 @@ function span(first, most, size) {
   return Array.from({ length: Math.max(0, Math.min(most, size - first)) }, (_, i) => first + i);
 }
 
-/** A page of a tensor, of which all numbers have travelled or those of the page alone. */
+/** A page of a tensor, of which all numbers were sent or only those of the page. */
 export class Cells {
   /**
    * @param {object} what

@@ -34,7 +34,7 @@ export class Opened {
     return this.box?.pieces[this.piece];
   }
 
-  /** The head whose numbers are shown, null where there is none to choose. */
+  /** The head whose numbers are shown, null if there is none to choose. */
   get head() {
     return /^(key )?head$/.test(this.tensor?.axes[0] ?? "") ? this.at[0] : null;
   }

@@ -11,7 +11,7 @@ import { tensorOf } from "./tensor.js";
 
 /** @type {Record<string, string>} */
 const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed" };
-// By what an element is found again after the panel was filled anew, so that it keeps the focus.
+// The attributes by which an element is found after the panel was filled again, so that it keeps the focus.
 const OWN_NAMES = ["data-axis", "data-piece", "data-close", "aria-label"];
 
 /** It is handed the map, and tells it what is chosen. */

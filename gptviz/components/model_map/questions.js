@@ -22,7 +22,7 @@ export class Questions {
     if (JSON.stringify(data.opened) === this.asked) this.until = 0;
   }
 
-  /** The server was told that the box is closed: whatever is opened next is news to it. */
+  /** The server was told that the box is closed: it has to be told of the next one that is opened. */
   shut() {
     this.isShut = true;
     this.until = 0;

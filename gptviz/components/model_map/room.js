@@ -8,7 +8,7 @@ import { SMALL } from "./geometry.js";
 const START = 34,
   END = 4,
   LABEL = 54;
-// From an MLP that stands beside the attention to the right end of what is written under their sum.
+// From an MLP parallel to the attention to the right end of the text under their sum.
 const SUM = 36;
 // Of bold letters in the sans-serif of most systems, as a share of their size.
 const WIDTH_OF_LETTER = 0.57;

@@ -22,7 +22,7 @@ import { factsOf, readingOf } from "./words.js";
 // Within these milliseconds nobody can have read a new text: a click is then the second half of a double click.
 const UNREAD = 400;
 
-// The labels that came last: they travel once for each vocabulary.
+// The labels that came last: they are sent once for each vocabulary.
 const kept = { vocabulary: "", labels: /** @type {string[]} */ ([]) };
 
 /** The labels of the payload's vocabulary, null if they are not here. @param {any} payload @returns {string[] | null} */
@@ -123,7 +123,7 @@ export class Ledger {
       const slider = this.sliders.find(({ range }) => range === event.target);
       if (slider) this.choose({ [slider.key]: slider.chosen }, slider.key === "seed");
     });
-    // The page has keys of its own, and what is typed here is not meant for them.
+    // The page has its own keys, and text that is typed here is not meant for them.
     root.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (/** @type {HTMLElement} */ (event.target).matches("input, select, button")) event.stopPropagation();

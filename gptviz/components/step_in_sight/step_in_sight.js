@@ -10,7 +10,7 @@ const LEAST = { height: 10, width: 7 };
 // How much of the window a view may ask for: what stands above it, such as the tokens, is to be seen too.
 const SHARE = 0.5;
 // The page has come when its first view stays at its place for so long. A chart may come later still and be the first view then:
-// only a page that has stayed as it is for the longest time is not looked at any more.
+// only a page that has stayed as it is for the longest time is no longer watched.
 const [STILL, LOOK, LONGEST] = [600, 100, 10_000]; // milliseconds
 const DEEDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
@@ -40,7 +40,7 @@ export class StepInSight {
     root.replaceChildren(make("span")); // a view that is empty has not come yet
     /** @type {string | null} */
     this.step = null; // before the first
-    /** The place of the first view on the page, and the place at which it was last brought into sight; NaN where there is none. */
+    /** The place of the first view on the page, and the place to which the page last scrolled; NaN if there is none. */
     this.place = this.shown = NaN;
     this.since = this.changed = 0; // when the place, and when anything, last changed
     this.stop = () => {

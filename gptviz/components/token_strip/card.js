@@ -16,7 +16,7 @@ export function fillLine(line, label, probability) {
   line.append(...nameBarNumber(name, probability));
 }
 
-/** The card that is open beside a chip, at most one. */
+/** The card that is open next to a chip, at most one. */
 export class Card {
   constructor() {
     this.floating = new Floating();

@@ -97,7 +97,7 @@ class Strip {
     this.meaning.textContent = data.legend;
   }
 
-  /** Keep the chips up to the first that differs, make the rest anew. @param {Payload | null} before @param {Payload} data */
+  /** Keep the chips up to the first that differs, make the rest again. @param {Payload | null} before @param {Payload} data */
   change(before, data) {
     const isSameKind = before !== null && before.bars === data.bars && before.spaced === data.spaced;
     const kept = isSameKind ? inCommon(before.tokens, data.tokens) : 0;
@@ -191,7 +191,7 @@ class Strip {
     event.stopPropagation();
   }
 
-  /** The chip below (1) or above (−1) chip `i` that is nearest to it; `i` where there is none. @param {number} i @param {number} way */
+  /** The chip below (1) or above (−1) chip `i` that is nearest to it; `i` if there is none. @param {number} i @param {number} way */
   onNextLine(i, way) {
     const from = this.chips[i].getBoundingClientRect();
     const middle = from.left + from.width / 2;

@@ -1,4 +1,4 @@
-// What travels to the strip.
+// The data that are sent to the strip.
 
 /**
  * A token of the strip: see `Token` in __init__.py.
@@ -25,7 +25,7 @@
  * @typedef {Settings & { tokens: Token[] }} Payload
  */
 
-/** The payload of this view is JSON alone: its tokens are packed once, however often they are sent. @param {Uint8Array} data */
+/** The payload of this view is JSON alone: its tokens are packed only once. @param {Uint8Array} data */
 export function parsed(data) {
   const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
   return /** @type {Payload} */ ({ ...settings, tokens: tokens.map(tokenOf) });
