@@ -19,6 +19,11 @@ from tests.tiny import TinyModel
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.\n"
 
 
+@pytest.fixture(autouse=True)
+def _mine(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+
+
 page = page_at("pages/attribution.py")
 
 
@@ -42,8 +47,7 @@ def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_
     assert "passes through the final norm" in says(at)
 
 
-def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what_it_reads(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
+def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what_it_reads() -> None:
     at = page(model="mine", prompt="a cab", position="3", minus="none: its logit alone", logit_of="q")
     lm = gptviz.load("mine")
     found = lm.attribute("a cab", "q", 3)
@@ -121,8 +125,7 @@ def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyMo
     assert len(numbers(chart(at, "sources")["data"][0]["y"])) == len(lm.source(prompt))
 
 
-def test_the_code_gives_the_numbers_of_the_figure(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
+def test_the_code_gives_the_numbers_of_the_figure() -> None:
     at = page(model="mine", prompt="a cab", position="2", logit_of="c")
     (code,) = (block.value for block in at.code)
     space: dict[str, Any] = {}
@@ -133,8 +136,7 @@ def test_the_code_gives_the_numbers_of_the_figure(tiny_model: TinyModel) -> None
     assert numbers(bars["x"])[0] == pytest.approx(max(values, key=abs), abs=1e-6)
 
 
-def test_every_suggestion_leads_somewhere_and_is_true_of_the_model(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
+def test_every_suggestion_leads_somewhere_and_is_true_of_the_model() -> None:
     labels = [
         button.label for button in page(model="mine", prompt="a cab").button if button.key and button.key.startswith("try ")
     ]

@@ -18,6 +18,12 @@ from tests.app.opening import chart, page_at
 from tests.drawn import numbers
 from tests.tiny import CONTEXT, TinyModel, tiny
 
+
+@pytest.fixture(autouse=True)
+def _small(tiny_model: TinyModel) -> None:
+    tiny_model("small")
+
+
 page = page_at("pages/costs.py")
 
 
@@ -25,8 +31,7 @@ def metrics(at: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in reversed(at.metric)}
 
 
-def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_address(tiny_model: TinyModel) -> None:
-    tiny_model("small")
+def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_address() -> None:
     config = checkpoints.read_config(checkpoints.find("small"))
     at = page(model="small", batch="4", tokens="4", optimiser="sgd", **{"pass": "Reading"})
     assert not at.warning
@@ -41,8 +46,7 @@ def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_addre
     assert sum(area[lengths.index(4)] for area in areas) == found.forward
 
 
-def test_the_code_gives_the_numbers_of_the_figures(tiny_model: TinyModel) -> None:
-    tiny_model("small")
+def test_the_code_gives_the_numbers_of_the_figures() -> None:
     at = page(model="small", batch="2")
     (code,) = [one.value for one in at.code if "operations_over" in one.value]
     names: dict[str, Any] = {}
@@ -54,8 +58,7 @@ def test_the_code_gives_the_numbers_of_the_figures(tiny_model: TinyModel) -> Non
     assert sum(numbers(trace["x"]).sum() for trace in bars) == names["tensors"].values.sum() == names["costs"].parameters
 
 
-def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_demand(tiny_model: TinyModel) -> None:
-    tiny_model("small")
+def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_demand() -> None:
     at = page(model="small", plan_of="Another size", plan_width="32", plan_heads="2", plan_steps="100", batch="2")
     said = metrics(at)
     own = checkpoints.read_config(checkpoints.find("small"))
@@ -69,8 +72,7 @@ def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_d
     assert f"predicted: {expected.seconds_per_step * 1e3:.3g} ms" in measured
 
 
-def test_sizes_that_do_not_go_together_are_named_and_the_page_stays(tiny_model: TinyModel) -> None:
-    tiny_model("small")
+def test_sizes_that_do_not_go_together_are_named_and_the_page_stays() -> None:
     at = page(model="small", plan_of="Another size", plan_width="32", plan_heads="12")
     assert any("d_model 32" in (said := warning.value.replace("\\", "")) and "n_head 12" in said for warning in at.warning)
     assert metrics(at)["Parameters"]

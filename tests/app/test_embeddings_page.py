@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,15 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import buttons_in_sight, chart, opened, page_at, says
-from tests.tiny import scrambled, tiny
+from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
 
 
 page = page_at("pages/embeddings.py")
@@ -48,8 +52,7 @@ def until_ready(at: AppTest) -> AppTest:
 
 
 @pytest.mark.full
-def test_the_page_opens_on_pca_without_loading_umap(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_page_opens_on_pca_without_loading_umap() -> None:
     script = """
 import sys
 from streamlit.testing.v1 import AppTest
@@ -63,8 +66,7 @@ assert "sklearn" in sys.modules and "umap" not in sys.modules and "numba" not in
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600, cwd=ROOT)
 
 
-def test_another_method_another_seed_and_another_dimension_are_other_pictures(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_another_method_another_seed_and_another_dimension_are_other_pictures() -> None:
     at = page(model="tiny", token="o")
     pictures = [chart(at, "map")]
     assert "of the variance" in says(at)
@@ -80,8 +82,7 @@ def test_another_method_another_seed_and_another_dimension_are_other_pictures(ti
     assert {trace["type"] for trace in pictures[-1]["data"]} == {"scatter3d"}
 
 
-def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model()
+def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     release, plain = threading.Event(), embeddings.project
 
     def slow(*args: Any, **others: Any) -> embeddings.Projection:
@@ -98,8 +99,7 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(tiny_model: Callable[...
     assert "t-SNE keeps" in says(until_ready(at))
 
 
-def test_the_neighbours_shown_are_those_of_the_chosen_token(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
     at = page(model="tiny", token="q")
     view = computed.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
     names = tokens(view.key).names
@@ -118,15 +118,14 @@ def _key(at: AppTest) -> tuple[Any, ...]:
     return (model_key("tiny", at.selectbox(key="device").value),)
 
 
-def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: Callable[..., Path]) -> None:
+def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: TinyModel) -> None:
     tiny_model(tied=True)
     tiny_model("free")
     assert page(model="tiny").segmented_control(key="space").options == ["embedding = unembedding"]
     assert page(model="free").segmented_control(key="space").options == ["embedding", "unembedding"]
 
 
-def test_the_tokens_of_the_prompt_are_ringed_and_an_empty_prompt_rings_the_default_one(tiny_model: Callable[..., Path]) -> None:
-    tiny_model()
+def test_the_tokens_of_the_prompt_are_ringed_and_an_empty_prompt_rings_the_default_one() -> None:
     at = page(model="tiny", prompt="fox of")
 
     def ringed() -> int:
@@ -146,7 +145,7 @@ def test_the_tokens_of_the_prompt_are_ringed_and_an_empty_prompt_rings_the_defau
 
 
 def test_what_is_said_of_vowels_and_capitals_is_computed_or_not_offered(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model(text="aeiou bcdfg ABCDE")
     labels = gptviz.load("tiny").tokenizer.labels()
@@ -163,16 +162,14 @@ def test_what_is_said_of_vowels_and_capitals_is_computed_or_not_offered(
         assert said & {"Vowels", "Capitals apart"} == {"aeiou": {"Vowels"}, "ABCDE": {"Capitals apart"}, "": set()}[together]
 
 
-def test_too_few_tokens_for_a_method_are_shown_by_pca_and_said(tiny_model: Callable[..., Path]) -> None:
+def test_too_few_tokens_for_a_method_are_shown_by_pca_and_said(tiny_model: TinyModel) -> None:
     tiny_model(text="ab", d_model=3, n_head=1)
     at = until_ready(page(model="tiny", method="UMAP"))
     assert "UMAP needs at least 4 tokens; this vocabulary has 2. PCA is shown instead." in says(at)
     assert "too few tokens" in says(at)
 
 
-def test_what_went_wrong_with_a_projection_is_never_markup(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_went_wrong_with_a_projection_is_never_markup(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = "[a](http://b) **bold** $y$"
     plain = embeddings.project
 
@@ -188,10 +185,7 @@ def test_what_went_wrong_with_a_projection_is_never_markup(
     assert f"{escaped(hostile)}. PCA is shown instead." in [warning.value for warning in at.warning]
 
 
-def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model()
+def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "MOST_PLACED", 10)
     at = until_ready(page(model="tiny", method="t-SNE"))
     assert f"A sample of 10 of the {len(at.selectbox(key='token').options)} tokens." in says(at)
@@ -202,7 +196,7 @@ def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
         assert ("not among them" in says(at)) == (name not in shown)
 
 
-def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
+def test_every_button_leads_somewhere(tiny_model: TinyModel) -> None:
     tiny_model(text="abcdefghij ABCDEF.,")
     labels = [button.label for button in buttons_in_sight(page(model="tiny", token="b"))]
     assert labels
@@ -214,7 +208,7 @@ def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
         assert chart(at, "map") != before
 
 
-def test_equal_labels_get_different_names(tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     from gptviz.text import CharTokenizer
 
     tiny_model()
@@ -255,7 +249,7 @@ def test_a_vocabulary_of_262_144_tokens_has_its_map_and_its_neighbours(home: Pat
 
 
 def test_the_pictures_of_all_seeds_stand_side_by_side_with_how_far_they_agree(
-    tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
     tiny_model()

@@ -30,6 +30,11 @@ from tests.tiny import TinyModel
 TEXT = "the quick brown fox jumps over the lazy dog " * 5
 
 
+@pytest.fixture(autouse=True)
+def _mine(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+
+
 page = page_at("pages/neurons.py")
 
 
@@ -63,8 +68,7 @@ def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: st
     assert numbers(after["x"])[at_b] > 0.99 > 0.2 > numbers(before["x"])[at_b]
 
 
-def test_what_is_shown_is_computed_by_the_code_below_it(tiny_model: TinyModel) -> None:
-    tiny_model("mine", context_length=32)
+def test_what_is_shown_is_computed_by_the_code_below_it() -> None:
     for query in ({"text": OWN, "own": TEXT}, {"text": PROMPT, "prompt": "the fox"}, {"text": WRITTEN}):
         at = page(model="mine", block="1", **query)
         made: dict[str, Any] = {}
@@ -85,8 +89,7 @@ def test_what_is_shown_is_computed_by_the_code_below_it(tiny_model: TinyModel) -
                 assert any(abs(one - share) < 1e-6 for one in found), label
 
 
-def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active(tiny_model: TinyModel) -> None:
-    tiny_model("mine", context_length=32)
+def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() -> None:
     page(model="mine", block="0", text=OWN, own=TEXT, unit="blocks.0.mlp.neuron.4")
     lm = gptviz.load("mine")
     rows = lm.rows(TEXT)
@@ -121,8 +124,7 @@ def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes
     assert HELD_OUT not in at.selectbox(key="text").options
 
 
-def test_what_is_suggested_shows_the_neuron_it_is_about(tiny_model: TinyModel) -> None:
-    tiny_model("mine", context_length=32)
+def test_what_is_suggested_shows_the_neuron_it_is_about() -> None:
     at = page(model="mine", text=OWN, own=TEXT)
     assert "The one with the largest effect" in offered(at)
     assert "Turn it up" in offered(at)
@@ -160,17 +162,13 @@ def test_of_known_answers_those_are_suggested_that_one_neuron_turns_over() -> No
     assert leads != one.right
 
 
-def test_a_neuron_that_is_kept_is_an_edit_on_every_page(tiny_model: TinyModel) -> None:
-    tiny_model("mine", context_length=32)
+def test_a_neuron_that_is_kept_is_an_edit_on_every_page() -> None:
     at = page(model="mine", text=PROMPT, prompt="the fox", unit="blocks.1.mlp.neuron.4", times="1")
     next(button for button in at.button if button.key == "keep neuron").click().run()
     assert "blocks.1.mlp.neuron.4=" in str(at.query_params["edits"])
 
 
-def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny_model("mine", context_length=32)
+def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
     monkeypatch.setattr(computed, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
@@ -207,8 +205,7 @@ def test_a_model_without_neurons_says_so_and_leads_on(tiny_model: TinyModel) -> 
     assert "has no blocks" in says(page(model="bigram"))
 
 
-def test_a_text_that_cannot_be_read_is_an_error_that_says_why(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model("mine", context_length=32)
+def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def rows(*_: object) -> list[torch.Tensor]:
         raise ValueError("the text has nothing that this model can read")

@@ -11,9 +11,6 @@ import pytest
 
 from tests.app.opening import buttons_in_sight, charts, page_at, press, says
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 page = page_at("pages/positions.py")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +40,7 @@ from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import button, chart, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.processes import TrainingThread
+from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
@@ -89,7 +90,7 @@ def at_state(at: AppTest, name: str, state: str) -> AppTest:
     return at
 
 
-def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(home: Path) -> None:
+def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned() -> None:
     at = page()
     assert at.selectbox(key="run").value == "shakespeare"
     assert progress(at).startswith("Finished")
@@ -105,7 +106,7 @@ OPENED = ("generator", "induction")
     "name",
     [pytest.param(name, marks=() if name in OPENED else pytest.mark.full) for name, plan in PLANS.items() if plan.begin is None],
 )
-def test_every_plan_opens_and_says_how_many_parameters_it_has(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_plan_opens_and_says_how_many_parameters_it_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "look_inside", lambda *arguments: None)
     plan = PLANS[name]
     at = page(plan=name)
@@ -120,7 +121,7 @@ def test_every_plan_opens_and_says_how_many_parameters_it_has(name: str, home: P
         assert not button(at, "Train").disabled
 
 
-def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them(home: Path) -> None:
+def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them() -> None:
     at = page(plan="copy")
     at.number_input(key="run_d_model").set_value(32).run()
     at.number_input(key="run_n_layer").set_value(5).run()
@@ -146,7 +147,7 @@ def expected(at: AppTest) -> tuple[int, float, float]:
     return int(parameters.replace(",", "")), total(duration), total(memory)
 
 
-def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch(home: Path) -> None:
+def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch() -> None:
     at = page(**TINY | {"run_steps": "20000"})
     parameters, seconds, memory = expected(at)
     at.number_input(key="run_steps").set_value(200_000).run()
@@ -158,7 +159,7 @@ def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch(home: 
     assert expected(at)[2] > 1.2 * memory
 
 
-def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost(home: Path) -> None:
+def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost() -> None:
     at = page(plan="copy", run_steps="77")
     at.number_input(key="run_n_head").set_value(5).run()
     assert "d_model 64 does not divide into n_head 5" in says(at)
@@ -179,7 +180,7 @@ def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path) -> None
     assert not list(home.rglob("config.json"))
 
 
-def test_a_name_that_is_taken_is_said_before_anything_begins(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_a_name_that_is_taken_is_said_before_anything_begins(tiny_model: TinyModel) -> None:
     tiny_model("copy")
     at = page(**TINY)
     assert at.text_input(key="save_as").placeholder == "copy-2"
@@ -246,7 +247,7 @@ def last_step(name: str = "copy") -> int:
     return line.step if line else 0
 
 
-def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: Path) -> None:
+def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn() -> None:
     at = press(page(**LONG), "Train")
     other = press(page(**TINY, save_as=""), "Train")
     assert "second in line: copy is in training" in progress(other)
@@ -269,16 +270,14 @@ def test_a_run_is_paused_and_gone_on_with_and_a_second_one_waits_its_turn(home: 
     assert last_step() > paused_at
 
 
-def test_a_request_is_shown_before_it_is_carried_out(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_a_request_is_shown_before_it_is_carried_out(tiny_model: TinyModel) -> None:
     folder = tiny_model("asked")
     for how, word in (("pause", "pausing"), ("stop", "stopping: a last evaluation")):
         request_stop(folder, how)
         assert word in state.headline(dataclasses.replace(watched_run("asked"), place=0))
 
 
-def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(
-    home: Path, tiny_model: Callable[..., Path]
-) -> None:
+def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(tiny_model: TinyModel) -> None:
     folder = tiny_model("late")
     step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
     lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
@@ -296,7 +295,7 @@ def drawn(at: AppTest) -> dict[str, list[Any]]:
     return {str(trace["name"]): numbers(trace["y"]).tolist() for trace in chart(at, "live")["data"] if trace.get("name")}
 
 
-def test_the_same_address_shows_the_same_chart_after_a_reload(home: Path) -> None:
+def test_the_same_address_shows_the_same_chart_after_a_reload() -> None:
     at = page(run="ladder-8")
     at.multiselect(key="beside").set_value(["ladder-0", "generator"]).run()
     at.toggle(key="log_steps").set_value(True).run()
@@ -310,7 +309,7 @@ def test_the_same_address_shows_the_same_chart_after_a_reload(home: Path) -> Non
     assert drawn(page(run="reversal", log_steps="true")) == drawn(at)
 
 
-def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say(home: Path) -> None:
+def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say() -> None:
     at = page()
     offers = tries("shakespeare", "sums")
     assert {offer.title for offer in offers} >= {"A sudden insight", "Random, then certain", "Far too fast"}
@@ -327,7 +326,7 @@ def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say(home: Pa
     assert f"between steps {before_it:,} and {after_it:,}" in sudden
 
 
-def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes(home: Path) -> None:
+def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes() -> None:
     at = page()
     assert expected(at)[1] <= 60, "the experiment that the page begins with"
     at.session_state["all experiments"] = True
@@ -342,7 +341,7 @@ def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes(hom
 
 
 @pytest.mark.parametrize("plan", ["sums", "classifier", "mirror", "my own"])
-def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(home: Path, plan: str) -> None:
+def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(plan: str) -> None:
     at = press(page(plan=plan), "Look at the data")
     rows = at.dataframe[-1].value
     source = plan_named(plan).source()
@@ -375,7 +374,7 @@ def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written
     assert at.number_input(key="run_steps").value == 40
 
 
-def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda device: 600 * 10**6)
     at = page(plan="copy", run_batch_size="4096")
     assert "of memory, and 600 MB is free" in says(at)
@@ -398,7 +397,7 @@ NO_TEXT = {
 }
 
 
-def test_a_file_that_is_no_text_is_named_with_what_is_wrong(home: Path) -> None:
+def test_a_file_that_is_no_text_is_named_with_what_is_wrong() -> None:
     at = page(plan="my own", data="a file of yours")
     for content, message in NO_TEXT.items():
         upload(at, "notes.txt", content)
@@ -407,7 +406,7 @@ def test_a_file_that_is_no_text_is_named_with_what_is_wrong(home: Path) -> None:
         assert button(at, "Train").disabled
 
 
-def test_a_file_is_trained_on_character_by_character(home: Path) -> None:
+def test_a_file_is_trained_on_character_by_character() -> None:
     text = "to be or not to be that is the question\n" * 40
     query = {"plan": "my own", "data": "a file of yours", "run_context_length": "8", "run_d_model": "8", "run_steps": "9000000"}
     at = upload(page(**query), "ham<b>let.txt", text.encode())
@@ -430,7 +429,7 @@ def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) ->
 
 
 @pytest.mark.parametrize("text", ["to be or not to be", "to be or not to be " * 400])
-def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page(home: Path, text: str) -> None:
+def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page(text: str) -> None:
     at = page(plan="my own", data="a text you paste")
     at.text_area(key="pasted").set_value(text).run()
     said = at.query_params["pasted"]
@@ -442,7 +441,7 @@ def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page(h
     assert at.text_area(key="pasted").value == text
 
 
-def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead(home: Path) -> None:
+def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead() -> None:
     at = page(plan="generator")
     assert "fetch it, or take other data" in says(at)
     press(at, "Fetch it now")
@@ -451,13 +450,13 @@ def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead(home: Path) -
     assert not button(at, "Train").disabled
 
 
-def test_a_task_that_does_not_fit_in_the_context_says_how_long_it_must_be(home: Path) -> None:
+def test_a_task_that_does_not_fit_in_the_context_says_how_long_it_must_be() -> None:
     at = page(plan="copy", run_context_length="8")
     assert "a sequence of copy needs 31 or more" in says(at)
     assert button(at, "Train").disabled
 
 
-def test_finetuning_keeps_the_architecture_of_the_model_it_begins_with(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_finetuning_keeps_the_architecture_of_the_model_it_begins_with(tiny_model: TinyModel) -> None:
     folder = tiny_model("base", text="to be or not to be that is the question\n")
     at = page(plan="my own", begin="base", data="a text you paste", run_steps="9000000")
     at.text_area(key="pasted").set_value("to be or not to be " * 40).run()
@@ -466,7 +465,7 @@ def test_finetuning_keeps_the_architecture_of_the_model_it_begins_with(home: Pat
     assert checkpoints.read_config(checkpoints.find("my-own")) == checkpoints.read_config(folder)
 
 
-def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(tiny_model: TinyModel) -> None:
     folder = tiny_model(
         "odd", card={"recipe": 3, "engine": "x", "losses": {"a": 1}, "preset": 7, "floor": "low", "steps": "many"}
     )
@@ -483,7 +482,7 @@ def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(home
     assert "broken/card.json" in says(at)
 
 
-def test_what_a_model_writes_is_never_markup(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_what_a_model_writes_is_never_markup(tiny_model: TinyModel) -> None:
     folder = tiny_model("writer")
     text = "**bold** :red[x] <img src=x> $y$"
     (folder / "log.jsonl").write_text(json.dumps({"kind": "sample", "step": 3, "text": text}) + "\n")
@@ -493,9 +492,7 @@ def test_what_a_model_writes_is_never_markup(home: Path, tiny_model: Callable[..
     assert all(text not in element.value for element in at.markdown)
 
 
-def test_what_a_card_a_status_and_a_name_say_is_never_markup(
-    home: Path, tiny_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_card_a_status_and_a_name_say_is_never_markup(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
     shown = state.engine(watched_run("odd"))
@@ -511,7 +508,7 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
     assert state.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
-def test_a_run_that_diverged_is_said_to_have_with_what_to_change(home: Path, tiny_model: Callable[..., Path]) -> None:
+def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: TinyModel) -> None:
     losses = [{"step": 0, "validation": 3.4}, {"step": 9, "validation": 119_295.0, "training": 90_000.0}]
     recipe = Recipe(steps=9, learning_rate=1.0).to_dict()
     tiny_model("wild", card={"steps": 9, "losses": losses, "recipe": recipe, "validation_loss": 119_295.0})
@@ -522,13 +519,13 @@ def test_a_run_that_diverged_is_said_to_have_with_what_to_change(home: Path, tin
     assert "Finished, but it diverged: 9 steps" in progress(at)
 
 
-def test_the_command_shown_describes_the_run(home: Path) -> None:
+def test_the_command_shown_describes_the_run() -> None:
     at = page(plan="induction", run_steps="50", run_d_model="32")
     (code,) = [one.value for one in at.code if "python -m gptviz train" in one.value]
     assert "train induction --name induction-2 --set d_model=32 --steps 50" in code
 
 
-def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: dict[str, dict[str, Any]] = {"activation": ACTIVATIONS, "norm": NORMS, "residual": RESIDUALS, "positions": POSITIONS}
     default = PLANS["copy"].config
     for field, table in tables.items():
@@ -548,7 +545,7 @@ KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], 
 
 
 @pytest.mark.parametrize("plan", KINDS)
-def test_the_data_offered_are_those_a_model_of_this_kind_can_learn_from(home: Path, plan: str) -> None:
+def test_the_data_offered_are_those_a_model_of_this_kind_can_learn_from(plan: str) -> None:
     at = page(plan=plan, data="no such data")
     offered = at.selectbox(key="data").options
     assert set(KINDS[plan]) <= set(offered)
@@ -559,7 +556,7 @@ def test_the_data_offered_are_those_a_model_of_this_kind_can_learn_from(home: Pa
 
 
 def test_only_models_of_the_plans_kind_can_be_begun_with(
-    home: Path, tiny_model: Callable[..., Path], tiny_classifier: Callable[..., Path], tiny_pair: Callable[..., Path]
+    tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel
 ) -> None:
     names = {"copy": tiny_model("one").name, "classifier": tiny_classifier("two").name, "seq2seq": tiny_pair("three").name}
     for plan, name in names.items():
@@ -567,7 +564,7 @@ def test_only_models_of_the_plans_kind_can_be_begun_with(
         assert {"one", "two", "three"} & set(options) == {name}
 
 
-def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_has(home: Path) -> None:
+def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_has() -> None:
     at = page(plan="classifier")
     numbers = {one.key for one in at.number_input}
     assert not numbers & {"run_padding", "run_n_label", "run_n_encoder_layer", "run_vocab_size"}
@@ -581,7 +578,7 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
     assert at.number_input(key="run_vocabulary").value == PLANS["bpe"].config.vocab_size
 
 
-def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> None:
+def test_a_classifier_is_trained_and_watched_beside_its_baseline() -> None:
     query = {"run_steps": "6", "run_batch_size": "8", "run_d_model": "8", "run_evaluations": "2"}
     at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier-2", "finished")
     assert "Finished: 6 steps" in progress(at)
@@ -606,7 +603,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline(home: Path) -> 
     assert numbers(chart(at, "live")["data"][0]["y"]).tolist() == pytest.approx(shares)
 
 
-def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Path) -> None:
+def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched() -> None:
     query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
     at = at_state(press(page(plan="mirror", **PLAIN, **query), "Train"), "mirror", "finished")
     assert "Finished: 6 steps" in progress(at)
@@ -620,7 +617,7 @@ def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched(home: Pat
     assert any("of the decoder looks at" in element.value for element in at.markdown)
 
 
-def test_a_table_of_ones_own_decides_words_and_labels(home: Path) -> None:
+def test_a_table_of_ones_own_decides_words_and_labels() -> None:
     table = "text,label\n" + "\n".join(
         f"{word} opinion number {word},{label}" for word, label in zip(WORDS, "aabbcc" * 2, strict=True)
     )
@@ -650,7 +647,7 @@ UNSUITED = {
 
 
 @pytest.mark.parametrize(("plan", "key"), UNSUITED)
-def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(home: Path, plan: str, key: str) -> None:
+def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(plan: str, key: str) -> None:
     at = page(plan=plan, data="a file of yours")
     for content, message in UNSUITED[plan, key].items():
         upload(at, "mine.csv", content, key)
@@ -659,7 +656,7 @@ def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(home: Pa
         assert button(at, "Train").disabled
 
 
-def test_pairs_of_ones_own_are_trained_on(home: Path) -> None:
+def test_pairs_of_ones_own_are_trained_on() -> None:
     pairs = "".join(f"{word}\t{word[::-1]}\n" for word in WORDS)
     at = page(plan="mirror", data="a file of yours", run_d_model="8", run_steps="9000000")
     assert "choose a file" in says(at)
@@ -698,7 +695,7 @@ SMALL = TINY | {"run_n_layer": "2", "run_d_model": "16", "run_steps": "20"}
 
 
 @pytest.mark.parametrize("axes", [LLAMA_LIKE, NEOX_LIKE], ids=["llama-like", "neox-like"])
-def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_it(home: Path, axes: dict[str, str]) -> None:
+def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_it(axes: dict[str, str]) -> None:
     at = page(**SMALL | axes)
     control = {one.key: one for kind in (at.number_input, at.selectbox, at.toggle, at.text_input) for one in kind}
     for key, value in axes.items():
@@ -714,7 +711,7 @@ def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_
         assert not shown.error, (path, shown.error)
 
 
-def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set(home: Path) -> None:
+def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set() -> None:
     at = page(plan="copy")
     folded = {one.key for box in at.expander for kind in ("number_input", "selectbox", "toggle") for one in box.get(kind)}
     in_sight = {one.key for one in at.number_input if one.key.startswith("run_")} - folded

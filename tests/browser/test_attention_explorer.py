@@ -57,7 +57,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "open": {"mask": "full"},
         "capped": {"score_cap": 1.5, "score_scale": 0.7, "n_kv_head": 1, "window": 6, "window_pattern": "fw"},
         "many": {"n_layer": 12, "n_head": 12, "d_model": 96, "context_length": 256},
-        "huge": {"n_layer": 4, "n_head": 24, "d_model": 96, "context_length": 640},
     }.items():
         checkpoints.save(name, scrambled(tiny(**small | changes)), letters, {}, root=root)
     pair = tiny(vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=2, d_model=24, context_length=40, n_layer=2)
@@ -756,23 +755,6 @@ def test_the_head_on_screen_is_switched_off_and_brought_back(shown: Callable[...
     expect(view.page.get_by_role("button", name="Bring back the attention of block 0")).to_be_visible()
 
 
-@pytest.mark.full
-def test_the_server_sends_the_block_that_is_looked_at(seen: Visit, folder: Path) -> None:
-    prompt = (LONG + " ") * 9
-    page = opened(seen, model="huge", prompt=prompt, block=0, head=1, log=True)
-    expected = load(folder, "huge").trace(prompt, ["*.pattern"])
-    before = len(seen.sent)
-    chips(page).nth(600).click()
-    choose(page, 2, 5)
-    seen.settle()
-    expect(page.locator(".readout")).not_to_contain_text("are being sent")
-    page.evaluate(FRAMES)
-    assert len(seen.sent) > before
-    np.testing.assert_allclose(
-        weights(page)[:601], logarithmic(expected["blocks.2.attention.pattern"][0, 5, 600, :601]), atol=2 * STEP
-    )
-
-
 def test_a_command_is_obeyed_once_also_by_a_view_in_the_place_of_another(shown: Callable[..., Explorer]) -> None:
     view = shown(block=0, head=0)
     page, asked = view.page, {"block": 1, "head": 2, "query": 9, "key": 4}
@@ -798,24 +780,6 @@ def test_a_command_that_is_taken_back_leaves_what_was_chosen_before(shown: Calla
     view.show(asked={"back": 1}, number=2)
     expect(page.locator(".cell")).to_be_hidden()
     expect(page.locator(".right .title")).to_have_text("Block 1, head 0")
-
-
-def test_a_try_this_commands_the_view_each_time_it_is_clicked_and_a_new_prompt_keeps_the_head(seen: Visit) -> None:
-    page = opened(seen, block=0, head=0)
-    for _ in range(2):
-        page.get_by_role("button", name="The arithmetic of a cell").click()
-        expect(page.locator(".cell")).to_be_visible()
-        seen.settle()
-        page.locator(".cell .shut").click()
-        expect(page.locator(".cell")).to_be_hidden()
-    title = page.locator(".right .title").inner_text()
-    box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    box.fill("the dog")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=the.dog"))
-    seen.settle()
-    expect(page.locator(".cell")).to_be_hidden()  # an old command is not obeyed again
-    expect(page.locator(".right .title")).to_have_text(title)
 
 
 def test_heads_are_sorted_and_sieved_by_what_they_do(shown: Callable[..., Explorer], folder: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 import gptviz
 from gptviz.components import generation_tree
@@ -34,7 +34,7 @@ from gptviz.text import CharTokenizer
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows
 from tests.browser.keyboard import FOCUSED, check_tools, press, tab_to
-from tests.browser.machinery import Server, Visit, visiting
+from tests.browser.machinery import Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 from tests.tiny import scrambled, tiny
@@ -807,14 +807,6 @@ def button(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=name, exact=True)
 
 
-def grown(table: list[Row], model: str = MODEL, prompt: str = PROMPT) -> Tree:
-    """The current path again, by the library."""
-    tree = Tree(opened_model(model).generation(prompt))
-    for token in tokens(table):
-        tree.take(token)
-    return tree
-
-
 def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_brings_it_back(visit: Visit) -> None:
     page = opened(visit)
     before = csv_rows(page)
@@ -846,41 +838,6 @@ def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_bri
     visit.settle()
     expect(page.locator(".stage .chip.current")).to_be_visible(timeout=PATIENCE)
     assert tokens(csv_rows(page)) == tokens(after)
-
-
-@pytest.mark.full
-def test_undoing_taking_another_token_and_clicking_back_restores_every_digit(visit: Visit) -> None:
-    page = opened(visit)
-    before = csv_rows(page)
-    for _ in range(3):
-        at = length(page)
-        page.get_by_role("button", name="Undo").click()
-        at_length(page, at - 1)
-    page.locator(".ghost").last.click()
-    at_length(page, len(tokens(before)) - 2)
-    page.get_by_role("button", name="Step").click()
-    at_length(page, len(tokens(before)) - 1)
-    assert tokens(csv_rows(page)) != tokens(before)
-    node_of(page, int(path(before)[-1]["node"])).click()
-    at_length(page, len(tokens(before)))
-    after = {row["node"]: row for row in csv_rows(page)}
-    assert path(list(after.values())) == path(before)
-    for row in before:
-        assert after[row["node"]] == row
-
-
-@pytest.mark.full
-def test_the_logits_after_coming_back_are_those_of_a_fresh_pass(visit: Visit) -> None:
-    page = opened(visit)
-    chips(page).nth(20).click()
-    at_length(page, 21)
-    table = csv_rows(page)
-    p = torch.softmax(grown(table).after().logits.double(), -1)
-    listed = page.locator(".ghost").evaluate_all("ghosts => ghosts.map(({ dataset }) => Number(dataset.token))")
-    following = {int(row["token id"]) for row in table if row["parent"] == path(table)[-1]["node"]}
-    assert listed == p.topk(ALTERNATIVES).indices.tolist()
-    marked = page.locator(".ghost.taken").evaluate_all("ghosts => ghosts.map(({ dataset }) => Number(dataset.token))")
-    assert set(marked) == following & set(listed)
 
 
 def test_a_link_reopens_the_head_and_looking_asks_nothing_of_the_server(visit: Visit) -> None:
@@ -1003,36 +960,3 @@ def test_a_step_and_play_in_one_moment_lose_no_token(visit: Visit, times: int) -
         at = length(page)
         expect(chips(page)).to_have_count(at)
         assert len(tokens(csv_rows(page))) == at
-
-
-@pytest.mark.full
-def test_two_browsers_do_not_share_a_tree(browser: Browser, server: Server) -> None:
-    with visiting(browser, server) as one, visiting(browser, server) as two:
-        first, second = opened(one), opened(two)
-        before = csv_rows(second)
-        first.locator(".ghost").nth(1).click()
-        at_length(first, len(tokens(before)) + 1)
-        second.get_by_role("button", name="Undo").click()
-        at_length(second, len(tokens(before)) - 1)
-        assert len(csv_rows(second)) == len(before)
-        after = csv_rows(first)
-        assert len(after) == len(before) + 1
-        assert tokens(after)[:-1] == tokens(before)
-
-
-@pytest.mark.full
-def test_attention_that_is_no_longer_kept_is_computed_again_when_asked_for(visit: Visit) -> None:
-    model, prompt = "shakespeare", "Now is the winter of our discontent " * 7  # as long as the context: each step takes most room
-    page = opened(visit, prompt, model, speed="Fast")
-    button(page, "Play").click()
-    expect(page.locator(".status")).to_have_text(re.compile("^(2[4-9][0-9]|[3-9][0-9]{2}) tokens"), timeout=4 * PATIENCE)
-    pause(visit)
-    chips(page).first.hover()
-    button(page, "Compute it again").click()
-    visit.settle()
-    chips(page).first.hover()
-    expect(page.locator(".attended .item")).to_have_count(6, timeout=PATIENCE)
-    computed = Tree(opened_model(model).generation(prompt)).after()
-    weights = computed.attention.double().mean((0, 1))
-    for key, weight in attended(page).items():
-        assert weight == pytest.approx(float(weights[key - computed.start]), rel=2e-3, abs=1e-6)
