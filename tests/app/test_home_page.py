@@ -71,14 +71,6 @@ def test_where_nothing_was_trained_nothing_is_drawn(tiny_model: TinyModel, monke
     assert len(app.main.get("image")) == len(PICTURED) - 2
 
 
-@pytest.mark.parametrize("positions", ["learned", "alibi", "none"])
-@pytest.mark.parametrize("n_layer", [0, 1])
-def test_every_kind_of_model_has_a_home(tiny_model: TinyModel, positions: str, n_layer: int) -> None:
-    tiny_model("mine", text=ALPHABET, positions=positions, n_layer=n_layer)
-    app = opened(model="mine")
-    assert not app.error
-
-
 def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
@@ -203,18 +195,6 @@ def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: Tin
     app = opened(model="../../etc/passwd")
     assert any(escaped("../../etc/passwd") in warning.value for warning in app.warning)
     assert app.selectbox(key="model").value in app.selectbox(key="model").options
-
-
-@pytest.mark.parametrize(
-    ("file", "content"), [("model.safetensors", b"torn"), ("config.json", b'{"format": 99}'), ("tokenizer.json", b"[")]
-)
-def test_a_damaged_model_is_an_error_that_names_it_and_the_page_stays(tiny_model: TinyModel, file: str, content: bytes) -> None:
-    (tiny_model("hurt", text=ALPHABET) / file).write_bytes(content)
-    tiny_model("sound", text=ALPHABET)
-    app = opened(model="hurt")
-    assert "hurt" in app.error[0].value
-    app.selectbox(key="model").select("sound").run()
-    assert not app.error
 
 
 def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

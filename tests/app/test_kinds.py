@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -61,16 +62,29 @@ def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(ids)
 
 
+MARKUP = "**:red[x]$`<b>"
+
+
 @pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-@pytest.mark.parametrize(("kind", "model"), OF_KIND.items())
-def test_every_page_opens_on_every_kind_of_model_and_ends_with_the_next_step(page: Page, kind: Kind, model: str) -> None:
-    at = opened(page.path, model=model)
+@pytest.mark.parametrize("kind", OF_KIND)
+def test_every_page_opens_on_every_kind_of_model_shows_no_text_as_markup_and_ends_with_the_next_step(
+    page: Page, kind: Kind, tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel
+) -> None:
+    make = {"decoder": partial(tiny_model, text=MARKUP), "classifier": tiny_classifier, "encoder-decoder": tiny_pair}[kind]
+    card = {"labels": [MARKUP, f"{MARKUP} 2"], "languages": [MARKUP, MARKUP], "corpus": MARKUP, "licence": MARKUP}
+    folder = make("plain", card=card)
+    query = {"model": "**:red[m]", "prompt": 2 * MARKUP, "edits": MARKUP}
+    folder.rename(folder.with_name(query["model"]))
+    at = opened(page.path, **query)
     assert not at.error
     assert ("This page is about a model that" in says(at)) == (kind not in page.kinds)
+    said = [str(one.value) for kinds in (at.markdown, at.caption, at.info, at.warning, at.success) for one in kinds]
+    said += [str(one.label) for kinds in (at.button, at.expander, at.metric) for one in kinds]
+    assert not [one for one in said for part in (":red[", "$`<", "<b>") if part in one]
     after = page_after(page, kind)
     if page.name != "home" and kind in page.kinds and after is not None:
-        assert last_link(at) == (after.name, {"model": [model]})
+        assert last_link(at) == (after.name, {key: [value] for key, value in query.items()})
 
 
 @pytest.mark.usefixtures("one_of_each")
@@ -117,13 +131,6 @@ def test_a_page_opens_on_a_model_of_its_own_kind_and_its_links_keep_it() -> None
     menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
     assert menu["Attention"] == {"model": ["pair"]}
     assert opened("pages/attention.py").selectbox(key="model").value == "writer"
-
-
-def test_a_name_is_never_markup(tiny_classifier: TinyModel) -> None:
-    folder = tiny_classifier()
-    folder.rename(folder.with_name("**judge**"))
-    at = opened("pages/generate.py", model="**judge**")
-    assert r"\*\*judge\*\* is a classifier" in at.info[0].value
 
 
 @pytest.mark.usefixtures("one_of_each")

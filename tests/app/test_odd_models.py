@@ -1,0 +1,63 @@
+"""Every page with models that nobody has in mind: damaged ones, and ones that lack a part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from gptviz.runs import checkpoints
+from gptviz.ui.page import Page
+from gptviz.ui.pages import PAGES
+from tests.app.conftest import OF_KIND
+from tests.app.opening import opened, says
+from tests.tiny import TinyModel
+
+pytestmark = pytest.mark.usefixtures("one_of_each")
+# The pages about the model that is chosen above: those where runs are begun and compared name a damaged one in their own ways.
+ABOUT_A_MODEL = [page for page in PAGES.values() if page.has_model and page.group != "Your models"]
+TORN = {"model.safetensors": b"torn", "config.json": b'{"format": 99}', "tokenizer.json": b"["}
+
+
+@pytest.mark.parametrize("page", ABOUT_A_MODEL, ids=lambda page: page.name)
+def test_a_damaged_model_is_an_error_that_names_it_and_the_page_stays(page: Page, tiny_model: TinyModel) -> None:
+    for file, content in TORN.items():
+        (tiny_model("hurt") / file).write_bytes(content)
+        at = opened(page.path, model="hurt")
+        assert f"hurt/{file}" in at.error[0].value.replace("\\", "")
+    at.selectbox(key="model").set_value(OF_KIND[page.kinds[0]]).run()
+    assert not at.error
+
+
+# What a page says of a model whose logits are no numbers; the others show as much of it as there is.
+NO_NUMBERS = {
+    **dict.fromkeys(("next_token", "lens", "circuit"), "writer: the model's logits are not numbers: its weights are damaged"),
+    "patching": "writer: its logits are not all numbers",
+    "context": "writer: the probabilities of this model are not numbers",
+    "attribution": "The weights of this model are damaged",
+    "neurons": "are not numbers: its weights are damaged",
+    **dict.fromkeys(("home", "stream", "heads"), ""),
+}
+
+
+@pytest.mark.parametrize(("name", "said"), NO_NUMBERS.items(), ids=NO_NUMBERS)
+def test_a_model_whose_logits_are_no_numbers_is_named_and_the_page_stays(name: str, said: str) -> None:
+    folder = checkpoints.find("writer")
+    weights = load_file(folder / "model.safetensors")
+    weights["blocks.0.mlp.up.weight"][:] = weights["blocks.0.mlp.down.weight"][:] = 3e38  # finite, but no product of them is
+    save_file(weights, folder / "model.safetensors")
+    assert said in says(opened(PAGES[name].path, model="writer"))
+
+
+LACKING: list[dict[str, Any]] = [{"n_layer": 0}, {"d_mlp": 0}, {"positions": "none"}]
+TWO_LACKING: list[dict[str, Any]] = [{"n_layer": 0, "positions": "none"}, {"d_mlp": 0, "positions": "none"}]
+
+
+@pytest.mark.parametrize("page", [page for page in ABOUT_A_MODEL if "decoder" in page.kinds], ids=lambda page: page.name)
+@pytest.mark.parametrize("changes", [*TWO_LACKING, *(pytest.param(one, marks=pytest.mark.full) for one in LACKING)])
+def test_a_model_that_lacks_a_part_is_shown(page: Page, changes: dict[str, Any], tiny_model: TinyModel) -> None:
+    tiny_model("lacking", text="the fox", **changes)
+    at = opened(page.path, model="lacking", prompt="the fox")
+    assert not at.error
+    assert not at.warning
