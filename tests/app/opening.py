@@ -75,16 +75,16 @@ def strip(at: AppTest) -> dict[str, Any]:
     return dict(json.loads(views(at)[0].proto.bytes))
 
 
-def drawn(at: AppTest) -> tuple[list[dict[str, Any]], list[Any]]:
-    """All that is drawn on the page: its figures, and what its views show, but for the commands to a view."""
+def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]:
+    """All that is drawn on the page: its figures, and what its views are sent, but for the parts of it that are left out."""
     shown: list[Any] = []
     for sent in filter(None, (bytes(view.proto.bytes) for view in views(at))):
         if sent[4:5] == b"{":  # after its length
             header, arrays = unpack(sent)
-            shown.append([{key: value for key, value in header.items() if key not in ("number", "asked")}, arrays.keys()])
+            shown.append([{key: value for key, value in header.items() if key not in left_out}, arrays.keys()])
             shown.extend(array.tobytes() for array in arrays.values())
         elif sent[:1] == b"{":
-            shown.append({key: value for key, value in json.loads(sent).items() if key != "number"})
+            shown.append({key: value for key, value in json.loads(sent).items() if key not in left_out})
         else:
             shown.append(sent)
     return charts(at), shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
 from tests.app.opening import opened, page_at, views
-
-Tiny = Callable[..., Path]
+from tests.tiny import TinyModel
 
 
 @pytest.fixture
-def seed_sized(tiny_model: Tiny) -> Path:
+def seed_sized(tiny_model: TinyModel) -> Path:
     """As many blocks, heads and positions as the seed's model has."""
     return tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4, card={"preset": "generator"})
 
@@ -91,14 +89,14 @@ def test_one_token_is_a_page_too(seed_sized: Path) -> None:
     assert sent(at)[0]["facts"] == []
 
 
-def test_full_attention_has_nothing_blank(tiny_model: Tiny) -> None:
+def test_full_attention_has_nothing_blank(tiny_model: TinyModel) -> None:
     tiny_model(mask="full")
     at = page(prompt="the dog")
     assert not np.isnan(pattern(at, 0, 0)).any()
     assert sent(at)[0]["triangle"] is False
 
 
-def test_a_model_without_attention_says_so_and_leads_on(tiny_model: Tiny) -> None:
+def test_a_model_without_attention_says_so_and_leads_on(tiny_model: TinyModel) -> None:
     tiny_model(n_layer=0)
     at = page(prompt="the dog")
     assert not views(at)
@@ -130,13 +128,13 @@ def test_try_this_says_how_much_the_heads_it_names_do(seed_sized: Path) -> None:
         assert any(f"with {100 * share:.1f} % on average" in caption.value for caption in at.caption)
 
 
-def test_the_seeds_picture_is_not_offered_for_another_model(tiny_model: Tiny) -> None:
+def test_the_seeds_picture_is_not_offered_for_another_model(tiny_model: TinyModel) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4)
     assert "try A published picture" not in [button.key for button in page().button]
 
 
 @pytest.mark.parametrize("sizes", [{"n_layer": 2, "n_head": 4}, {"n_layer": 3, "n_head": 2}])
-def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: Tiny, sizes: dict[str, int]) -> None:
+def test_the_seeds_picture_is_offered_where_the_model_has_its_head(tiny_model: TinyModel, sizes: dict[str, int]) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, card={"preset": "generator"}, **sizes)
     assert "try A published picture" not in [button.key for button in page().button]
 
@@ -187,7 +185,7 @@ def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized:
     assert sent(at)[0]["first"] == 2, "another text begins at its default"
 
 
-def test_the_labels_of_any_text_travel_as_they_are(tiny_model: Tiny) -> None:
+def test_the_labels_of_any_text_travel_as_they_are(tiny_model: TinyModel) -> None:
     text = "<b>\u202e&amp;\u200b"
     tiny_model(text=text)
     at = page(prompt=text[-7:])
@@ -234,7 +232,7 @@ def test_a_head_that_repeats_what_came_next_before_is_found_in_any_model() -> No
 
 
 def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
-    tiny_model: Tiny, monkeypatch: pytest.MonkeyPatch
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, context_length=64)
     assert "try Without the first token" not in [button.key for button in page().button]
@@ -245,7 +243,7 @@ def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
     assert sent(at)[1]["without first"].shape == sent(at)[1]["thumbnails"].shape
 
 
-def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited_ones(tiny_model: Callable[..., Path]) -> None:
+def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited_ones(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     texts = ("blocks.0.attention.head.1=uniform", "blocks.1.attention")
     at = opened("pages/attention.py", model="tiny", prompt="the fox", edits=",".join(texts))

@@ -28,13 +28,14 @@ from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import chart, page_at, says
 from tests.drawn import numbers
-from tests.tiny import scrambled, tiny
+from tests.tiny import TinyModel, scrambled, tiny
 
 PLACES = ("plot", "cast", "music", "ending")
 PRAISE = {"negative": ("dull", "bad"), "positive": ("good", "funny"), "neutral": ("long", "plain")}
 TWO, THREE = ("negative", "positive"), ("negative", "neutral", "positive")
 REVIEW = "The plot was never dull, and the cast was good"
 Make = Callable[..., LabelledTexts]
+Opened = Callable[..., gptviz.LanguageModel]
 
 
 @pytest.fixture
@@ -482,7 +483,7 @@ def test_of_ten_thousand_words_the_first_are_read(judge: Make) -> None:
     assert bars(at).sum() == pytest.approx(np.diff(logits("the plot was dull " * 4))[0], abs=1e-5)
 
 
-def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(judge: Make, tiny_model: Callable[..., Path]) -> None:
+def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(judge: Make, tiny_model: TinyModel) -> None:
     judge()
     tiny_model()
     at = page(model="tiny", prompt="the quick")
@@ -529,7 +530,7 @@ PIECES = "[PAD] [UNK] [CLS] [SEP] the plot was never dull and cast good film ##s
 
 
 @pytest.fixture
-def first_token(home: Path) -> Callable[..., gptviz.LanguageModel]:
+def first_token(home: Path) -> Opened:
     """Saves a classifier called judge whose head reads the first token, [CLS], as BERT's does, and opens it."""
 
     def make(**changes: Any) -> gptviz.LanguageModel:
@@ -552,7 +553,7 @@ def margin_of(lm: gptviz.LanguageModel, tokens: list[str], label: int, against: 
 
 @pytest.mark.parametrize("head", ["first", "first-relu"])
 def test_under_a_head_of_the_first_token_a_bar_is_what_the_decision_loses_without_the_word(
-    first_token: Callable[..., gptviz.LanguageModel], head: str
+    first_token: Opened, head: str
 ) -> None:
     lm = first_token(head=head)
     at = page(prompt="The plot was never dull, films")
@@ -566,7 +567,7 @@ def test_under_a_head_of_the_first_token_a_bar_is_what_the_decision_loses_withou
     assert "It adds up" not in says(at)
 
 
-def test_of_three_labels_the_bars_are_about_those_that_are_chosen(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+def test_of_three_labels_the_bars_are_about_those_that_are_chosen(first_token: Opened) -> None:
     lm = first_token(n_label=3)
     at = page(prompt="the film")
     at.selectbox(key="label").set_value("label 2").run()
@@ -578,7 +579,7 @@ def test_of_three_labels_the_bars_are_about_those_that_are_chosen(first_token: C
 
 
 def test_the_button_without_the_decisive_piece_leads_to_a_text_that_is_read_so(
-    first_token: Callable[..., gptviz.LanguageModel],
+    first_token: Opened,
 ) -> None:
     lm = first_token()
     text = "the plot was never dull , and the cast was good"
@@ -595,7 +596,7 @@ def test_the_button_without_the_decisive_piece_leads_to_a_text_that_is_read_so(
 
 
 def test_a_text_too_long_to_be_read_so_often_is_said_to_be_and_one_too_long_for_the_model_is_cut(
-    first_token: Callable[..., gptviz.LanguageModel],
+    first_token: Opened,
 ) -> None:
     first_token(context_length=200)
     at = page(prompt="good film " * 70)
@@ -607,9 +608,7 @@ def test_a_text_too_long_to_be_read_so_often_is_said_to_be_and_one_too_long_for_
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(
-    first_token: Callable[..., gptviz.LanguageModel], view: str
-) -> None:
+def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(first_token: Opened, view: str) -> None:
     lm = first_token()
     at = page(view=view, prompt="the unheard film")
     if view == ATTENTION:
@@ -622,12 +621,12 @@ def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(
         np.testing.assert_allclose(table(at, "probability"), [100 * one for one in expected], atol=1e-3)
 
 
-def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Opened) -> None:
     first_token()
     assert "it reads [UNK] for each" in says(page(prompt="unheard things"))
 
 
-def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Callable[..., gptviz.LanguageModel]) -> None:
+def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Opened) -> None:
     first_token()
     at = page(prompt="the plot was 'dull'\nor good")
     made: dict[str, Any] = {}

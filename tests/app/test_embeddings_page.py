@@ -27,7 +27,7 @@ from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
-from tests.app.opening import buttons_in_sight, chart, opened, page_at, says
+from tests.app.opening import chart, opened, page_at, says
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -194,18 +194,6 @@ def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(monkeypatch:
     for name in ("a", "o", "e", "z"):
         at.selectbox(key="token").set_value(name).run()
         assert ("not among them" in says(at)) == (name not in shown)
-
-
-def test_every_button_leads_somewhere(tiny_model: TinyModel) -> None:
-    tiny_model(text="abcdefghij ABCDEF.,")
-    labels = [button.label for button in buttons_in_sight(page(model="tiny", token="b"))]
-    assert labels
-    for label in labels:
-        at = page(model="tiny", token="b")
-        before = chart(at, "map")
-        next(button for button in buttons_in_sight(at) if button.label == label).click().run()
-        until_ready(at)
-        assert chart(at, "map") != before
 
 
 def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

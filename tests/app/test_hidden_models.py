@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,7 +60,7 @@ def test_the_list_of_models_says_so(own: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["app.py", "pages/runs.py", "pages/train.py"])
-def test_where_none_is_hidden_nothing_is_said(home: Path, tiny_model: Callable[..., Path], path: str) -> None:
+def test_where_none_is_hidden_nothing_is_said(home: Path, tiny_model: TinyModel, path: str) -> None:
     tiny_model("mine")
     at = opened(path, model="mine")
     assert not any("hides" in info.value for info in at.info)

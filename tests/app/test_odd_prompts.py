@@ -39,14 +39,14 @@ def test_an_odd_prompt_gets_a_message_and_the_page_stays(page: Page) -> None:
     if not [box for box in at.text_area if box.key == "prompt"]:
         assert not page.reads_prompt
         return
-    usual, pictures = alerts(at), drawn(at)
+    usual, pictures = alerts(at), drawn(at, "number", "asked")
     for prompt, said in SAID.items():
         at.text_area(key="prompt").set_value(prompt).run()
         assert "?" in at.title[0].value, prompt
         if page.reads_prompt:
             assert [one for one in alerts(at) - usual if one.startswith(said[kind])], (prompt, alerts(at))
         if (not prompt or said[kind].startswith("The prompt has no word")) and page.group != "Your models":
-            assert drawn(at) == pictures, "those of the default prompt"
+            assert drawn(at, "number", "asked") == pictures, "those of the default prompt"
 
 
 def test_a_prompt_that_a_tokenizer_fails_on_gets_a_message_and_the_page_stays(tiny_model: TinyModel) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.app.opening import buttons_in_sight, charts, page_at, press, says
+from tests.app.opening import charts, page_at, says
+from tests.tiny import TinyModel
 
 page = page_at("pages/positions.py")
 
 
 @pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "relative", "alibi", "none"])
-def test_the_page_opens_on_every_kind_of_positions(tiny_model: Callable[..., Path], kind: str) -> None:
+def test_the_page_opens_on_every_kind_of_positions(tiny_model: TinyModel, kind: str) -> None:
     tiny_model(positions=kind, d_head=4)
     at = page(model="tiny")
     assert not at.warning or "vocabulary" in at.warning[0].value
@@ -24,19 +23,7 @@ def test_the_page_opens_on_every_kind_of_positions(tiny_model: Callable[..., Pat
     assert ("no position encoding" in says(at)) == (kind == "none")
 
 
-def test_every_button_leads_somewhere(tiny_model: Callable[..., Path]) -> None:
-    tiny_model(positions="rotary", d_head=4)
-    tiny_model("taught", positions="learned")
-    labels = [button.label for button in buttons_in_sight(page(model="tiny"))]
-    assert len(labels) == 3
-    for label in labels:
-        at = page(model="tiny")
-        before = charts(at), at.selectbox(key="model").value
-        press(at, label)
-        assert (charts(at), at.selectbox(key="model").value) != before
-
-
-def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Callable[..., Path]) -> None:
+def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: TinyModel) -> None:
     tiny_model(positions="rotary", d_head=8, rotary_fraction=0.5, window=3, window_pattern="fw", window_rotary_base=50.0)
     for block, base in (("0", 10_000), ("1", 50)):
         at = page(model="tiny", table="rotary", wave="1", block=block)
@@ -46,7 +33,7 @@ def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Cal
     assert "Pair 2, cosine: this model does not turn it" in says(page(model="tiny", table="rotary", wave="2"))
 
 
-def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: Callable[..., Path]) -> None:
+def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", d_head=4)
     at = page(model="tiny")
     before = charts(at)[-2:]
@@ -55,7 +42,7 @@ def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: Callable[..., Pat
     assert "A sine that repeats every 6.28 positions." in says(at)
 
 
-def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: Callable[..., Path]) -> None:
+def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", context_length=16)
     for prompt, last in (("fox", 2), ("o", 0)):
         at = page(model="tiny", prompt=prompt)
@@ -74,20 +61,20 @@ def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: Callable[.
     [({"n_layer": 0}, "from the last token alone"), ({"mask": "full"}, "tokens in no order"), ({}, "causal mask")],
 )
 def test_what_a_model_without_positions_can_know_is_that_of_this_model(
-    tiny_model: Callable[..., Path], changes: dict[str, Any], said: str
+    tiny_model: TinyModel, changes: dict[str, Any], said: str
 ) -> None:
     tiny_model(positions="none", **changes)
     told = " ".join(info.value for info in page(model="tiny").info)
     assert [one for one in ("from the last token alone", "tokens in no order", "causal mask") if one in told] == [said]
 
 
-def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: Callable[..., Path]) -> None:
+def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", n_head=4, context_length=64)
     # The slopes of Press et al. 2021 for 4 heads: 1/4, 1/16, 1/64, 1/256.
     assert "head 0 takes 1 from a score within 4 positions, head 1 only after 16" in says(page(model="tiny"))
 
 
-def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: Callable[..., Path]) -> None:
+def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", context_length=1, d_model=1, n_head=1)
     at = page(model="tiny")
     assert len(charts(at)) == 4
@@ -103,7 +90,7 @@ def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: Callable[..., Path])
     ],
 )
 def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they_do(
-    tiny_model: Callable[..., Path], kind: str, said: str
+    tiny_model: TinyModel, kind: str, said: str
 ) -> None:
     tiny_model(positions=kind, d_head=4, text="the yellow cat sat", context_length=24)
     at = page(model="tiny")
@@ -117,7 +104,7 @@ def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they
 
 @pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "relative", "alibi"])
 @pytest.mark.parametrize("edit", ["positions", "positions=shuffled"])
-def test_positions_with_an_edit_are_shown_as_the_model_has_them(tiny_model: Callable[..., Path], kind: str, edit: str) -> None:
+def test_positions_with_an_edit_are_shown_as_the_model_has_them(tiny_model: TinyModel, kind: str, edit: str) -> None:
     tiny_model(positions=kind, d_head=4)
     at, before = page(model="tiny", edits=edit), page(model="tiny")
     assert any(info.value.startswith("Positions are") for info in at.info)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,7 +32,7 @@ RECIPE = Recipe(steps=100).to_dict()
 
 
 @pytest.fixture
-def trained(tiny_model: TinyModel) -> Callable[..., Path]:
+def trained(tiny_model: TinyModel) -> TinyModel:
     """Saves a model with a log, as a run leaves it: `trained("name", [losses], **fields of its card)`."""
 
     def make(name: str, losses: list[float], recipe: dict[str, Any] | None = None, **card: Any) -> Path:
@@ -59,7 +58,7 @@ def table(at: AppTest) -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in at.dataframe[0].value.to_dict("records")}
 
 
-def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) -> None:
+def test_every_model_has_a_row_with_its_numbers(trained: TinyModel) -> None:
     trained("mine", [4.0, 2.5, 2.6], preset="ladder-8", task="reversal", accuracy=0.25)
     at = page()
     row = table(at)["mine"]
@@ -71,14 +70,14 @@ def test_every_model_has_a_row_with_its_numbers(trained: Callable[..., Path]) ->
     assert set(table(at)) == set(checkpoints.folders())
 
 
-def test_a_name_has_room_and_a_perplexity_three_digits(trained: Callable[..., Path]) -> None:
+def test_a_name_has_room_and_a_perplexity_three_digits(trained: TinyModel) -> None:
     trained("a-rather-long-name-of-a-model", [4.0, 300.0])
     columns = json.loads(page().dataframe[0].proto.columns)
     assert columns["model"]["width"] > 6 * len("a-rather-long-name-of-a-model")
     assert columns["perplexity"]["type_config"]["format"] == "%.3g"  # e to the 300 has 131 digits
 
 
-def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[..., Path]) -> None:
+def test_the_best_loss_is_never_the_one_before_the_first_step(trained: TinyModel) -> None:
     trained("wild", [4.0, 5_000.0, 119_295.0], diverged="it diverged: after 20 steps its loss is 119,295 nats")
     trained("not-begun", [4.0])
     at = page(model="wild", chosen="wild")
@@ -89,7 +88,7 @@ def test_the_best_loss_is_never_the_one_before_the_first_step(trained: Callable[
     assert any("it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text)
 
 
-def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_there_is_one(trained: Callable[..., Path]) -> None:
+def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_there_is_one(trained: TinyModel) -> None:
     folder = trained("mine", [4.0, 2.1, 2.6])
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     parts = [line | {"share": 0.1} if line["kind"] == "evaluation" and line["step"] < 20 else line for line in lines]
@@ -99,7 +98,7 @@ def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_th
     assert entries()["mine"].best == 2.1, "while it trains, what is known of it"
 
 
-def test_how_much_is_right_stands_below_the_losses(trained: Callable[..., Path]) -> None:
+def test_how_much_is_right_stands_below_the_losses(trained: TinyModel) -> None:
     trained("mine", [4.0, 2.5], accuracy=0.5)
     trained("text", [4.0, 2.5])
     assert [trace["name"] for trace in chart(page(chosen="mine,text"), "accuracies")["data"]] == ["mine"]
@@ -107,7 +106,7 @@ def test_how_much_is_right_stands_below_the_losses(trained: Callable[..., Path])
     assert "accuracies" not in alone
 
 
-def test_an_experiment_whose_run_diverged_has_no_result(trained: Callable[..., Path]) -> None:
+def test_an_experiment_whose_run_diverged_has_no_result(trained: TinyModel) -> None:
     trained("ladder-2", [4.0, 119_295.0], diverged="it diverged", preset="ladder-2")
     assert entries()["ladder-2"].diverged
     assert "it diverged here" in results(PLANS["ladder-2"], entries()["ladder-2"])
@@ -128,7 +127,7 @@ def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(tiny_mo
     assert list(curves(at)) == ["old"]
 
 
-def test_a_log_that_grows_is_read_again(trained: Callable[..., Path]) -> None:
+def test_a_log_that_grows_is_read_again(trained: TinyModel) -> None:
     folder = trained("mine", [4.0])
     assert len(curve_of(folder).validation) == 1
     with (folder / "log.jsonl").open("a") as log:
@@ -150,26 +149,26 @@ def test_a_log_that_grows_is_read_again(trained: Callable[..., Path]) -> None:
         "\x00",
     ],
 )
-def test_a_line_of_nonsense_in_a_log_is_passed_over(trained: Callable[..., Path], line: str) -> None:
+def test_a_line_of_nonsense_in_a_log_is_passed_over(trained: TinyModel, line: str) -> None:
     folder = trained("mine", [4.0])
     with (folder / "log.jsonl").open("a") as log:
         log.write(line + "\n")
     assert curve_of(folder).validation.tolist() == [4.0]
 
 
-def test_the_link_says_whose_curves_are_compared_and_in_which_order(trained: Callable[..., Path]) -> None:
+def test_the_link_says_whose_curves_are_compared_and_in_which_order(trained: TinyModel) -> None:
     for name in ("a", "b", "c"):
         trained(name, [4.0, 3.0])
     assert list(curves(page(chosen="c,a"))) == ["c", "a"]
 
 
-def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: Callable[..., Path]) -> None:
+def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: TinyModel) -> None:
     for name in ("another", "ladder-0", "ladder-3"):
         trained(name, [4.0, 3.0])
     assert list(curves(page())) == ["ladder-0", "ladder-3"]
 
 
-def test_any_name_of_a_folder_can_stand_in_the_link(trained: Callable[..., Path]) -> None:
+def test_any_name_of_a_folder_can_stand_in_the_link(trained: TinyModel) -> None:
     odd = "a, b & 100 % c"
     trained("mine", [4.0]).rename(checkpoints.home() / "checkpoints" / odd)
     at = page(chosen=f"shakespeare,{quote(odd, safe='')}")
@@ -178,9 +177,7 @@ def test_any_name_of_a_folder_can_stand_in_the_link(trained: Callable[..., Path]
 
 
 @pytest.mark.parametrize("asked", ["mine,<b>x</b>", ",,,"])
-def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_page(
-    trained: Callable[..., Path], asked: str
-) -> None:
+def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_page(trained: TinyModel, asked: str) -> None:
     trained("mine", [4.0, 3.0])
     at = page(chosen=asked)
     (warning,) = at.warning
@@ -188,14 +185,14 @@ def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_p
     assert len(at.get("plotly_chart")) == ("mine" in asked)
 
 
-def test_choosing_nothing_is_said_and_stays_so(trained: Callable[..., Path]) -> None:
+def test_choosing_nothing_is_said_and_stays_so(trained: TinyModel) -> None:
     trained("mine", [4.0, 3.0])
     at = page(chosen="-")
     assert not at.warning
     assert any("Nothing is chosen" in info.value for info in at.info)
 
 
-def test_models_are_chosen_by_name_as_by_ticks(trained: Callable[..., Path]) -> None:
+def test_models_are_chosen_by_name_as_by_ticks(trained: TinyModel) -> None:
     for name in ("a", "b", "c"):
         trained(name, [4.0, 3.0])
     at = page(chosen="c")
@@ -209,7 +206,7 @@ def test_models_are_chosen_by_name_as_by_ticks(trained: Callable[..., Path]) -> 
     assert any("Nothing is chosen" in info.value for info in at.info)
 
 
-def test_the_switches_change_the_scales(trained: Callable[..., Path]) -> None:
+def test_the_switches_change_the_scales(trained: TinyModel) -> None:
     trained("mine", [4.0, 3.0])
 
     def shown(at: AppTest) -> tuple[str | None, str | None, int]:
@@ -223,7 +220,7 @@ def test_the_switches_change_the_scales(trained: Callable[..., Path]) -> None:
     assert shown(at) == (None, "log", 1)
 
 
-def test_only_what_differs_is_in_the_table_of_differences(trained: Callable[..., Path]) -> None:
+def test_only_what_differs_is_in_the_table_of_differences(trained: TinyModel) -> None:
     trained("a", [4.0, 3.0], recipe={"learning_rate": 0.5})
     trained("b", [4.0, 3.0], recipe={"learning_rate": 0.25, "seed": 7}, corpus="another text")
     models = entries()
@@ -237,7 +234,7 @@ def test_only_what_differs_is_in_the_table_of_differences(trained: Callable[...,
     assert differences([models["a"]]).empty
 
 
-def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole(trained: Callable[..., Path]) -> None:
+def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole(trained: TinyModel) -> None:
     weights = trained("hurt", [4.0, 2.5]) / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-8])
@@ -251,7 +248,7 @@ def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole
     assert table(page(model="hurt"))["hurt"]["state"] == "damaged"
 
 
-def test_what_nobody_wrote_down_is_no_difference(trained: Callable[..., Path], tiny_model: TinyModel) -> None:
+def test_what_nobody_wrote_down_is_no_difference(trained: TinyModel, tiny_model: TinyModel) -> None:
     trained("a", [4.0])
     tiny_model("old", card={"losses": [{"step": 1, "validation": 2.0}], "corpus": "my text"})
     models = entries()
@@ -259,7 +256,7 @@ def test_what_nobody_wrote_down_is_no_difference(trained: Callable[..., Path], t
 
 
 @pytest.mark.parametrize(("file", "content"), [("config.json", '{"format": 99}'), ("card.json", "torn"), ("card.json", "[]")])
-def test_a_damaged_model_is_a_row_that_says_so(trained: Callable[..., Path], file: str, content: str) -> None:
+def test_a_damaged_model_is_a_row_that_says_so(trained: TinyModel, file: str, content: str) -> None:
     (trained("hurt", [4.0]) / file).write_text(content)
     trained("sound", [4.0])
     at = page(model="hurt")
@@ -275,7 +272,7 @@ def test_a_card_full_of_nonsense_does_no_harm(tiny_model: TinyModel) -> None:
     assert table(at)["odd"]["data"] == "half: \ufffd"
 
 
-def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., Path]) -> None:
+def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: TinyModel) -> None:
     folder = trained("mine", [4.0], recipe={"steps": 200})
     checkpoints.write_json(folder / "status.json", {"state": "running", "message": ""})
     with locked(folder):
@@ -290,7 +287,7 @@ def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: Callable[..., P
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped", "interrupted"])
-def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: Callable[..., Path], state: str) -> None:
+def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: TinyModel, state: str) -> None:
     folder = trained("mine", [4.0])
     checkpoints.write_json(folder / "status.json", {"state": state, "message": "its <b>reason</b>"})
     at = page(model="mine")
@@ -299,13 +296,13 @@ def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: Callable[..
     assert any("its <b>reason</b>" in text.value for text in at.text)
 
 
-def test_every_other_page_can_be_opened_with_the_model(trained: Callable[..., Path]) -> None:
+def test_every_other_page_can_be_opened_with_the_model(trained: TinyModel) -> None:
     trained("mine", [4.0])
     links = [link.proto.page for link in page(model="mine").main.get("page_link") if "model=mine" in link.proto.query_string]
     assert {"generate", "attention", "next_token", "positions", "embeddings"} <= set(links)
 
 
-def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: Callable[..., Path]) -> None:
+def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: TinyModel) -> None:
     trained("mine", [4.0])
     trained("other", [4.0])
     at = page(chosen="mine,other", model="mine")
@@ -324,7 +321,7 @@ def test_markdown_of_a_name_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "other", "shakespeare", "🙂", "<b>x</b>"])
-def test_a_name_that_cannot_be_had_is_refused_with_a_message(trained: Callable[..., Path], name: str) -> None:
+def test_a_name_that_cannot_be_had_is_refused_with_a_message(trained: TinyModel, name: str) -> None:
     trained("mine", [4.0])
     trained("other", [4.0])
     at = page(model="mine")
@@ -334,7 +331,7 @@ def test_a_name_that_cannot_be_had_is_refused_with_a_message(trained: Callable[.
     assert {"mine", "other"} <= set(checkpoints.folders())
 
 
-def test_a_deleted_model_comes_back_by_a_click(trained: Callable[..., Path]) -> None:
+def test_a_deleted_model_comes_back_by_a_click(trained: TinyModel) -> None:
     trained("mine", [4.0])
     at = page(model="mine", chosen="mine")
     press(at, "Delete")
@@ -345,7 +342,7 @@ def test_a_deleted_model_comes_back_by_a_click(trained: Callable[..., Path]) -> 
     assert not manage.deleted()
 
 
-def test_the_trash_outlives_the_message(trained: Callable[..., Path]) -> None:
+def test_the_trash_outlives_the_message(trained: TinyModel) -> None:
     trained("mine", [4.0])
     manage.delete("mine")
     button(page(), "mine").click().run()
@@ -358,7 +355,7 @@ def test_bundled_models_offer_neither_renaming_nor_deletion(home: Path) -> None:
     assert any("came with gptviz" in caption.value for caption in at.caption)
 
 
-def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(trained: Callable[..., Path]) -> None:
+def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(trained: TinyModel) -> None:
     trained("ladder-0", [4.0, 2.5])
     trained("ladder-8", [4.0, 1.7123])
     at = page(chosen="ladder-0")
@@ -367,7 +364,7 @@ def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(traine
     assert any("plan=ladder-8" in link.proto.query_string for link in at.main.get("page_link"))
 
 
-def test_every_button_of_try_this_changes_the_comparison(trained: Callable[..., Path]) -> None:
+def test_every_button_of_try_this_changes_the_comparison(trained: TinyModel) -> None:
     for name in ("ladder-0", "ladder-8", "reversal", "reversal-no-positions"):
         trained(name, [4.0, 2.5])
     for label, names in {"The ladder": ["ladder-0", "ladder-8"], "Positions": ["reversal", "reversal-no-positions"]}.items():
@@ -450,7 +447,7 @@ def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_
         assert sharing.unpack(home / "exports" / name, name.removesuffix(".zip") + "-again")
 
 
-def rung(trained: Callable[..., Path], number: int, loss: float, name: str | None = None, **card: Any) -> None:
+def rung(trained: TinyModel, number: int, loss: float, name: str | None = None, **card: Any) -> None:
     trained(name or f"ladder-{number}", [4.0, loss], preset=f"ladder-{number}", **card)
 
 
@@ -458,7 +455,7 @@ def waterfall(at: AppTest) -> dict[str, Any]:
     return next(trace for trace in chart(at, "ladder")["data"] if trace["type"] == "bar")
 
 
-def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: Callable[..., Path]) -> None:
+def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: TinyModel) -> None:
     for number, loss in ((0, 2.5), (1, 2.501), (2, 2.4), (4, 2.45), (8, 1.75)):  # some rungs are missing
         rung(trained, number, loss)
     at = page()
@@ -472,7 +469,7 @@ def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: Callable[..., Pa
 
 
 def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
-    trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    trained: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, loss in ((0, 2.5), (1, 2.4), (2, 2.3)):
         rung(trained, number, loss)
@@ -487,6 +484,6 @@ def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
     assert "These were trained in another way than most, so more than one part differs: mine (learning_rate 0.5)." in says(at)
 
 
-def test_without_two_rungs_there_is_no_ladder(trained: Callable[..., Path]) -> None:
+def test_without_two_rungs_there_is_no_ladder(trained: TinyModel) -> None:
     rung(trained, 0, 2.5)
     assert not [c for c in page().get("plotly_chart") if c.proto.id.endswith("-ladder")]

@@ -29,10 +29,9 @@ from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
 from tests.app.opening import charts, opened, payload, says, views
 from tests.drawn import numbers
-from tests.tiny import scrambled
+from tests.tiny import TinyModel, scrambled
 from tests.waiting import PATIENCE
 
-Tiny = Callable[..., Path]
 PROMPT = "the fox"
 STEPS = (0, 1, 16)
 CARD = {
@@ -43,7 +42,7 @@ CARD = {
 
 
 @pytest.fixture
-def trained(tiny_model: Tiny) -> Path:
+def trained(tiny_model: TinyModel) -> Path:
     return with_snapshots(tiny_model(card=CARD))
 
 
@@ -160,7 +159,7 @@ def test_the_map_holds_every_step(trained: Path) -> None:
             assert values.max() < high
 
 
-def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: Tiny) -> None:
+def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: TinyModel) -> None:
     folder = with_snapshots(tiny_model(positions="learned"))
     largest = max(float(by_hand(folder, step).positions.table.weight.detach().abs().max()) for step in STEPS)  # type: ignore[union-attr]
     for step in ("0", "1", "last"):
@@ -234,7 +233,7 @@ def test_the_step_is_shown_with_the_loss_measured_nearest_to_it(trained: Path) -
 
 
 @pytest.mark.parametrize("card", [{}, {"losses": "none"}, {"losses": [{"step": "a"}, 3]}, {"steps": "many"}])
-def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: Tiny, card: dict[str, Any]) -> None:
+def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: TinyModel, card: dict[str, Any]) -> None:
     with_snapshots(tiny_model(card=card))
     assert "Step 1" in says(page("pages/attention.py", step="1"))
     assert "As saved last" in says(page("pages/attention.py"))
@@ -246,7 +245,7 @@ def test_a_step_that_was_not_kept_is_named_and_the_last_one_shown(trained: Path)
     assert at.select_slider(key="step").value == "last"
 
 
-def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(tiny_model: Tiny) -> None:
+def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(tiny_model: TinyModel) -> None:
     tiny_model()
     assert not [one for one in page("pages/next_token.py").select_slider if one.key == "step"]
     assert any("step = “8”" in warning.value for warning in page("pages/next_token.py", step="8").warning)
@@ -256,7 +255,7 @@ def links(at: AppTest) -> list[str]:
     return [link.proto.query_string for link in at.get("page_link") if "Attention" in str(link.proto)]
 
 
-def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(trained: Path, tiny_model: Tiny) -> None:
+def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(trained: Path, tiny_model: TinyModel) -> None:
     tiny_model("untrained")
     at = page("pages/attention.py", step="1")
     at.run()
@@ -416,7 +415,7 @@ def test_a_model_of_a_task_opens_on_an_example_at_any_step_and_in_place_of_lines
     assert at.text_area(key="prompt").value == reversal
 
 
-def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: Tiny) -> None:
+def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: TinyModel) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT)
     at = opened("pages/attention.py", model="tiny")
     for name, prompt in (("mirror", reversal), ("tiny", frame.DEFAULT_PROMPT), ("mirror", reversal)):
@@ -428,7 +427,7 @@ def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: st
     assert at.text_area(key="prompt").value == "7 12 7"
 
 
-def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: Tiny) -> None:
+def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: TinyModel) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
     assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +32,7 @@ from gptviz.ui.pages.train.rules import (
     token_kinds,
     usual_vocabulary,
 )
+from tests.tiny import TinyModel
 
 TEXT = TextSource(Corpus("a text", "to be or not to be that is the question\n" * 40), 0.9)
 
@@ -133,7 +132,7 @@ def test_a_bpe_tokenizer_is_learned_only_when_the_run_begins() -> None:
     assert planned.plan.tokenizer == "bpe"
 
 
-def test_a_run_that_begins_with_a_model_keeps_its_architecture(tiny_model: Callable[..., Path]) -> None:
+def test_a_run_that_begins_with_a_model_keeps_its_architecture(tiny_model: TinyModel) -> None:
     folder = tiny_model("base")
     planned = planned_run(choices(OWN, source=TEXT, begin="base", architecture={"d_model": 32}))
     assert planned.config == checkpoints.read_config(folder)

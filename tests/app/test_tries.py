@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from gptviz.runs import checkpoints
+from gptviz.ui.page import Page
+from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.heads import READS
+from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.explorer import sent
-from tests.app.opening import opened
+from tests.app.opening import drawn, opened, says
+from tests.tiny import TinyModel
 
 SCRIPT = """
 import streamlit as st
@@ -86,7 +89,7 @@ def test_what_does_not_touch_the_prompt_leaves_it_alone(at: AppTest) -> None:
     assert shown(click(at, "try High"))[1] == "typed"
 
 
-def test_another_page_forgets_what_was_taken(tiny_model: Callable[..., Path]) -> None:
+def test_another_page_forgets_what_was_taken(tiny_model: TinyModel) -> None:
     tiny_model()
     at = opened("pages/attention.py", model="tiny")
     assert can_go_back(click(at, "try The first token"))
@@ -94,10 +97,39 @@ def test_another_page_forgets_what_was_taken(tiny_model: Callable[..., Path]) ->
     assert not can_go_back(at)
 
 
-def test_a_view_is_told_to_take_back_the_command_it_was_given(tiny_model: Callable[..., Path]) -> None:
+def test_a_view_is_told_to_take_back_the_command_it_was_given(tiny_model: TinyModel) -> None:
     tiny_model()
     at = click(opened("pages/attention.py", model="tiny"), "try The first token")
     given = sent(at)[0]["number"]
     command = sent(click(at, "try back"))[0]
     assert command["asked"] == {"back": given}
     assert command["number"] > given
+
+
+# What some pages open with here: another start than that of a suggestion, or a model with more to suggest.
+STARTS = {
+    "classify": {"view": "A file of yours"},
+    "embeddings": {"token": "b"},
+    "gradients": {"depth": "5", "seed": "3", "activation": "gelu"},
+    "heads": {"view": READS},
+    "positions": {"model": "turned"},
+    "stream": {"position": "2"},
+}
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize("page", [page for page in PAGES.values() if page.group != "Your models"], ids=lambda page: page.name)
+def test_every_suggestion_changes_what_is_on_screen_and_asks_for_nothing_in_vain(page: Page, tiny_model: TinyModel) -> None:
+    tiny_model("turned", positions="rotary", d_head=4)
+    start = {"model": OF_KIND[page.kinds[0]]} | STARTS.get(page.name, {})
+    with_snapshots(checkpoints.find(start["model"]))
+    at = opened(page.path, **start)
+    for key in [str(button.key) for button in at.button if str(button.key).startswith("try ")]:
+        if not [button for button in at.button if button.key == key and not button.disabled]:
+            at = opened(page.path, **start)
+        before = drawn(at, "number"), says(at)
+        click(at, key)
+        assert (drawn(at, "number"), says(at)) != before, key
+        assert not at.error, key
+        assert not [one for one in at.warning if "The link asks" in one.value], key
+        assert ":red-badge" not in says(at), key
