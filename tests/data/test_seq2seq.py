@@ -30,6 +30,8 @@ LETTERS = SpecialTokensTokenizer(CharTokenizer("abcd"))
 # Every word of one or two letters, and the same backwards.
 WORDS = [*"abcd", *(one + other for one in "abcd" for other in "abcd")]
 MIRRORED = Pairs("mirrored", tuple((word, word[::-1]) for word in WORDS))
+SOURCE = PairSource(MIRRORED)
+TOKENIZER = SOURCE.tokenizer("characters", 0)
 
 
 pytestmark = pytest.mark.usefixtures("home")  # whatever is remembered is remembered for one test
@@ -59,16 +61,14 @@ def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_th
 
 
 def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alone() -> None:
-    source = PairSource(MIRRORED)
-    model = model_of(source)
-    tokenizer = source.tokenizer("characters", 0)
+    model = model_of(SOURCE)
     pairs = [("abcd", "d"), ("a", "dcba"), ("bc", "cb")]
     total = count = 0.0
     for pair in pairs:
-        alone = evaluate(model, [batch_of([pair], tokenizer)])
+        alone = evaluate(model, [batch_of([pair], TOKENIZER)])
         total += alone.loss * alone.tokens
         count += alone.tokens
-    together = evaluate(model, [batch_of(pairs, tokenizer)])
+    together = evaluate(model, [batch_of(pairs, TOKENIZER)])
     assert together.tokens == count == sum(len(answer) + 1 for _, answer in pairs)
     assert together.loss == pytest.approx(total / count, rel=1e-5)
 
@@ -139,9 +139,7 @@ def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pyt
 
 
 def test_what_is_held_out_becomes_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = PairSource(MIRRORED)
-    tokenizer = source.tokenizer("characters", 0)
-    data = source.data(tokenizer, answering(source))
+    data = SOURCE.data(TOKENIZER, answering(SOURCE))
     first = list(data.validation())
 
     def never(*_: object) -> None:
@@ -179,8 +177,7 @@ def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(monkeypatch
 
 
 def test_answers_are_those_of_each_source_alone_in_the_order_asked() -> None:
-    source = PairSource(MIRRORED)
-    model, tokenizer = model_of(source, d_model=24), source.tokenizer("characters", 0)
+    model, tokenizer = model_of(SOURCE, d_model=24), SOURCE.tokenizer("characters", 0)
     asked = ["abcd", "a", "", "dcb", "bb", "abcd"]
     together = answers(model, tokenizer, asked)
     assert together == [answers(model, tokenizer, [one])[0] for one in asked]
@@ -188,24 +185,22 @@ def test_answers_are_those_of_each_source_alone_in_the_order_asked() -> None:
 
 
 def test_exact_match_counts_whole_answers_that_end() -> None:
-    source = PairSource(MIRRORED)
-    tokenizer = source.tokenizer("characters", 0)
-    model = model_of(source, unembed_bias=True)
+    model = model_of(SOURCE, unembed_bias=True)
     with torch.no_grad():
-        model.head.unembed.bias[tokenizer.end] += 1.0
-    given = answers(model, tokenizer, WORDS)
+        model.head.unembed.bias[TOKENIZER.end] += 1.0
+    given = answers(model, TOKENIZER, WORDS)
     right = [(word, answer) for word, (answer, ended) in zip(WORDS, given, strict=True) if ended]
     assert right
     wrong = [(word, answer + "a") for word, answer in right]
-    assert exact_match(model, tokenizer, right) == 1.0
-    assert exact_match(model, tokenizer, wrong) == 0.0
-    assert exact_match(model, tokenizer, [*right, *wrong]) == 0.5
+    assert exact_match(model, TOKENIZER, right) == 1.0
+    assert exact_match(model, TOKENIZER, wrong) == 0.0
+    assert exact_match(model, TOKENIZER, [*right, *wrong]) == 0.5
     with torch.no_grad():
-        model.head.unembed.bias[tokenizer.end] = -1e9
-    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, tokenizer, WORDS), strict=True)]
-    assert exact_match(model, tokenizer, endless) == 0.0
+        model.head.unembed.bias[TOKENIZER.end] = -1e9
+    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, TOKENIZER, WORDS), strict=True)]
+    assert exact_match(model, TOKENIZER, endless) == 0.0
     with pytest.raises(ValueError, match="nothing to answer"):
-        exact_match(model, tokenizer, [])
+        exact_match(model, TOKENIZER, [])
 
 
 def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
@@ -223,31 +218,27 @@ def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
 
 
 def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> None:
-    source = PairSource(MIRRORED)
-    tokenizer = source.tokenizer("characters", 0)
     settings = recipe(steps=4, evaluations=2)
-    folder = prepare(RunSpec(name="mine", config=answering(source), tokenizer=tokenizer, source=source, recipe=settings))
+    folder = prepare(RunSpec(name="mine", config=answering(SOURCE), tokenizer=TOKENIZER, source=SOURCE, recipe=settings))
     samples = [event.text for event in train(folder) if isinstance(event, Sampled)]
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
-    data = source.data(tokenizer, opened.model.config)
-    assert card.to_json()["exact_match"] == exact_match(opened.model, tokenizer, data.held_out)
+    data = SOURCE.data(TOKENIZER, opened.model.config)
+    assert card.to_json()["exact_match"] == exact_match(opened.model, TOKENIZER, data.held_out)
     assert [entry.others["exact_match"] for entry in card.losses] == [
         line.exact_match for line in log if line.kind == "evaluation"
     ]
     assert card.corpus_sha256 == MIRRORED.sha256
     first = data.held_out[0]
     assert all(sample.startswith(f"{first[0]} → ") for sample in samples)
-    assert source_from(dict(card.source or {})) == source
+    assert source_from(dict(card.source or {})) == SOURCE
 
 
 def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
-    source = PairSource(MIRRORED)
-    tokenizer = source.tokenizer("characters", 0)
-    model = model_of(source, unembed_bias=True)
-    given = dict(zip(WORDS, answers(model, tokenizer, WORDS), strict=True))
+    model = model_of(SOURCE, unembed_bias=True)
+    given = dict(zip(WORDS, answers(model, TOKENIZER, WORDS), strict=True))
     pairs = [(word, answer if word == "a" else "dddd") for word, (answer, _) in given.items()][:3]
-    lines = source.sample(model, tokenizer, PairData(tokenizer, lambda size, rng: [], pairs)).split("\n")
+    lines = SOURCE.sample(model, TOKENIZER, PairData(TOKENIZER, lambda size, rng: [], pairs)).split("\n")
     assert len(lines) == 3
     for line, (word, right) in zip(lines, pairs, strict=True):
         answer, ended = given[word]
