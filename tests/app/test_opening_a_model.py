@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from gptviz.machine import memory
-from tests.app.opening import opened
+from gptviz.ui.shell.frame import DEFAULT_MODEL
+from tests.app.opening import opened, says
+from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("fresh_caches", "home")
 
@@ -37,3 +41,14 @@ def test_every_page_shows_a_model_whose_weights_are_short(path: str) -> None:
     at = opened(f"pages/{path}.py" if path else "app.py", model="shakespeare", precision="float16")
     assert not at.error
     assert "Its weights are in memory as float16." in [caption.value for caption in at.sidebar.caption]
+
+
+def test_of_a_model_that_is_deleted_meanwhile_the_page_says_so_and_names_the_one_that_it_shows(tiny_model: TinyModel) -> None:
+    folder = tiny_model("soon-gone")
+    at = opened("pages/lens.py", model="soon-gone", prompt="the fox")
+    shutil.rmtree(folder)
+    at.text_area(key="prompt").set_value("the dog").run()
+    box = at.selectbox(key="model")
+    assert box.value == DEFAULT_MODEL
+    assert box.proto.set_value  # the browser is told, else it would go on to show the name that it has
+    assert "There is no model “soon-gone” any more" in says(at)

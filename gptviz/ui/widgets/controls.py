@@ -24,10 +24,13 @@ _SAID = "texts in the address"
 _DEFAULTS = "defaults shown"
 
 
-def _forget_impossible(key: str, possible: Callable[[Any], bool]) -> None:
-    """Drop a remembered value that the control no longer offers (another model has fewer heads, say)."""
+def _replace_impossible(key: str, possible: Callable[[Any], bool], default: Any) -> None:
+    """Replace a remembered value that the control no longer offers (another model has fewer heads, say) by its default.
+
+    It is written, not only dropped: the browser would keep its own value, and show it above what belongs to another one.
+    """
     if key in st.session_state and not possible(st.session_state[key]):
-        del st.session_state[key]
+        st.session_state[key] = default
 
 
 def _follow(key: str, default: str) -> None:
@@ -118,7 +121,7 @@ def select(
     _warn(key, values, f"“{format_func(first)}”", notices)
     if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
         notices.warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
-    _forget_impossible(key, lambda value: value in options or may_be(value))
+    _replace_impossible(key, lambda value: value in options or may_be(value), first)
     if follows:
         _follow(key, first)
     common: dict[str, Any] = {
@@ -158,7 +161,7 @@ def notch(
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
     _warn(key, one_of(list(map(format_func, options))), format_func(default), notices)
-    _forget_impossible(key, lambda value: value in options)
+    _replace_impossible(key, lambda value: value in options, default)
     common: dict[str, Any] = {"key": key, "help": help or None, "bind": "query-params", "format_func": format_func}
     chosen = st.select_slider(label, options, default, label_visibility=label_visibility, **common)
     say_chosen(label, format_func(chosen))
@@ -178,7 +181,7 @@ def whole(label: str, low: int, high: int, *, key: str, help: str, default: int,
 def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float, notices: Any = st) -> float:
     """A number from `low` to `high`, kept in the URL as `key`."""
     _warn(key, real_number(low, high), f"{default:g}", notices)
-    _forget_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high)
+    _replace_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high, default)
     chosen = st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
     say_chosen(label, f"{chosen:g}")
     return chosen

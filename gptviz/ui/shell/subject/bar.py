@@ -93,10 +93,14 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     left, right = st.columns([2, 5], vertical_alignment="bottom")
     with left.container(gap="xsmall"):
         bar, about = st.container(horizontal=True, vertical_alignment="bottom", gap="small"), st.container(key="about-the-model")
+    names = names_of(groups)
+    if (before := st.session_state.get("model", names[0])) not in names:
+        # Deleted, renamed or moved in another tab or program; the one that is shown instead is that of the control below.
+        notices.warning(f"There is no model “{escaped(str(before))}” any more: the one named below is shown.")
     with bar:
         name = controls.select(
             "Model",
-            names_of(groups),
+            names,
             key="model",
             default=DEFAULT_MODEL,
             help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
