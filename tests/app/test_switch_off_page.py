@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.proto.Metric_pb2 import Metric as MetricProto
 from streamlit.testing.v1 import AppTest
 from torch.nn import functional as F
 
@@ -101,6 +102,15 @@ def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_
     )
     assert metric(at)[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
     assert "edits" not in at.query_params
+
+
+def test_the_arrow_beside_the_losses_points_where_the_loss_goes_and_is_green_where_it_falls() -> None:
+    lm, shown = gptviz.load("tiny"), {}
+    for part in heads_and_mlps(lm.model.config):
+        moved, proto = loss(lm.edited(part.name)) - loss(lm), page(edits=part.name).metric[0].proto
+        if abs(moved) > 1e-3:
+            shown[moved < 0] = proto.direction, proto.color
+    assert shown == {True: (MetricProto.DOWN, MetricProto.GREEN), False: (MetricProto.UP, MetricProto.RED)}
 
 
 def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(

@@ -44,7 +44,7 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
         figure = curves.accuracies(right, theme(), log_steps=log_steps, height=below)
         show_figure(figure, key="accuracies", alt=f"How much is right over the steps of training; at the end {ends}.")
         st.caption(
-            curves.ACCURACY_LEGEND if any(len(one.training) for one in right) else "The chart below shows how much is right."
+            curves.ACCURACY_LEGEND if any(len(one.training) for one in right) else "The second chart shows how much is right."
         )
     st.caption(curves.LEGEND if training else "The loss on held-out data, with a marker for each evaluation.")
 

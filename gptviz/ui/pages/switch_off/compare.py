@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, change_in_words, percent
+from gptviz.figures.kit.format import brief, change_in_words, percent, signed
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -73,12 +73,14 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
 def losses(subject: Subject, key: ModelKey, text: LossText) -> None:
     """The loss over the text without and with the edits of `key`."""
     before, after = loss_of(key.unedited, text), loss_of(key, text)
-    unit = unit_of(subject.lm)
+    unit, moved = unit_of(subject.lm), abs(after - before) >= 0.0005
+    falls = moved and after < before
     st.metric(
         f"Loss over {text.which}, {unit}",
         f"{before:.3f} → {after:.3f}",
-        f"{after - before:+.3f}".replace("-", "−") if abs(after - before) >= 0.0005 else "unchanged",
-        delta_color="inverse" if abs(after - before) >= 0.0005 else "off",
+        signed(after - before, 3) if moved else "unchanged",
+        delta_color="green" if falls else "red" if moved else "off",
+        delta_arrow="down" if falls else "up" if moved else "off",
         help="Before the edits and after them. The lower the loss, the less surprised the model is by what really comes.",
     )
 
