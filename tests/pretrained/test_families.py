@@ -31,9 +31,9 @@ GROUPED = SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim
 NEAR = {"sliding_window": 5}
 LABELS = {0: "dull", 1: "fair", 2: "good"}
 DISTILBERT = {"dim": 24, "n_layers": 3, "n_heads": 2, "hidden_dim": 40, "max_position_embeddings": CONTEXT}
-# The ids that the families of other kinds hide, and one that ends an answer.
+# By family, the token that fills up the shorter rows of a batch; the other families read rows of one length.
 PADDING = {"bert": 0, "distilbert": 0, "marian": VOCAB - 1}
-END = 0
+END = 0  # the token that ends an answer
 CLASSIFIERS = ("bert", "distilbert")
 MARIAN = {
     "d_model": 24,
@@ -46,11 +46,10 @@ MARIAN = {
     "forced_eos_token_id": None,
     "scale_embedding": True,
     "activation_function": "swish",
-    **{
-        f"{stack}_{size}": number
-        for stack in ("encoder", "decoder")
-        for size, number in (("attention_heads", 4), ("ffn_dim", 40))
-    },
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 40,
+    "decoder_ffn_dim": 40,
 }
 LLAMA3 = {
     "rope_type": "llama3",
