@@ -71,7 +71,7 @@ class Compared:
         a: of A.
         b: of B.
         difference: B − A, cell by cell, or None if the two do not have the same cells.
-        why: why there is no difference; empty where there is one.
+        why: why there is no difference; empty if there is one.
     """
 
     a: LabelledArray

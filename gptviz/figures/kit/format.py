@@ -100,7 +100,7 @@ def moment(seconds: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time in the words people use for it; empty where none is known."""
+    """A length of time in the words people use for it; empty if none is known."""
     if not seconds:
         return ""
     if seconds < 59.5:

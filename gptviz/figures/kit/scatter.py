@@ -109,7 +109,7 @@ def cloud(
 
     Args:
         kinds: the kind of each token, for its colour and shape.
-        axes: the titles of the axes; none where coordinates mean nothing.
+        axes: the titles of the axes; none if coordinates mean nothing.
         chosen: index of a point to ring.
         neighbours: indices of points to join to it by a line.
         ends: where each axis begins and ends, for pictures that are to be compared; else the points decide.

@@ -63,7 +63,7 @@ class Accuracy:
         steps: [evaluations], in rising order.
         validation: [evaluations], on data held out.
         training_steps: [points], the steps of `training`, in rising order.
-        training: [points], on data that the run is trained on, without dropout; empty where that was not measured.
+        training: [points], on data that the run is trained on, without dropout; empty if that was not measured.
         epoch: the number of steps that go once over all the data; None if the data have no end or their size is not known.
     """
 
@@ -183,7 +183,7 @@ def values(
     log: bool = False,
     until: float | None = None,
 ) -> go.Figure:
-    """One quantity of a run over its steps, in `unit` ("" where it has none); `until` as in `losses`."""
+    """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in `losses`."""
     x, y = thinned(steps, values)
     figure = go.Figure(layout=base(theme, height=height))
     figure.add_scatter(

@@ -37,7 +37,7 @@ class Patterns:
         blocks: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
         blocked: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if nothing is
             forbidden.
-        windows: for each block how many keys its window leaves a query, or None for no window; empty where no block has one.
+        windows: for each block how many keys its window leaves a query, or None for no window; empty if no block has one.
     """
 
     blocks: tuple[npt.NDArray[np.float32], ...]

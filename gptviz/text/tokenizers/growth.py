@@ -87,7 +87,7 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _text(step: Mapping[str, Any]) -> str:
-    """The fixed text that a step replaces; empty where it replaces none, or what a regular expression finds."""
+    """The fixed text that a step replaces; empty if it replaces none, or what a regular expression finds."""
     return str(step["pattern"].get("String", "")) if step["type"] == "Replace" else ""
 
 

@@ -31,11 +31,11 @@ class Entry:
     """The facts about one model.
 
     Attributes:
-        problem: what is wrong with its files, empty where nothing is; of one whose config or card is wrong little more is known.
-        diverged: a sentence that says that its run has diverged, and what to change; empty where it has not.
-        settings: every field of its recipe and its config, and what it learned from.
+        problem: what is wrong with its files, empty if nothing is; if its config or card is wrong, most other fields are empty.
+        diverged: a sentence that says that its run has diverged, and what to change; empty if it has not.
+        settings: every field of its recipe and its config, and its data.
         plan: the experiment it belongs to, or None if it belongs to none.
-        family: of a model that another program made what people call such models; None for any other.
+        family: the usual name of models like one that another program made; None for any other.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def is_active(self) -> bool:
-        """Whether it trains, or waits to."""
+        """Whether it trains or waits for its turn."""
         return self.status.state in ("running", "waiting")
 
     @property
@@ -135,7 +135,7 @@ def _entry(folder: Path, status: Status) -> Entry:
 
 
 def _written(file: Path) -> tuple[int, int] | None:
-    """When a file was written and how many bytes it has, or None if there is none."""
+    """The time when a file was written and its bytes, or None if there is none."""
     try:
         about = file.stat()
     except OSError:
@@ -143,10 +143,10 @@ def _written(file: Path) -> tuple[int, int] | None:
     return about.st_mtime_ns, about.st_size
 
 
-# Laying out a model for every row, every two seconds, would take longer than all else.
+# Cached: laying out a model for every row, every two seconds, would take longer than everything else.
 @lru_cache(maxsize=512)
 def _wrong_weights(folder: Path, config: Config, written: tuple[int, int] | None) -> str:
-    """The fault of the weights, empty if there is none; `written` is another value for another file."""
+    """The fault of the weights, empty if there is none; `written` differs if the file has changed."""
     try:
         checkpoints.check_weights(folder, config)
     except CheckpointError as error:
@@ -155,8 +155,8 @@ def _wrong_weights(folder: Path, config: Config, written: tuple[int, int] | None
 
 
 def default_comparison(entries: Mapping[str, Entry]) -> list[str]:
-    """The models compared unless somebody chooses others: the largest group of experiments of which two are here, else all models
-    with a curve.
+    """The models compared until others are chosen: the largest group of experiments of which two are here, else all models with
+    a curve.
     """
     with_curve = [name for name, entry in entries.items() if entry.has_curve]
     for group in sorted((group for group in GROUPS if group.notice), key=lambda group: -len(group.plans)):

@@ -27,8 +27,8 @@ class BoxTensor:
         shape: without the batch.
         axes: what each axis counts.
         symbol: its name in equations.
-        rows: where several boxes share a matrix, the first row that belongs to this box, and the row after its last; None where
-            the whole matrix does.
+        rows: if several boxes share a matrix, the first row that belongs to this box, and the row after its last; None if the
+            whole matrix does.
         parameters: how many parameters it adds to the model; 0 where another box counts them (tied weights).
     """
 

@@ -92,7 +92,7 @@ class Drawing:
         return BoxTensor(name, "activation", shape, axes, symbol)
 
     def weight(self, name: str, axes: tuple[str, ...], symbol: str, rows: tuple[int, int] | None = None) -> list[BoxTensor]:
-        """The parameter with this name, or some `rows` of it; empty where the model has no such parameter."""
+        """The parameter with this name, or some `rows` of it; empty if the model has no such parameter."""
         if name not in _parameters(self.config):
             return []
         shape, counted = _parameters(self.config)[name]

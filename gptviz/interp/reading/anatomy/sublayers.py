@@ -185,7 +185,7 @@ class Sublayers(Drawing):
 
     @property
     def sharing(self) -> str:
-        """A sentence on which heads share keys and values; empty where none do."""
+        """A sentence on which heads share keys and values; empty if none do."""
         if self.group == 1:
             return ""
         if self.config.key_heads == 1:

@@ -66,7 +66,7 @@ def _answer(subject: Subject, seen: Lens) -> Try:
 
 
 def _late(subject: Subject, seen: Lens) -> Try | None:
-    """The guess that is decided latest, the surest of them, where that is not the last one; none where all are decided late."""
+    """The guess that is decided latest, the surest of them, if that is not the last one; none if all are decided late."""
     when = settled(seen)
     if len(seen.layers) < 3:
         return None

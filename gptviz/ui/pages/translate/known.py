@@ -46,7 +46,7 @@ def warn_of_unknown_words(subject: Subject, notices: Any) -> None:
 
 
 def unknown_words(text: str, known: frozenset[str]) -> list[str]:
-    """The words of `text`, each once, that are not among those `known`; none where nothing is known of words."""
+    """The words of `text`, each once, that are not among those `known`; none if the model's words are not known."""
     return [word for word in dict.fromkeys(words(text)) if known and word not in known]
 
 
