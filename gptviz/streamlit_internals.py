@@ -66,7 +66,7 @@ def session() -> str | None:
     return context.session_id if context else None
 
 
-def address() -> tuple[str, str]:
+def page_and_query() -> tuple[str, str]:
     """The page that this thread runs, and the query of its address as the browser sent it; both empty if it runs none."""
     context = get_script_run_ctx(suppress_warning=True)
     return (context.page_script_hash, context.query_string) if context else ("", "")

@@ -18,7 +18,7 @@ from streamlit.runtime.scriptrunner_utils import script_run_context
 from streamlit.testing.v1 import AppTest
 
 from gptviz import streamlit_internals
-from gptviz.streamlit_internals import SEEN_IN, SELECTORS, Element, address, session
+from gptviz.streamlit_internals import SEEN_IN, SELECTORS, Element, page_and_query, session
 from tests.test_architecture import FILES, ROOT
 from tests.waiting import PATIENCE
 
@@ -52,15 +52,15 @@ def test_the_list_has_all_that_style_sheets_and_scripts_look_for_on_streamlits_p
 
 
 def test_a_thread_without_a_page_has_no_session_and_no_address() -> None:
-    assert (session(), address()) == (None, ("", ""))
+    assert (session(), page_and_query()) == (None, ("", ""))
 
 
 def page() -> None:
     import streamlit as st
 
-    from gptviz.streamlit_internals import address, session
+    from gptviz.streamlit_internals import page_and_query, session
 
-    st.json({"session": session(), "page": address()[0], "query": address()[1]})
+    st.json({"session": session(), "page": page_and_query()[0], "query": page_and_query()[1]})
 
 
 def test_the_run_of_a_page_has_a_session_the_page_and_its_query() -> None:

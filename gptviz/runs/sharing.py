@@ -178,7 +178,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
     shown = file.name if isinstance(file, Path) else Path(str(getattr(file, "name", "the zip file"))).name
     try:
         with zips.opened(file) as content:
-            found = _Found(content, Path(shown).stem)
+            found = _ZippedModel(content, Path(shown).stem)
             with names.claimed(name or found.name, or_next=name is None) as claim:
                 _check_room(found)
                 with replacement_path(claim.folder) as fresh:
@@ -194,7 +194,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
         raise CheckpointError(f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept") from None
 
 
-def _check_room(found: _Found) -> None:
+def _check_room(found: _ZippedModel) -> None:
     """Refuse a model for which the disk has no room.
 
     Raises:
@@ -207,7 +207,7 @@ def _check_room(found: _Found) -> None:
         )
 
 
-class _Found:
+class _ZippedModel:
     """The model in a zip file.
 
     Attributes:

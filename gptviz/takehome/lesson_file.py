@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
-from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.answering import Answer, Functions, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
 
 from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
 
-Functions = Mapping[str, Callable[..., Any]]
 Reader = Callable[[str, Mapping[str, str]], PageContent]
 
 

@@ -200,7 +200,7 @@ def _check(model: Transformer, ids: Tensor, position: int, token: int | None, ag
 
 
 @dataclass
-class _Found:
+class _GrowingNode:
     """A node of a graph that grows."""
 
     weight: float = 0.0
@@ -215,7 +215,7 @@ class _Grown:
     def __init__(self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None) -> None:
         self.frozen, self.threshold = frozen, threshold
         logit = Node(None, position)
-        self.found: dict[Node, _Found] = {logit: _Found(weight=1.0)}
+        self.found: dict[Node, _GrowingNode] = {logit: _GrowingNode(weight=1.0)}
         self.edges: list[Edge] = []
         self.is_whole, self.share, self.error = True, 0.0, 0.0
         self._expand(logit, [top])
@@ -251,7 +251,7 @@ class _Grown:
                     value = float(reads.adds[row, place])
                     edge = Edge(source, node, reads.kind, value, float(sizes[row, place]) / every)
                     kept.append(edge)
-                    below = self.found.setdefault(source, _Found())
+                    below = self.found.setdefault(source, _GrowingNode())
                     below.weight = max(below.weight, float(carried[row, place]))
                     below.given += value
                     direction = self.frozen.direction(reads, self.frozen.units[place], row)

@@ -109,7 +109,7 @@ def _follow_history() -> None:
     for key in SHARED:
         st.session_state.pop(key, None)
     streamlit_internals.read_controls_from_address()
-    asked = parse_qs(streamlit_internals.address()[1], keep_blank_values=True)
+    asked = parse_qs(streamlit_internals.page_and_query()[1], keep_blank_values=True)
     # The keys that say how the page is embedded in another one belong to Streamlit.
     dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
     if dropped:
@@ -140,7 +140,7 @@ def _open_linked_model() -> None:
     if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
     differed from page to page would leave the model out of the link.
     """
-    asked = parse_qs(streamlit_internals.address()[1]).get("model", [default_model()])[-1]
+    asked = parse_qs(streamlit_internals.page_and_query()[1]).get("model", [default_model()])[-1]
     if asked in checkpoints.folders():
         st.session_state["model"] = asked
         if asked != DEFAULT_MODEL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.components.page_address import page_address
-from gptviz.streamlit_internals import address
+from gptviz.streamlit_internals import page_and_query
 
 # The key of the session's state with the page and query that Streamlit knew, and the query that the browser had then.
 HEARD = "address heard"
@@ -18,10 +18,10 @@ def listen() -> None:
 
 def query() -> str:
     """The query of the page's address: as the browser sent it, unless Streamlit knows of a change since then."""
-    known = address()
+    known = page_and_query()
     at, heard = st.session_state.get(HEARD, (None, ""))
     return heard if at == known else known[1]
 
 
 def _hear(said: str) -> None:
-    st.session_state[HEARD] = address(), said
+    st.session_state[HEARD] = page_and_query(), said
