@@ -48,6 +48,7 @@ from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
 from tests.browser.pictures import faults, saved, small, words
 from tests.tiny import scrambled, tiny
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -275,6 +276,21 @@ def test_every_text_is_large_and_clear_enough_and_nothing_sticks_out(
     assert small(page) == []
     assert faint(page, VIEWS[name].unread) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_wheel_over_a_view_scrolls_the_page_in_the_end(seen: Callable[..., Mounted], name: str) -> None:
+    page = seen(name).page
+    page.add_style_tag(content="body { min-height: 500vh }")
+    page.locator(f".root {VIEWS[name].touched}").first.hover()
+    down = page.evaluate("scrollY")
+
+    def scrolled() -> bool:
+        page.mouse.wheel(0, 5_000)  # what scrolls within the view comes first
+        page.evaluate(FRAMES)
+        return bool(page.evaluate("scrollY") > down)
+
+    wait_until(scrolled, 30, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
 
 
 # Shows two payloads in turn, and touches one part of the view after each.
