@@ -66,6 +66,12 @@ def judge(home: Path) -> Make:
     return make
 
 
+@pytest.fixture
+def labelled(judge: Make) -> LabelledTexts:
+    """The texts of the classifier called judge, which are on this machine."""
+    return judge()
+
+
 page = page_at("pages/classify.py", model="judge", prompt=REVIEW)
 
 
@@ -125,8 +131,7 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
     assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
 
 
-def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
-    judge()
+def test_the_attention_is_the_full_square_of_every_head(labelled: LabelledTexts) -> None:
     at = page(view=ATTENTION)
     for head in range(3):
         shown = pattern(at, 1, head)
@@ -135,8 +140,7 @@ def test_the_attention_is_the_full_square_of_every_head(judge: Make) -> None:
         np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
 
 
-def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(judge: Make) -> None:
-    judge()
+def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(labelled: LabelledTexts) -> None:
     at = page(view=WORDS)
     at.button(key="try The most selective head").click().run()
     header, arrays = sent(at)
@@ -153,8 +157,7 @@ def test_a_model_without_blocks_says_that_there_is_no_attention(judge: Make) -> 
     assert "no attention" in says(page(view=ATTENTION))
 
 
-def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(judge: Make) -> None:
-    labelled = judge()
+def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labelled: LabelledTexts) -> None:
     at = page(view=HELD_OUT)
     held_out = LabelledSource(labelled, 0.5).split()[1]
     lm = gptviz.load("judge")
@@ -292,8 +295,7 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
     assert "Texts that the model was trained on may be among these" in says(at)
 
 
-def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge()
+def test_a_mistake_longer_than_the_longest_prompt_is_cut(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (evaluation, held_out):
         monkeypatch.setattr(module, "longest_prompt", lambda: 12)
     at = page(view=WORDS, prompt="good")
@@ -301,8 +303,7 @@ def test_a_mistake_longer_than_the_longest_prompt_is_cut(judge: Make, monkeypatc
     assert len(at.text_area(key="prompt").value) == 12
 
 
-def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
-    judge()
+def test_a_file_is_labelled_as_the_model_labels_its_texts(labelled: LabelledTexts) -> None:
     at = page(view=OWN)
     texts = ["the plot was dull", 'good, "never" bad', "two\nlines of music", "בגד"]
     written = io.StringIO()
@@ -318,23 +319,22 @@ def test_a_file_is_labelled_as_the_model_labels_its_texts(judge: Make) -> None:
     assert not at.metric
 
 
-def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge()
+def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(
+    labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evaluation, "AT_A_TIME", 3)
     at = page(view=OWN)
     expected = gptviz.load("judge").probabilities(table(at, "text"))
     np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
 
 
-def test_a_file_of_more_texts_than_are_labelled_says_so(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge()
+def test_a_file_of_more_texts_than_are_labelled_says_so(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_file, "MOST_TEXTS", 2)
     at = give(page(view=OWN), "text\na\nb\nc\n")
     assert any("3 texts" in error.value and "2" in error.value for error in at.error)
 
 
-def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
-    judge()
+def test_a_file_with_labels_tests_the_model(labelled: LabelledTexts) -> None:
     at = give(page(view=OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
     lm = gptviz.load("judge")
     predicted = [max(d, key=d.__getitem__) for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))]
@@ -343,16 +343,14 @@ def test_a_file_with_labels_tests_the_model(judge: Make) -> None:
     assert numbers(chart(at, "own confusion")["data"][0]["text"]).sum() == 3
 
 
-def test_a_file_stays_while_another_view_is_looked_at(judge: Make) -> None:
-    judge()
+def test_a_file_stays_while_another_view_is_looked_at(labelled: LabelledTexts) -> None:
     at = give(page(view=OWN), "text\nthe plot was dull\n")
     at.segmented_control(key="view").set_value(WORDS).run()
     at.segmented_control(key="view").set_value(OWN).run()
     assert table(at, "text") == ["the plot was dull"]
 
 
-def test_until_there_is_a_file_an_example_is_labelled_and_tested(judge: Make) -> None:
-    judge()
+def test_until_there_is_a_file_an_example_is_labelled_and_tested(labelled: LabelledTexts) -> None:
     at = page(view=OWN)
     assert len(table(at, "text")) == own_file.N_OPINIONS
     assert at.metric
@@ -371,8 +369,9 @@ def test_until_there_is_a_file_an_example_is_labelled_and_tested(judge: Make) ->
         ("text\n\x00\n", "not text"),
     ],
 )
-def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(judge: Make, content: str | bytes, complaint: str) -> None:
-    judge()
+def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(
+    labelled: LabelledTexts, content: str | bytes, complaint: str
+) -> None:
     at = give(page(view=OWN), content, "odd *file*.csv")
     assert any(complaint in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
     assert len(table(at, "text")) == own_file.N_OPINIONS
@@ -387,9 +386,8 @@ def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(judge: Make, 
     ],
 )
 def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
-    judge: Make, content: str, complaint: str
+    labelled: LabelledTexts, content: str, complaint: str
 ) -> None:
-    judge()
     at = give(page(view=OWN), content)
     assert any(complaint in info.value.replace("\\", "") for info in at.info)
     assert table(at, "text")[0] == "good"
@@ -397,8 +395,7 @@ def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
 
 
 @pytest.mark.parametrize(("view", "table_of"), [(OWN, "predictions"), (HELD_OUT, "held out mistakes")])
-def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(judge: Make, view: str, table_of: str) -> None:
-    judge()
+def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(labelled: LabelledTexts, view: str, table_of: str) -> None:
     at = page(view=view)
     text = table(at, "text")[1]
     box = at.selectbox(key=f"{table_of} pick")
@@ -409,8 +406,7 @@ def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(judge: Make, v
     assert len(words(at)[1:]) == len(text.split())
 
 
-def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge()
+def test_a_labelled_file_trains_a_classifier_of_its_labels(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[tuple[str, str | None]] = []
     monkeypatch.setattr(queue, "submit", lambda name, device=None: begun.append((name, device)) or 0)
     rows = "".join(f"the {place} was {word},{word}\n" for word in ("red", "green", "blue") for place in PLACES * 3)
@@ -424,15 +420,13 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(judge: Make, monkeypa
     assert evaluation.split(models.model_key(own_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
 
 
-def test_too_few_texts_cannot_train_and_the_page_says_so(judge: Make) -> None:
-    judge()
+def test_too_few_texts_cannot_train_and_the_page_says_so(labelled: LabelledTexts) -> None:
     at = give(page(view=OWN), "text,label\ngood,positive\nbad,negative\n")
     assert next(button for button in at.button if button.label.startswith("Train")).disabled
     assert any("some can be held out" in info.value for info in at.info)
 
 
-def test_try_without_a_word_takes_away_the_one_that_counts_most(judge: Make) -> None:
-    judge()
+def test_try_without_a_word_takes_away_the_one_that_counts_most(labelled: LabelledTexts) -> None:
     at = page()
     tokens = words(at)[1:]
     before = logits(REVIEW)
@@ -446,8 +440,7 @@ def test_try_without_a_word_takes_away_the_one_that_counts_most(judge: Make) -> 
     assert bars(at).sum() == pytest.approx(logits(rest)[1] - logits(rest)[0], abs=1e-5)
 
 
-def test_every_try_this_sets_the_page_to_what_it_speaks_of(judge: Make) -> None:
-    judge()
+def test_every_try_this_sets_the_page_to_what_it_speaks_of(labelled: LabelledTexts) -> None:
 
     def tries(at: AppTest) -> list[Any]:
         return [button for button in at.button if button.key and button.key.startswith("try ")]
@@ -461,30 +454,26 @@ def test_every_try_this_sets_the_page_to_what_it_speaks_of(judge: Make) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["שלום עולם", "12 + 3", "好的电影", "a", "\u200b", "*" * 50])
-def test_a_text_without_words_is_said_to_be_one_and_an_example_shown(judge: Make, prompt: str) -> None:
-    judge()
+def test_a_text_without_words_is_said_to_be_one_and_an_example_shown(labelled: LabelledTexts, prompt: str) -> None:
     at = page(prompt=prompt)
     assert at.info
     assert len(bars(at)) > 1
 
 
-def test_words_that_are_all_unknown_are_said_to_say_nothing(judge: Make) -> None:
-    judge()
+def test_words_that_are_all_unknown_are_said_to_say_nothing(labelled: LabelledTexts) -> None:
     at = page(prompt="zyx <b>wvu</b>")
     assert any("knows no word" in warning.value for warning in at.warning)
     assert set(words(at)[1:]) == {"⟨unknown⟩"}
 
 
-def test_of_ten_thousand_words_the_first_are_read(judge: Make) -> None:
-    judge()
+def test_of_ten_thousand_words_the_first_are_read(labelled: LabelledTexts) -> None:
     at = page(prompt="the plot was dull " * 2_500)
     assert any("10,000" in info.value and "16" in info.value and "first" in info.value for info in at.info)
     assert len(bars(at)) == 1 + 16
     assert bars(at).sum() == pytest.approx(np.diff(logits("the plot was dull " * 4))[0], abs=1e-5)
 
 
-def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(judge: Make, tiny_model: TinyModel) -> None:
-    judge()
+def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(labelled: LabelledTexts, tiny_model: TinyModel) -> None:
     tiny_model()
     at = page(model="tiny", prompt="the quick")
     assert "decoder" in says(at)
@@ -506,9 +495,8 @@ def test_labels_and_words_are_no_markup(judge: Make) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_code_behind_each_view_runs_and_makes_it(
-    judge: Make, view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labelled: LabelledTexts, view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge()
     monkeypatch.chdir(tmp_path)
     at = page(view=view, prompt="the plot wasn't 'dull'\nor good")
     if view == OWN:

@@ -103,23 +103,6 @@ def test_the_code_computes_the_same_numbers() -> None:
     assert np.allclose(computed["sizes"].values, shown.values, rtol=1e-9, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.0, "0"),
-        (1.0, "1"),
-        (0.05123, "0.0512"),
-        (9.96e-4, "1.0 · 10⁻³"),
-        (1234.5, "1\u202f234"),
-        (2.3e7, "2.3 · 10⁷"),
-        (1e-54, "1.0 · 10⁻⁵⁴"),
-        (float("inf"), "more than any number"),
-    ],
-)
-def test_a_size_is_written_as_a_person_writes_it(number: float, text: str) -> None:
-    assert power(number) == text
-
-
 def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away() -> None:
     at = page()
     low, high = charts(at)[0]["layout"]["yaxis"]["range"]

@@ -34,12 +34,11 @@ def codes(at: AppTest) -> list[str]:
     return [one.value for one in at.code]
 
 
-@pytest.fixture
-def writer(tiny_model: TinyModel) -> None:
+@pytest.fixture(autouse=True)
+def _writer(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
 
 
-@pytest.mark.usefixtures("writer")
 def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_computes_it() -> None:
     header, arrays = sent(opened(PAGE, model="writer", prompt=TEXT))
     made: dict[str, Any] = {}
@@ -59,7 +58,6 @@ def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_compute
     assert [layer["name"] for layer in header["layers"]][-1] == "blocks.1.mlp"
 
 
-@pytest.mark.usefixtures("writer")
 def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT)
     assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
@@ -78,7 +76,6 @@ def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
     assert any("After the MLP of block 1, at position 2" in text.value for text in at.markdown), "it belongs to another text"
 
 
-@pytest.mark.usefixtures("writer")
 @pytest.mark.parametrize(
     "asked", [{"layer": "blocks.9.mlp", "position": "0"}, {"layer": "embed", "position": "-1"}, {"layer": "embed"}]
 )
@@ -87,7 +84,6 @@ def test_a_cell_that_is_not_there_is_not_opened(asked: dict[str, str]) -> None:
     assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
 
 
-@pytest.mark.usefixtures("writer")
 def test_another_page_forgets_what_was_opened() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT)
     at.session_state[visit._VISIT] = {"lens cell": ("", LensCell(0, 0))}

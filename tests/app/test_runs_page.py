@@ -11,7 +11,6 @@ from urllib.parse import quote
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gptviz.figures.kit.format import duration
 from gptviz.runs import checkpoints, manage, sharing
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.exports import FORMATS
@@ -377,14 +376,6 @@ def test_without_a_model_the_page_says_so(home: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
     at = page()
     assert "no model" in at.error[0].value
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(None, ""), (0.0, ""), (3.4, "3 s"), (59.9, "1 min"), (61, "1 min"), (3_599, "1 h 0 min"), (5_400, "1 h 30 min")],
-)
-def test_time_is_said_as_a_person_says_it(seconds: float | None, said: str) -> None:
-    assert duration(seconds) == said
 
 
 def downloads(at: AppTest) -> dict[str, bool]:

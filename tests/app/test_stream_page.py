@@ -25,8 +25,8 @@ PAGE = "pages/stream.py"
 TEXT = "hello you"
 
 
-@pytest.fixture
-def writer(tiny_model: TinyModel) -> None:
+@pytest.fixture(autouse=True)
+def _writer(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
 
 
@@ -38,7 +38,6 @@ def computed(at: AppTest) -> np.ndarray:
     return np.asarray(made["shown"], float)
 
 
-@pytest.mark.usefixtures("writer")
 @pytest.mark.parametrize("position", [None, "4"])
 def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None) -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, **({} if position is None else {"position": position}))
@@ -56,7 +55,6 @@ def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None)
     assert ("Position 4, “o”" in says(at)) == (position is not None)
 
 
-@pytest.mark.usefixtures("writer")
 def test_lengths_and_directions_are_drawn_and_computed_by_the_code() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.LENGTHS)
     shown = computed(at)
@@ -79,7 +77,6 @@ def places(at: AppTest) -> dict[int, tuple[float, float]]:
     }
 
 
-@pytest.mark.usefixtures("writer")
 @pytest.mark.parametrize("layer", ["embed", "blocks.1.mlp"])
 def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer=layer)
@@ -108,7 +105,6 @@ def when_it_says(*words: str, **asked: str) -> AppTest:
     return at
 
 
-@pytest.mark.usefixtures("writer")
 def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
     at = when_it_says("Stability over", "t-SNE keeps neighbours together", method="t-SNE", seeds="true")
@@ -117,7 +113,6 @@ def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monk
 
 
 @pytest.mark.full
-@pytest.mark.usefixtures("writer")
 def test_a_map_by_umap_is_that_of_its_own_layer_fitted_to_its_picture_by_pca() -> None:
     # In a process of its own: UMAP's compiler and its eleven seconds of imports stay out of the other tests.
     subprocess.run([sys.executable, "-W", "ignore", "-c", BY_UMAP], check=True, timeout=PATIENCE, cwd=ROOT)

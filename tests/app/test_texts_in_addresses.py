@@ -16,6 +16,7 @@ from gptviz.ui.widgets import addresses
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
+pytestmark = pytest.mark.usefixtures("home")
 # What the server takes for the first line of a request and all headers together; a browser's headers take about 1 KiB.
 SERVER_TAKES = 16 * 1024
 PAGE = "pages/embeddings.py"  # which has the prompt, and no picture of it that takes time
@@ -53,7 +54,6 @@ def test_an_older_link_gives_its_text_in_full() -> None:
         assert addresses.text_of(text) == text
 
 
-@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_long_prompt_is_there_after_a_reload_and_the_address_is_one_the_server_takes(text: str) -> None:
     at = opened(PAGE)
@@ -63,7 +63,6 @@ def test_a_long_prompt_is_there_after_a_reload_and_the_address_is_one_the_server
     assert prompt(reloaded(at)) == text
 
 
-@pytest.mark.usefixtures("home")
 def test_a_short_prompt_stands_in_the_address_as_it_is_and_the_default_does_not() -> None:
     at = opened(PAGE)
     default = prompt(at)
@@ -77,7 +76,6 @@ def test_a_short_prompt_stands_in_the_address_as_it_is_and_the_default_does_not(
     assert "prompt" not in at.query_params
 
 
-@pytest.mark.usefixtures("home")
 def test_the_links_to_other_pages_carry_a_long_prompt() -> None:
     at = opened(PAGE)
     at.text_area(key="prompt").set_value(LONG["cyrillic"]).run()
@@ -95,7 +93,6 @@ def test_a_link_names_as_many_models_as_an_address_holds_the_first_of_them() -> 
         assert len(names) > 3 or len(there) >= len(names)
 
 
-@pytest.mark.usefixtures("home")
 def test_an_address_that_changes_by_itself_changes_the_prompt() -> None:
     at = opened(PAGE, prompt="one")
     at.text_area(key="prompt").set_value("two").run()
@@ -105,7 +102,6 @@ def test_an_address_that_changes_by_itself_changes_the_prompt() -> None:
     assert prompt(at.run()) == prompt(opened(PAGE))
 
 
-@pytest.mark.usefixtures("home")
 def test_a_link_to_a_text_of_another_machine_says_so_and_keeps_its_key() -> None:
     key = "kept-" + "0" * 32
     at = opened(PAGE, prompt=key)

@@ -15,6 +15,7 @@ from gptviz.figures.kit.format import (
     in_words,
     moment,
     percent,
+    power,
     side_by_side,
     small,
 )
@@ -44,9 +45,13 @@ def test_percent_has_three_digits_down_to_a_tenth(probability: float, text: str)
     ("seconds", "text"),
     [
         (None, ""),
+        (0.0, ""),
+        (3.4, "3 s"),
         (22, "22 s"),
         (59.6, "1 min"),
+        (61, "1 min"),
         (3_540, "59 min"),
+        (3_599, "1 h 0 min"),
         (5_220, "1 h 27 min"),
         (172_000, "47 h 47 min"),
         (1e6, "12 days"),
@@ -86,6 +91,23 @@ def test_numbers_side_by_side_have_the_decimals_of_the_largest(values: list[floa
 )
 def test_a_number_has_a_real_minus_and_no_e(number: float, text: str) -> None:
     assert brief(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (0.05123, "0.0512"),
+        (9.96e-4, "1.0 · 10⁻³"),
+        (1234.5, "1\u202f234"),
+        (2.3e7, "2.3 · 10⁷"),
+        (1e-54, "1.0 · 10⁻⁵⁴"),
+        (math.inf, "more than any number"),
+    ],
+)
+def test_a_size_is_a_power_of_ten_where_it_is_far_from_one(number: float, text: str) -> None:
+    assert power(number) == text
 
 
 def test_one_thing_is_one_thing() -> None:

@@ -25,6 +25,9 @@ STATES = {
     "finished": "Finished.",
     "failed": "It failed.",
     "interrupted": "It was interrupted.",
+    # Whether it is active is read a moment after its state: it has ended in between.
+    "waiting": "It has not begun.",
+    "running": "It is ending.",
 }
 ENDING: dict[StopRequest, str] = {
     "pause": "pausing: what it has learned is being saved",
