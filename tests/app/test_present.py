@@ -70,7 +70,7 @@ def test_the_code_is_that_of_the_link_without_the_speakers_view(
 
 def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     here = SimpleNamespace(page="attention", query="model=bpe")
-    monkeypatch.setattr(on_screen, "address", lambda: (here.page, here.query))
+    monkeypatch.setattr(on_screen, "page_and_query", lambda: (here.page, here.query))
     monkeypatch.setattr(on_screen.st, "session_state", {})
     assert on_screen.query() == "model=bpe"
     on_screen._hear("model=bpe&head=2")
