@@ -182,30 +182,6 @@ def test_weights_are_the_rows_of_the_matrix_that_the_box_uses(shown: Callable[..
     page.wait_for_url(re.compile("tensor=1"))
 
 
-@pytest.mark.full
-def test_what_is_open_is_in_the_address_and_a_link_reopens_it(visit: Visit) -> None:
-    page = visit.open("", prompt=PROMPT)
-    box(page, "blocks.2.mlp.neurons").click()
-    expect(panel(page)).to_contain_text("max(0, up)²")
-    expect(page.locator("table.cells")).to_be_visible()
-    assert query(page) == {"prompt": [PROMPT], "box": ["blocks.2.mlp.neurons"]}
-    before = cells(page)
-    page.goto(page.url)
-    visit.settle()
-    expect(panel(page)).to_contain_text("blocks.2.mlp.neurons")
-    np.testing.assert_array_equal(cells(page), before)
-    # Another prompt, by way of the server, leaves it open.
-    typed = page.get_by_role("textbox", name=re.compile("Prompt"))
-    typed.fill("Juliet")
-    typed.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=Juliet"))
-    visit.settle()
-    expect(page.locator("table.cells th[scope=row]").first).to_contain_text("J")
-    assert query(page)["box"] == ["blocks.2.mlp.neurons"]
-    expected = gptviz.load("shakespeare").trace("Juliet")["blocks.2.mlp.neurons"][0, :12, :12].numpy()
-    np.testing.assert_allclose(cells(page), expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("path", ["nothing", "blocks.99.attention.q", "<img src=x>", "blocks.0.attention", "__proto__", "a\nb"])
 def test_a_box_that_the_model_lacks_is_not_opened(shown: Callable[..., Map], path: str) -> None:
     view = shown(path, tensor="x", head="-1", block="7e9")
@@ -224,6 +200,7 @@ def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable
     page.get_by_role("button", name="Close").click()
     expect(panel(page)).to_be_hidden()
     box(page, "blocks.2.attention.q").click()  # its numbers are still here
+    page.wait_for_url(re.compile("box=blocks.2.attention.q"))
     assert cells(page).shape == (12, 12)
     page.get_by_role("button", name="Close").click()
     # The server only hears what is open, for the link to its page.
