@@ -121,6 +121,10 @@ class Task(ABC):
         """A held-out sequence as text without its last token, which is to be predicted; it fits in the context."""
         return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
 
+    def as_people_write(self, text: str) -> str:
+        """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""
+        return ""
+
     def contrasts(self) -> tuple[Contrast, ...]:
         """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""
         return ()

@@ -4,6 +4,7 @@
 choice that can be seen in a sequence adds its nats; tokens that follow from earlier ones add nothing.
 """
 
+import re
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import lgamma, log
@@ -116,6 +117,13 @@ class Addition(Task):
     def example_prompt(self) -> str:
         """A held-out problem up to its `=`."""
         return self.tokenizer.decode(self.held_out(1).ids[0, : self._problem_length])
+
+    def as_people_write(self, text: str) -> str:
+        """`123+456=9750` as "123 + 456 = 579", and the sum if that is another one; empty if it is no whole problem and answer."""
+        if (found := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:
+            return ""
+        a, b, answer = int(found[1]), int(found[2]), int(found[3][::-1])
+        return f"{a} + {b} = {answer}" + ("" if answer == a + b else f" (the sum is {a + b})")
 
     @property
     def _problem_length(self) -> int:

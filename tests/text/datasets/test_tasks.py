@@ -137,6 +137,14 @@ def test_the_prompt_of_an_addition_is_a_problem_without_its_answer() -> None:
     assert task("addition", digits=5).example_prompt().endswith("=")
 
 
+@given(st.integers(0, 999), st.integers(0, 999), st.integers(0, 9_999))
+def test_a_sum_is_shown_as_people_write_it_and_a_wrong_one_with_the_right_one(a: int, b: int, answer: int) -> None:
+    shown = task("addition").as_people_write(f"{a:03}+{b:03}={f'{answer:04}'[::-1]}")
+    assert shown.startswith(f"{a} + {b} = {answer}")
+    assert shown.endswith(f"(the sum is {a + b})") == (answer != a + b)
+    assert [each.as_people_write("12 5 5 12") for each in DEFAULTS] == [""] * len(DEFAULTS)
+
+
 def test_the_settings_of_the_issue_are_the_defaults() -> None:
     assert [(some.name, some.length, some.tokenizer.vocab_size) for some in DEFAULTS] == [
         ("reversal", 16, 100),

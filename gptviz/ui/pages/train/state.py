@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from gptviz.data.registry import source_from
+from gptviz.data.text import TaskSource
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves
 from gptviz.model.kinds import Kind
@@ -181,4 +183,17 @@ def show_sample(run: WatchedRun) -> None:
     elif run.kind == "encoder-decoder":
         st.caption("A source it was never trained on, and its answer.")
     elif is_short:
-        st.caption("The first part is given, from a sequence it was never trained on; the model wrote the rest.")
+        plainly = _as_people_write(run, text)
+        st.caption(
+            "The first part is given, from a sequence it was never trained on; the model wrote the rest."
+            + (f" As people write it: {escaped(plainly)}." if plainly else "")
+        )
+
+
+def _as_people_write(run: WatchedRun, text: str) -> str:
+    """A sequence of the run's task as people write it; empty where it is that already, or the task is not known."""
+    try:
+        source = source_from(run.card.source or {})
+    except (OSError, ValueError):
+        return ""
+    return source.task.as_people_write(text.strip()) if isinstance(source, TaskSource) else ""
