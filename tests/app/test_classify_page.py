@@ -28,7 +28,7 @@ from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import chart, page_at, says
 from tests.drawn import numbers
-from tests.tiny import TinyModel, scrambled, tiny
+from tests.tiny import scrambled, tiny
 
 PLACES = ("plot", "cast", "music", "ending")
 PRAISE = {"negative": ("dull", "bad"), "positive": ("good", "funny"), "neutral": ("long", "plain")}
@@ -471,16 +471,6 @@ def test_of_ten_thousand_words_the_first_are_read(labelled: LabelledTexts) -> No
     assert any("10,000" in info.value and "16" in info.value and "first" in info.value for info in at.info)
     assert len(bars(at)) == 1 + 16
     assert bars(at).sum() == pytest.approx(np.diff(logits("the plot was dull " * 4))[0], abs=1e-5)
-
-
-def test_a_model_of_another_kind_leads_to_its_page_and_to_a_classifier(labelled: LabelledTexts, tiny_model: TinyModel) -> None:
-    tiny_model()
-    at = page(model="tiny", prompt="the quick")
-    assert "decoder" in says(at)
-    assert not at.get("plotly_chart")
-    at.button[-1].click().run()
-    assert at.selectbox(key="model").value in ("judge", "classifier")
-    assert len(bars(at)) > 1
 
 
 def test_labels_and_words_are_no_markup(judge: Make) -> None:
