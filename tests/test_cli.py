@@ -1150,7 +1150,9 @@ def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Captu
             assert cell["probability"] == pytest.approx(own[place, token].item(), abs=1e-6)
     assert len(found["top"]) == 5
     assert found["final_error"] < 1e-5
-    assert "blocks.1.mlp" in output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2")
+    *_, last, _ = output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2").splitlines()
+    assert last.startswith("blocks.1.mlp")
+    assert last.count("%") == 2
     assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")
     blocks = json.loads(output(capsys, "lens", "mine", "--prompt", "a cab", "--blocks-only", "--json"))
     assert blocks["layers"] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]

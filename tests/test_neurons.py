@@ -75,9 +75,10 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     seen = lm.neurons(0, TEXT)
     assert found["largest"] == pytest.approx(float(seen.largest[7]))
     assert [one["activation"] for one in found["contexts"]] == pytest.approx(seen.highest[:, 7].tolist())
-    for one in found["contexts"]:
-        assert len(one["token"]) == 1
-        assert one["before"] + one["token"] + one["behind"] in TEXT
+    rows = [lm.tokenizer.decode(row.tolist()) for row in lm.rows(TEXT)]
+    for one, (row, at) in zip(found["contexts"], seen.places(7), strict=True):
+        assert one["token"] == rows[row][at]
+        assert (one["before"], one["behind"]) == (rows[row][max(0, at - 20) : at], rows[row][at + 1 : at + 6])
     values = promoted(lm.model, 0, 7)
     assert found["promoted"][0] == {"token": lm.tokenizer.piece(int(values.argmax())), "value": pytest.approx(values.max())}
     assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.figures.kit.format import power
+from gptviz.figures.kit.format import power, signed
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
+from gptviz.ui.pages.attribution import show
 from tests.app.opening import chart, page_at, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -67,6 +69,7 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     neurons = lm.attribute("a cab", "q", 3, neurons_of="blocks.1.mlp").neurons["blocks.1.mlp"]
     shown = numbers(chart(at, "sources")["data"][0]["y"])
     assert shown == pytest.approx(sorted(neurons, key=abs, reverse=True)[: len(shown)], abs=1e-6)
+    assert f"All the others together add {signed(neurons.sum() - shown.sum())}." in says(at)
     links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
     assert f"unit=blocks.1.mlp.neuron.{int(abs(neurons).argmax())}" in links["Open it on Neurons"]
     assert "Switch off MLP of block 1" in [button.label for button in at.button]
@@ -106,6 +109,21 @@ def test_a_model_without_blocks_or_with_an_edit_is_shown(tiny_model: TinyModel) 
     assert ":green-badge" in says(edited)
 
 
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [
+        (math.log(2.5), "2.5 times as likely as"),
+        (-math.log(4), "0.25 times as likely as"),
+        (math.log(2000), "2,000 times as likely as"),
+        (15.0, "more than a million times as likely as"),
+        (-15.0, "less than a millionth as likely as"),
+        (math.nan, "not known to be likelier than"),
+    ],
+)
+def test_a_difference_of_logits_is_told_as_how_much_likelier_one_token_is(difference: float, words: str) -> None:
+    assert show._times(difference) == words
+
+
 def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(tiny_classifier: TinyModel) -> None:
     tiny_classifier()
     at = page(model="judge")
@@ -119,7 +137,8 @@ def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(tiny_
 
 def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyModel) -> None:
     tiny_pair()
-    at = page(model="pair", part="blocks.0.cross_attention.head.0")
+    at = page(model="pair", part="blocks.0.cross_attention.head.0", position="-1")
+    assert at.slider[0].value == at.slider[0].max > 0, "−1 is the last position on every page"
     assert ":green-badge" in says(at)
     lm = gptviz.load("pair")
     prompt = at.text_area(key="prompt").value

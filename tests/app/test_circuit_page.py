@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.kit.format import signed
 from gptviz.interp.explaining.circuit import Circuit
 from gptviz.ui.pages.circuit import show as page_code
 from gptviz.ui.pages.circuit.tries import CORE
@@ -68,6 +69,13 @@ def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen() -
     assert lm.tokenizer.label(int(at.run().selectbox(key="token").value)) == chosen, "it was chosen, and is offered here too"
 
 
+def test_beside_the_likeliest_tokens_the_one_that_really_comes_next_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_code, "OFFERED", 1)
+    lm = gptviz.load("tiny")
+    likeliest = int(lm.model(lm.encode(PROMPT)[None])[0, 1].argmax())
+    assert page(position="1").selectbox(key="token").options == [lm.tokenizer.label(likeliest), PROMPT[2]]
+
+
 def test_without_the_mean_all_that_parts_add_counts() -> None:
     found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE, beyond_mean=False)
     sent = shown(page(beyond_mean="false"))
@@ -95,6 +103,7 @@ def test_the_check_says_what_is_left_and_stays_in_the_address() -> None:
     for visit in (at, page(check="true")):
         (said,) = (one.value for one in visit.markdown if "Checked:" in one.value)
         assert f"**{kept.kept:.3g}** instead of {kept.whole:.3g}" in said
+        assert f"keeps **{100 * kept.share:.3g} %** of the answer" in said
 
 
 def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
@@ -107,6 +116,17 @@ def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
     assert f"head={head.unit.index}" in links["What it looks at"]  # type: ignore[union-attr]
     at.button(key="switch off the node").click().run()
     assert head.unit.name not in [node["name"].split("@")[0] for node in shown(at)["nodes"]]  # type: ignore[union-attr]
+
+
+def test_an_open_head_says_what_it_reads_mostly_even_where_that_takes_away() -> None:
+    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
+    read = {node: [edge for edge in found.edges if edge.target == node and edge.kind == "value"] for node in found.nodes}
+    most = {node: max(edges, key=lambda edge: abs(edge.value)) for node, edges in read.items() if edges}
+    node, edge = next((node, edge) for node, edge in most.items() if edge.value < 0 < max(one.value for one in read[node]))
+    assert node.unit is not None
+    title = f"**{node.unit.title.capitalize()}** at position {node.position}"
+    (said,) = (one.value for one in page(node=node.name).markdown if one.value.startswith(title))
+    assert f"({signed(edge.value)})." in said.partition("It reads mostly")[2].partition("It looks")[0]
 
 
 def test_a_node_of_another_graph_is_closed() -> None:

@@ -71,11 +71,22 @@ def test_the_code_of_every_view_gives_the_numbers_of_its_table(view: str, traine
     assert "B − A" in set(shown["side"])
 
 
-@pytest.mark.parametrize(("view", "key"), [("Attention", "attention"), ("Logit lens", "lens"), ("Heads", "scores")])
-def test_both_sides_have_one_scale_and_the_difference_one_around_zero(view: str, key: str, trained: Path) -> None:
-    at = page(compared=view)
+@pytest.mark.parametrize(
+    ("view", "key", "asked"),
+    [
+        ("Attention", "attention", {}),
+        ("Logit lens", "lens", {}),
+        ("Logit lens", "lens", {"compared_lens": "entropy"}),
+        ("Heads", "scores", {}),
+    ],
+)
+def test_both_sides_have_one_scale_and_the_difference_one_around_zero(
+    view: str, key: str, asked: dict[str, str], trained: Path
+) -> None:
+    at = page(compared=view, **asked)
     a, b, difference = (chart(at, f"{key} {which}")["data"][0] for which in ("A", "B", "difference"))
     assert (a["zmin"], a["zmax"]) == (b["zmin"], b["zmax"])
+    assert max(np.nanmax(numbers(one["z"])) for one in (a, b)) <= a["zmax"] + 1e-6
     assert difference["zmin"] == -difference["zmax"] < 0
     np.testing.assert_allclose(numbers(difference["z"]), numbers(b["z"]) - numbers(a["z"]), atol=1e-6)
     assert np.nanmax(np.abs(numbers(difference["z"]))) == pytest.approx(difference["zmax"])
@@ -83,12 +94,13 @@ def test_both_sides_have_one_scale_and_the_difference_one_around_zero(view: str,
 
 def test_swapping_flips_every_sign_and_swapping_again_brings_everything_back(trained: Path) -> None:
     at = page(b_prompt="a dog", b_step="1", b_edits="blocks.0.attention.head.1")
-    before = bars(at)
+    before, scale = bars(at), chart(at, "pairs")["layout"]["xaxis"]["range"]
     at.button(key="swap sides").click().run()
     assert (at.query_params["step"], at.query_params["prompt"]) == ("1", "a dog")
     assert at.query_params["edits"] == "blocks.0.attention.head.1"
     assert at.query_params["b_prompt"] == PROMPT
     assert bars(at) == {token: -value for token, value in before.items()}
+    assert chart(at, "pairs")["layout"]["xaxis"]["range"] == pytest.approx(scale), "one scale for both"
     at.button(key="swap sides").click().run()
     assert bars(at) == before
 

@@ -13,6 +13,7 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
+from gptviz.ui.pages.costs import planner
 from tests.app.conftest import SPEED
 from tests.app.opening import chart, page_at
 from tests.drawn import numbers
@@ -70,6 +71,13 @@ def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_d
     at.button(key="time steps").click().run()
     (measured,) = [text.value for text in at.markdown if "Measured" in text.value]
     assert f"predicted: {expected.seconds_per_step * 1e3:.3g} ms" in measured
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "words"), [(2.04, 2, "within 5 % of it"), (3, 1.5, "2 times too long"), (1, 4, "4 times too short")]
+)
+def test_how_far_a_prediction_is_from_what_was_measured_is_said(predicted: float, measured: float, words: str) -> None:
+    assert planner._apart(predicted, measured) == words
 
 
 def test_sizes_that_do_not_go_together_are_named_and_the_page_stays() -> None:

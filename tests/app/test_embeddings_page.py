@@ -8,11 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -69,7 +72,10 @@ assert "sklearn" in sys.modules and "umap" not in sys.modules and "numba" not in
 def test_another_method_another_seed_and_another_dimension_are_other_pictures() -> None:
     at = page(model="tiny", token="o")
     pictures = [chart(at, "map")]
-    assert "of the variance" in says(at)
+    rows = embeddings.vectors(gptviz.load("tiny").model, "embedding").astype(np.float64)
+    along = np.linalg.svd(rows - rows.mean(0), compute_uv=False) ** 2
+    kept = along[:2].sum() / along.sum()
+    assert f"{percent(kept)} of the variance. The other {percent(1 - kept)} is not in the picture." in says(at)
     at.segmented_control(key="method").set_value("t-SNE").run()
     pictures.append(chart(until_ready(at), "map"))
     assert "keeps neighbours together" in says(at)
@@ -80,6 +86,25 @@ def test_another_method_another_seed_and_another_dimension_are_other_pictures() 
     pictures.append(chart(until_ready(at), "map"))
     assert len({json.dumps(picture) for picture in pictures}) == 4
     assert {trace["type"] for trace in pictures[-1]["data"]} == {"scatter3d"}
+
+
+def test_a_click_on_a_point_of_a_sample_chooses_its_own_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
+
+    def clickable(*_: object, on_select: Callable[[], None] | None = None, **_others: object) -> None:
+        def click() -> None:
+            assert on_select is not None
+            st.session_state["map"] = SimpleNamespace(selection=SimpleNamespace(points=[{"customdata": [5]}]))
+            on_select()
+
+        if on_select is not None:
+            st.button("click", key="click", on_click=click)
+
+    monkeypatch.setattr(ui, "show_figure", clickable)
+    at = until_ready(page(model="tiny", method="t-SNE"))
+    at.button(key="click").click().run()
+    names = at.selectbox(key="token").options
+    assert at.selectbox(key="token").value == names[embeddings.sample(len(names), 12, 0)[5]] != names[5]
 
 
 def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -373,6 +373,11 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
     now = writing(page(model="reversal", prompt="80 94 0"))
     assert now.document.startswith("80 94 0 ")
     assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
+    now = writing(
+        page(model="sentences", prompt="When Mary and John went")
+    )  # a text that goes on with a word begins with a space
+    assert now.document.startswith("When Mary and John went ")
+    assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
 
 
 def test_one_token_is_not_called_tokens() -> None:

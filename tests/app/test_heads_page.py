@@ -117,6 +117,15 @@ def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_th
             assert np.isclose(frame.loc[f"{block}.{head}", head_scores.SCORES[name].title], value, atol=1e-6, equal_nan=True)
 
 
+def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "MOST_SHOWN", 3)
+    lm = gptviz.load(circuit)
+    drawn = chart(page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1"), "heads pattern")["data"][0]
+    assert [name.split()[-1] for name in drawn["y"]] == [name.split()[-1] for name in drawn["x"]] == [*"deb"]
+    pattern = lm.trace("abcdeb")["blocks.0.attention.pattern"][0, 1, -3:, -3:]
+    np.testing.assert_allclose(np.nan_to_num(numbers(drawn["z"])), pattern, atol=1e-6)
+
+
 def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(circuit: str) -> None:
     at = page(model=circuit, over=PROMPT, prompt="abcd", score="Induction")
     assert "over repeated random tokens. No token of this text comes back." in says(at)

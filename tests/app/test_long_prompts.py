@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import parse_qs
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.machine import memory
@@ -12,10 +14,16 @@ from gptviz.model.costs.operations import flops
 from gptviz.ui.shell.frame import WHOLE
 from gptviz.ui.shell.subject import long_prompts
 from tests.app.opening import opened, says
+from tests.app.test_next_token_page import clicking
 from tests.tiny import TinyModel
 
 PROMPT = "to be or not to be that is the question " * 2  # 80 tokens
 END = "here the model reads the last"
+
+
+def links(at: AppTest) -> list[dict[str, list[str]]]:
+    """What the links of the menu ask for."""
+    return [parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")]
 
 
 @pytest.fixture
@@ -39,7 +47,9 @@ def test_of_a_prompt_that_takes_long_to_read_the_end_is_read_unless_all_of_it_is
     assert f"{END} 20" in says(at)
     assert at.text_area(key="prompt").value == PROMPT
     assert at.slider[0].max == 19
+    assert not any(WHOLE in link for link in links(at))
     at.toggle(key=WHOLE).set_value(True).run()
+    assert all(link[WHOLE] == ["True"] for link in links(at))
     assert END not in says(at)
     assert at.slider[0].max == 79
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT, **{WHOLE: "true"})
@@ -86,3 +96,14 @@ def test_a_page_that_holds_much_of_every_token_reads_as_many_as_there_is_room_fo
     assert END in says(at)
     assert "held in memory" in says(at) or "holds in memory" in says(at)
     assert at.text_area(key="prompt").value == PROMPT
+
+
+def test_a_token_that_is_taken_after_the_end_that_is_read_leaves_the_beginning_in_the_prompt(
+    slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = gptviz.load("mine").tokenizer.id_of("q")
+    assert token is not None
+    clicking(monkeypatch, token)
+    at = opened("pages/next_token.py", model="mine", prompt=PROMPT)
+    at.button(key="click").click().run()
+    assert at.text_area(key="prompt").value == f"{PROMPT}q"

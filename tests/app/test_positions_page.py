@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gptviz.interp.reading import positions
 from tests.app.opening import charts, page_at, says
 from tests.tiny import TinyModel
 
@@ -31,6 +32,12 @@ def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Tin
         assert "for the first 2 of 4 pairs" in says(at)
         assert f"Pair 1, cosine: a full turn every {2 * math.pi * base**0.5:.3g} positions" in says(at)
     assert "Pair 2, cosine: this model does not turn it" in says(page(model="tiny", table="rotary", wave="2"))
+
+
+def test_of_a_long_context_it_is_said_which_positions_are_shown(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "MOST_SHOWN", 8)
+    tiny_model(positions="learned", context_length=20)
+    assert "One in 3 of the 20 positions is shown, up to 18." in says(page(model="tiny"))
 
 
 def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: TinyModel) -> None:

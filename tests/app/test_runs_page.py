@@ -20,8 +20,9 @@ from gptviz.ui.pages.runs import saving
 from gptviz.ui.pages.runs.differences import differences
 from gptviz.ui.pages.runs.experiments import reached, results
 from gptviz.ui.pages.runs.ladder import rungs
+from gptviz.ui.pages.runs.selection import names_in_link
 from gptviz.ui.views.entries import entries
-from gptviz.ui.views.learning_curves import curve_of
+from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit
 from tests.app.opening import button, chart, charts, page_at, press, says
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
@@ -167,10 +168,27 @@ def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: Ti
     assert list(curves(page())) == ["ladder-0", "ladder-3"]
 
 
+def test_only_where_all_are_classifiers_losses_are_per_text(tiny_model: TinyModel, tiny_classifier: TinyModel) -> None:
+    decoder, classifier = tiny_model("writer"), tiny_classifier("judge")
+    assert [loss_unit(folders) for folders in ([classifier], [decoder], [classifier, decoder], [])] == [
+        "nats per text",
+        *["nats per token"] * 3,
+    ]
+
+
+def test_an_epoch_has_as_many_steps_as_the_texts_have_batches(tiny_classifier: TinyModel) -> None:
+    card = {"accuracy": 0.5, "texts": {"training": 80, "held_out": 20}, "recipe": {"batch_size": 16}}
+    found = accuracy_of(tiny_classifier(card=card | {"losses": [{"step": 1, "accuracy": 0.5}]}))
+    assert found is not None
+    assert found.epoch == 5
+
+
 def test_any_name_of_a_folder_can_stand_in_the_link(trained: TinyModel) -> None:
     odd = "a, b & 100 % c"
     trained("mine", [4.0]).rename(checkpoints.home() / "checkpoints" / odd)
-    at = page(chosen=f"shakespeare,{quote(odd, safe='')}")
+    link = f"shakespeare,{quote(odd, safe='')}"
+    assert names_in_link(["shakespeare", odd]) == link
+    at = page(chosen=link)
     assert not at.warning
     assert len(curves(at)) == 2
 

@@ -76,6 +76,8 @@ def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
     lm = gptviz.load("tiny")
     at = page(edits=HEAD)
     assert metric(at) == pytest.approx([loss(lm), loss(lm.edited(HEAD))], abs=6e-4)
+    rise = float(at.metric[0].delta.replace("−", "-"))
+    assert rise == pytest.approx(loss(lm.edited(HEAD)) - loss(lm), abs=6e-4)
     before, after = (one.trace(PROMPT)["logits"][0, -1].softmax(-1) for one in (lm, lm.edited(HEAD)))
     order = sorted({*before.topk(8).indices.tolist(), *after.topk(8).indices.tolist()}, key=lambda i: -float(before[i]))
     for row, wanted in zip(bars(at), (before, after), strict=True):

@@ -13,6 +13,7 @@ import pytest
 from gptviz.components import kit
 from gptviz.ui.page import MODEL_ON_TOP, Keys, Page
 from gptviz.ui.pages import PAGES
+from gptviz.ui.shell.around import tour
 from tests.app.opening import ROOT, opened
 
 
@@ -63,6 +64,11 @@ def test_the_scripts_of_the_view_know_the_keys(line: Keys) -> None:
     script = kit.script(kit.FOLDER.parent / line.view)
     for key in line.keys:
         assert json.dumps(key) in script or f"{key}:" in script, key
+
+
+def test_keys_are_written_as_on_a_keyboard() -> None:
+    keys = ("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " ", "Enter")
+    assert tour._line(Keys("", keys, "walk")) == "Keys **↑** **↓** **←** **→** **Space** **Enter**: walk."
 
 
 def test_the_tour_stands_on_the_page() -> None:

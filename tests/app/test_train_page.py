@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -32,6 +33,7 @@ from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import draw_seed
 from gptviz.ui.pages.train import form, inside, state
+from gptviz.ui.pages.train.charts import companions
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watched_run
@@ -208,6 +210,9 @@ def check_a_run_from_beginning_to_end() -> None:
     for quantity in ("Perplexity", "Tokens/s", "Learning rate", "Gradient norm"):
         again.selectbox(key="chart").set_value(quantity).run()
         assert quantity.lower() in json.dumps(chart(again, "live")["layout"]).lower()
+        if quantity == "Perplexity":
+            losses = [line.loss for line in watched_run("copy").log if line.kind == "evaluation" and line.loss is not None]
+            assert numbers(chart(again, "live")["data"][0]["y"]) == pytest.approx([math.exp(loss) for loss in losses])
 
 
 def test_a_run_is_begun_watched_reloaded_and_finished() -> None:
@@ -309,6 +314,13 @@ def test_the_same_address_shows_the_same_chart_after_a_reload() -> None:
     at.selectbox(key="run").set_value("reversal").run()
     assert set(drawn(at)) == {"reversal", "reversal-no-positions"}
     assert drawn(page(run="reversal", log_steps="true")) == drawn(at)
+
+
+def test_beside_a_run_are_models_of_its_own_experiment_and_of_related_ones_but_not_itself() -> None:
+    mine = dataclasses.replace(watched_run("reversal"), folder=Path("mine"))
+    names = ["generator", "mine", "reversal", "reversal-no-positions"]
+    assert companions(mine, names) == ["reversal", "reversal-no-positions"]
+    assert companions(watched_run("reversal"), names) == ["reversal-no-positions"]
 
 
 def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say() -> None:

@@ -14,6 +14,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.settings.fields import field_info
 from gptviz.text import Corpus
+from gptviz.train import estimate
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.train.fields import LARGEST, ZERO, limits
 from gptviz.ui.pages.train.form import SIZES_IN_SIGHT
@@ -32,6 +33,8 @@ from gptviz.ui.pages.train.rules import (
     token_kinds,
     usual_vocabulary,
 )
+from gptviz.ui.views import planned_run as planned_run_view
+from gptviz.ui.views.planned_run import time_needed
 from tests.tiny import TinyModel
 
 TEXT = TextSource(Corpus("a text", "to be or not to be that is the question\n" * 40), 0.9)
@@ -218,3 +221,20 @@ def test_whether_a_field_has_an_effect_follows_from_the_field_it_needs() -> None
     assert [base.has_effect({"positions": kind}) for kind in ("rotary", "learned")] == [True, False]
     assert [pattern.has_effect({"window": size}) for size in (3, None)] == [True, False]
     assert head.has_effect({})
+
+
+def test_on_a_busy_machine_a_run_takes_as_many_times_as_long_as_its_steps_do_now() -> None:
+    speed = estimate.Speed(50e9, 4e9, 20e-6)
+    alone = replace(estimate.estimate(PLANS["copy"].config, PLANS["copy"].recipe, speed), seconds=120.0, slowdown=1.0)
+    assert time_needed(alone) == time_needed(replace(alone, slowdown=1.4)) == "2 min"
+    assert time_needed(replace(alone, slowdown=3.0)) == "2 min to 6 min"
+
+
+def test_a_run_whose_files_do_not_fit_on_the_disk_is_refused_whatever_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = planned_run(choices("copy"))
+    expected = estimate.estimate(planned.plan.config, planned.recipe, estimate.Speed(50e9, 4e9, 20e-6))
+    for free, is_refused in ((expected.disk, True), (2 * expected.disk, False)):
+        monkeypatch.setattr(planned_run_view, "free_disk", lambda _, free=free: free)
+        said = planned_run_view.refusal(planned, expected, "never-there", "cpu") or ""
+        assert ("of the disk" in said) == is_refused
+    assert expected.memory > 2 * expected.disk

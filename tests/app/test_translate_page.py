@@ -208,9 +208,11 @@ def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_be
         for row, token in zip(traced(answer)["logits"][0], [*answer, TOKENIZER.end], strict=True)
     )
     assert table["sum (nats)"].tolist() == pytest.approx([total], abs=1e-4)
-    at.select_slider(key="width").set_value(4).run()
+    at.select_slider(key="width").set_value(4)
+    at.slider(key="penalty").set_value(1.0).run()
     table = at.dataframe[0].value
     assert len(table) == 4
+    assert table["probability"].tolist() == [percent(math.exp(total)) for total in table["sum (nats)"]]
     ended = table[table["ends"]]
     assert ended["score"].tolist() == sorted(ended["score"], reverse=True)
     nodes = gptviz.load("tiny").beams(SOURCE, 4).nodes

@@ -203,6 +203,19 @@ def test_a_token_under_the_pointer_shows_its_row_and_as_key_its_column(shown: Ca
         np.testing.assert_allclose(weights(page, "query"), expected[:, j], rtol=0, atol=STEP)
 
 
+def test_a_line_leads_from_the_row_of_a_query_to_that_of_a_key_that_it_reads(
+    shown: Callable[..., Explorer], folder: Path
+) -> None:
+    page = shown(block=1, head=2).page
+    expected = attention(load(folder, "writer"), PROMPT, 1, 2)[7]
+    chips(page, "query").nth(7).hover()
+    page.evaluate(FRAMES)
+    row = page.locator(".tokens").evaluate("(tokens) => parseFloat(tokens.style.getPropertyValue('--row'))")
+    paths = page.locator(".lines path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
+    ends = [[float(points[at]) / row for at in (1, -1)] for points in (re.findall(r"[\d.]+", path) for path in paths)]
+    assert ends == [pytest.approx([7.5, key + 0.5]) for key in np.flatnonzero(expected >= 0.01)]
+
+
 def quantities(lm: Any, prompt: str, block: int) -> dict[str, np.ndarray]:
     """What the explorer can show of a block, by the name of its button [head, query, key]: NaN where a query must not look."""
     trace, attention = lm.trace(prompt), lm.model.blocks[block].attention

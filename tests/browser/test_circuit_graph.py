@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -42,8 +43,8 @@ def wide() -> Circuit:
     return circuit(model, torch.arange(32) % 11, 31, 4, share=0.9)
 
 
-def packed(found: Circuit, opened: str = "") -> bytes:
-    return payload(found, "t{}".format, of="this", title="A circuit", model="by hand", code="…", opened=opened)
+def packed(found: Circuit, opened: str = "", of: str = "this") -> bytes:
+    return payload(found, "t{}".format, of=of, title="A circuit", model="by hand", code="…", opened=opened)
 
 
 def test_nodes_and_lines_are_those_of_the_circuit_and_a_click_opens_one(mounted: Mount, found: Circuit) -> None:
@@ -63,6 +64,16 @@ def test_nodes_and_lines_are_those_of_the_circuit_and_a_click_opens_one(mounted:
     assert view.sent[-1].value == {"node": previous, "of": "this"}
     view.show(packed(found, opened=found.nodes[previous].name))
     expect(page.locator(".node").nth(previous)).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(mounted: Mount, found: Circuit) -> None:
+    view, widths = mounted("circuit_graph", packed(found)), "(lines) => lines.map((line) => line.getAttribute('stroke-width'))"
+    added = view.page.locator(".lines .edge.up").evaluate_all(widths)
+    opposite = replace(found, edges=tuple(replace(edge, value=-edge.value) for edge in found.edges))
+    view.show(packed(opposite, of="its opposite"))
+    expect(view.page.locator(".lines .edge.down")).to_have_count(len(added))
+    assert view.page.locator(".lines .edge.down").evaluate_all(widths) == added
+    assert float(added[0]) == max(map(float, added)) > min(map(float, added))
 
 
 def test_the_arrow_keys_walk_all_nodes_from_one_tab_stop(mounted: Mount, found: Circuit) -> None:

@@ -229,7 +229,10 @@ def test_log_probabilities_and_their_sums_are_those_of_the_library(shown: Callab
         assert float(row["sum of the branch (nats)"]) == node.total
     assert [int(row["node"]) for row in path(table)] == [node.id for node in view.tree.path()]
     foot = view.page.locator(".run.grows .foot")
-    assert float(foot.get_attribute("data-total") or "") == view.tree.nodes[view.tree.current].total
+    total, length = view.tree.nodes[view.tree.current].total, len(view.tree.path())
+    assert float(foot.get_attribute("data-total") or "") == total
+    said = foot.locator(".mean").inner_text().removesuffix(" per token").replace("−", "-")
+    assert float(said) == pytest.approx(total / length, rel=0.005)
     assert view.page.locator(".foot:visible").count() == 2, "a second branch has its own"
 
 

@@ -284,11 +284,13 @@ def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
 
 def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(ledger_of: Mount) -> None:
     page = ledger_of("characters").page
-    drawn_many(page)
-    expect(page.locator(".seen:not([hidden])").first).to_be_visible()
-    page.get_by_role("slider", name="Temperature").press("ArrowLeft")
-    expect(page.locator(".seen:not([hidden])")).to_have_count(0)
-    expect(page.locator(".verdict")).not_to_contain_text("χ²")
+    for name in ("Temperature", "Top-k", "Top-p"):
+        page.get_by_role("button", name=re.compile("Draw 10")).click()
+        expect(page.locator(".verdict")).to_contain_text("χ²")
+        expect(page.locator(".seen:not([hidden])").first).to_be_visible()
+        page.get_by_role("slider", name=name).press("ArrowLeft")
+        expect(page.locator(".seen:not([hidden])")).to_have_count(0)
+        expect(page.locator(".verdict")).not_to_contain_text("χ²")
 
 
 def test_of_one_token_there_is_nothing_to_test(ledger_of: Mount) -> None:

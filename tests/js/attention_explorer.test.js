@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fitted, forAddress, takeOver, usualChoice } from "../../gptviz/components/attention_explorer/choice.js";
+import { codeOfHeads } from "../../gptviz/components/attention_explorer/export.js";
 import { layoutOf } from "../../gptviz/components/attention_explorer/heat.js";
 import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
 import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
@@ -370,4 +371,16 @@ test("of a mean the arithmetic is that of the head that reads most there", () =>
   const numbers = numbersOf();
   assert.deepEqual(new Selection(numbers, choose(numbers, { heads: "mean", query: 2, key: 0 })).opened, [1, 2]);
   assert.deepEqual(new Selection(numbers, choose(numbers, { head: 1, query: 2, key: 0 })).opened, [1, 1]);
+});
+
+test("the code of a cell counts blocks from the first that is read", () => {
+  for (const [sent, at] of [
+    [{ n_block: 4 }, 2],
+    [{ n_block: 4, first: 2, count: 1 }, 0],
+  ]) {
+    const numbers = numbersOf({ ...sent, code: "reading = …" });
+    const code = codeOfHeads(new Selection(numbers, choose(numbers, { block: 2, head: 1, query: 3, key: 1 })));
+    assert.ok(code.includes(`products = reading.q[${at}, 1, 3] * reading.k[${at}, 1, 1]`), code);
+    assert.ok(code.includes("share = reading.pattern(2, 1)[3, 1]"), code);
+  }
 });

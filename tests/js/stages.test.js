@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chiSquared, DRAWS } from "../../gptviz/components/sampling_ledger/draws.js";
+import { lanesOf } from "../../gptviz/components/sampling_ledger/lanes.js";
 import { entropy, Stages } from "../../gptviz/components/sampling_ledger/stages.js";
 
 const LOGITS = [0.5, 2, -1, 2, -Infinity, 0];
@@ -56,7 +57,7 @@ test("top-k keeps so many, top-p as few as reach their sum", () => {
 
 test("what is never drawn keeps the model's probability, comes last, and is not counted by a limit", () => {
   const stages = new Stages(Float32Array.from(LOGITS), 3); // the likeliest but one, and two more, are never drawn
-  for (const chosen of [{}, { top_k: 2 }, { temperature: 0.5, top_p: 0.9 }, { temperature: 0 }]) {
+  for (const chosen of [{}, { top_k: 2 }, { top_k: 5 }, { temperature: 0.5, top_p: 0.9 }, { temperature: 0 }]) {
     stages.set({ temperature: 1, top_k: 0, top_p: 1, ...chosen });
     const alone = new Stages(Float32Array.from(LOGITS.slice(0, 3)));
     alone.set({ temperature: 1, top_k: 0, top_p: 1, ...chosen });
@@ -91,4 +92,22 @@ test("χ² is 0 of what was expected, and grows with what is missing", () => {
   counts[1] += 100;
   counts[3] -= 100;
   assert.equal(chiSquared(counts, stages).statistic, (2 * 100 ** 2) / (DRAWS / 2));
+});
+
+test("the bars of top-k are one together, those of top-p follow each other, and what is left is shared", () => {
+  const stages = staged({ temperature: 0.7, top_k: 3, top_p: 0.9 });
+  const ledger = { stages, seeds: [0.5], chosen: { log: false }, lowest: -1, cut: (token) => stages.cut(token) };
+  const hot = softmax(LOGITS.map((one) => one / 0.7)),
+    sum = hot[1] + hot[3] + hot[0];
+  let reached = 0;
+  for (const token of [1, 3]) {
+    const lanes = lanesOf(token, ledger);
+    close(lanes.hot[1], hot[token]);
+    close(lanes["top-k"][1], hot[token] / sum);
+    close(lanes["top-p"][0], reached);
+    close(lanes["top-p"][1], (reached += hot[token] / sum));
+    close(lanes.after[1], 0.5);
+  }
+  close(lanesOf(0, ledger)["top-k"][1], hot[0] / sum);
+  assert.deepEqual([lanesOf(0, ledger)["top-p"][2], lanesOf(5, ledger)["top-k"][2]], ["cut", "cut"]);
 });

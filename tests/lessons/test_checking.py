@@ -57,6 +57,12 @@ def test_pages_are_opened_with_the_lessons_model_and_the_answer_on_the_page(tmp_
     ]
 
 
+def test_a_step_that_names_a_model_is_opened_with_it(tmp_path: Path):
+    opened: list[PageState] = []
+    assert not found(tmp_path, lesson(page="open: attention\nmodel: ladder-3"), lambda page: opened.append(page) or [])
+    assert [dict(page.query) for page in opened] == [{"model": "ladder-3"}]
+
+
 def test_an_answer_of_several_names_is_opened_with_a_value_for_each(tmp_path: Path):
     opened: list[PageState] = []
     content = lesson(page="open: attention\nblock: 0", kind="state", answer='"1.2"', more="state: block, head")

@@ -311,3 +311,12 @@ def test_a_config_written_before_version_5_means_the_same() -> None:
     configs = [FAMILIES["llama"].config(Given(fields, "Llama")) for fields in (old, new)]
     assert configs[0] == configs[1]
     assert (configs[0].rotary_base, configs[0].rotary_scaling, configs[0].rotary_factor) == (700.0, "llama3", 8.0)
+
+
+def test_gemma_3_has_a_base_for_blocks_with_a_window_and_another_for_the_rest_before_version_5_and_since() -> None:
+    sizes = {"vocab_size": VOCAB, **GROUPED, **NEAR, "num_hidden_layers": 6}
+    old = sizes | {"rope_theta": 700.0, "rope_local_base_freq": 300.0}
+    tables = {"full_attention": {"rope_theta": 700.0}, "sliding_attention": {"rope_theta": 300.0}}
+    configs = [FAMILIES["gemma3_text"].config(Given(fields, "Gemma 3")) for fields in (old, sizes | {"rope_parameters": tables})]
+    assert configs[0] == configs[1]
+    assert (configs[0].rotary_base, configs[0].window_rotary_base) == (700.0, 300.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Barrier
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gptviz.runs import checkpoints, manage
+from gptviz.runs import checkpoints, manage, names
 from gptviz.runs.checkpoints import CheckpointError, NameInUseError
 from gptviz.runs.log import read_log
 from gptviz.runs.names import claimed, free_name
@@ -93,6 +93,21 @@ def test_the_next_free_name_is_claimed_where_it_is_asked_for() -> None:
     with ExitStack() as held:
         claims = [held.enter_context(claimed("famous", or_next=True)).name for _ in range(3)]
     assert claims == ["famous-2", "famous-3", "famous-4"]
+
+
+def test_a_name_that_somebody_took_before_the_lock_was_there_is_refused(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = names.locked
+
+    def locked_late(folder: Path, wait: float = 0.0) -> AbstractContextManager[None]:
+        monkeypatch.setattr(names, "locked", lock)
+        tiny_model("mine")
+        return lock(folder, wait=wait)
+
+    monkeypatch.setattr(names, "locked", locked_late)
+    with pytest.raises(NameInUseError), claimed("mine"):
+        pass
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -113,7 +113,7 @@ def test_a_process_trains_a_run_from_beginning_to_end(process_queue: Queue) -> N
 
 
 def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, launches: Launches) -> None:
-    names = ["zebra", "ape", "mole"]
+    names = ["zebra", "mole", "ape"]
     for name in names:
         prepared(name, steps=20)
     assert [queue.submit(name) for name in names] == [0, 1, 2]

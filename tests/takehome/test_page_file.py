@@ -10,12 +10,14 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gptviz
 from gptviz.__main__ import main
 from gptviz.components import kit
 from gptviz.interp.trace import run
+from gptviz.takehome import page_file
 from gptviz.takehome.page import (
     Code,
     ControlValue,
@@ -27,6 +29,7 @@ from gptviz.takehome.page import (
     PieceGroup,
     PlainText,
     SavedView,
+    Table,
     read_page,
 )
 from gptviz.takehome.page_file import as_html
@@ -63,6 +66,16 @@ def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageCo
     assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
     assert not re.findall(r"@import|url\((?!data:)", content.split("</style>")[0])
     assert 'data-address="model=ladder-8&amp;prompt=O+Romeo%2C+Romeo&amp;block=1&amp;head=0"' in content
+
+
+def test_of_a_long_table_the_first_rows_are_in_the_file_and_the_others_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_file, "MOST_ROWS", 3)
+    pieces = [Table(pd.DataFrame({"letter": list("abcdefgh")[:rows]})) for rows in (8, 3)]
+    long, short = (as_html(PageContent("x", {}, (piece,))) for piece in pieces)
+    assert "5 more rows are not in this file." in long
+    assert "more rows" not in short
+    for content in (long, short):
+        assert re.findall(r"<td>(\w)</td>", content) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -15,6 +15,7 @@ import pytest
 from gptviz.__main__ import main
 from gptviz.machine.location import FOLDER
 from gptviz.runs import checkpoints
+from gptviz.takehome import report as report_file
 from gptviz.takehome.page import Code, Figure, Table
 from gptviz.takehome.page_file import as_html
 from gptviz.takehome.report import evenly, report
@@ -72,6 +73,15 @@ def test_what_a_card_or_a_log_says_stays_text(home: Path, hostile: str):
     assert shown.count("<img") == shown.count('href="javascript') == 0
     assert "title='pwned'</script>" not in shown
     assert hostile[:20] in unescape(shown)
+
+
+def test_samples_that_are_left_out_are_counted(monkeypatch: pytest.MonkeyPatch):
+    written = len(lines("sample"))
+    assert f"of {written} samples" not in as_html(report("ladder-8"))
+    monkeypatch.setattr(report_file, "MOST_SAMPLES", 2)
+    content = report("ladder-8")
+    assert f"2 of {written} samples." in as_html(content)
+    assert len([one for one in content.all(Code) if not one.language]) == 2
 
 
 def test_of_many_samples_the_first_and_the_last_are_kept():

@@ -200,7 +200,7 @@ def test_the_memory_of_a_step_is_within_a_factor_of_two_of_what_a_real_one_takes
     assert 0.6 < step / real["step"] < 1.7
     assert estimated.logits < estimated.activations
     assert real["before"] / 2 < estimate.PROCESS < real["before"] * 2
-    assert estimated.memory > step
+    assert estimated.memory >= estimate.PROCESS + step
 
 
 def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
