@@ -193,7 +193,7 @@ def show_sample(run: WatchedRun) -> None:
 def _as_people_write(run: WatchedRun, text: str) -> str:
     """A sequence of the run's task as people write it; empty where it is that already, or the task is not known."""
     try:
-        source = source_from(run.card.source or {})
+        source = source_from(dict(run.card.source or {}))
     except (OSError, ValueError):
         return ""
     return source.task.as_people_write(text.strip()) if isinstance(source, TaskSource) else ""
