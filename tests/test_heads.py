@@ -14,6 +14,8 @@ from gptviz.__main__ import main
 from gptviz.interp.units.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
 from gptviz.interp.units.head_weights import copying
 from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.language_model import LanguageModel
+from gptviz.text import BPETokenizer
 from tests.tiny import TinyModel
 
 
@@ -124,3 +126,12 @@ def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: pytes
     assert "give a prompt" in capsys.readouterr().err
     assert main(["heads", "induction", "--prompt", ""]) == 2
     assert "the prompt is empty" in capsys.readouterr().err
+
+
+def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_text() -> None:
+    lm = gptviz.load("bpe")
+    assert isinstance(lm.tokenizer, BPETokenizer)
+    framed = LanguageModel("framed", lm.model, lm.tokenizer.framed((0, 1), (2,)), lm.card)
+    repeated = framed.repeated_tokens()
+    second = framed.second_half(repeated)
+    assert repeated[:, second:-1].tolist() == repeated[:, 2:second].tolist()

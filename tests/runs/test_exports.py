@@ -149,3 +149,10 @@ def test_the_shipped_models_say_which_formats_they_have() -> None:
         "classifier": ["zip"],
         "seq2seq": ["zip"],
     }
+
+
+def test_a_format_without_snapshots_is_as_large_whether_they_are_asked_for_or_not() -> None:
+    folder = checkpoints.find("reversal")
+    assert checkpoints.snapshots(folder)
+    sizes = {name: [each.bytes(folder, snapshots=asked) for asked in (True, False)] for name, each in FORMATS.items()}
+    assert [most > least for most, least in sizes.values()] == [name == "zip" for name in sizes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -112,3 +112,12 @@ def test_help_says_a_sentence_about_exactly_the_settings_there_are() -> None:
     infos = field_infos(Recipe)
     assert list(infos) == [field.name for field in fields(Recipe)]
     assert all(info.help.endswith((".", "…")) and info.label[0].isupper() for info in infos.values())
+
+
+def test_a_field_has_an_effect_with_any_value_of_what_it_needs_but_none_or_with_those_that_it_names() -> None:
+    info = field_info(Recipe, "steps")
+    assert all(info.has_effect({"window": value}) for value in (None, 0))
+    needs_any, needs_some = (replace(info, needs=("window", wanted)) for wanted in ((), (1, 2)))
+    assert [needs_any.has_effect({"window": value}) for value in (None, 0, 3)] == [False, True, True]
+    assert [needs_some.has_effect({"window": value}) for value in (None, 2, 3)] == [False, True, False]
+    assert needs_any.has_effect({}), "nothing is known of what it needs"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptviz.interp.changing import edits
-from gptviz.interp.explaining.attribution import MLP, attribute
+from gptviz.interp.explaining.attribution import MLP, Attribution, Part, attribute
 from gptviz.interp.reading.classification import classify
 from gptviz.model import Config
 from tests.hand_built import LOUD, Neuron, copy, hand_built, induction_circuit, nothing
@@ -157,3 +157,10 @@ def test_every_part_has_a_name_in_words() -> None:
     assert titles["blocks.0.mlp.down.bias"] == "bias of the MLP of block 0"
     assert titles["embed_norm.bias"] == "bias of the norm after the embedding"
     assert titles["head.unembed.bias"] == "bias of the unembedding"
+
+
+def test_a_sublayer_that_was_replaced_as_a_whole_has_a_column_of_its_own_also_where_both_attentions_were() -> None:
+    parts = tuple(Part(f"blocks.0.{name}", name, value) for name, value in (("attention", 1), ("cross_attention", 2), ("mlp", 3)))
+    grid = Attribution(0, 1, None, 6.0, 6.0, parts, {}, {}).grid(tiny(n_layer=1))
+    assert grid.axes[1].labels == ("all", "cross all", "MLP")
+    assert grid.values.tolist() == [[1, 2, 3]]
