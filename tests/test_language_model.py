@@ -391,3 +391,12 @@ def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: 
     assert written[0][:length] == written[1][:length]
     assert (pair.clean_source, pair.corrupted_source) == tuple(tuple(lm.source(text).tolist()) for text in (clean, corrupted))
     assert lm.patch(clean, corrupted, what="cross_attention.z").answers.shape == (2, 3)
+
+
+def test_the_decoder_of_a_pair_reads_what_both_answers_begin_with() -> None:
+    lm = gptviz.load("seq2seq")
+    prompts = ("March 1, 1998", "March 1, 1997")
+    assert [lm.answer(prompt) for prompt in prompts] == ["1998-03-01", "1997-03-01"]
+    pair = lm.pair(*prompts)
+    assert lm.tokenizer.decode(pair.clean) == lm.tokenizer.decode(pair.corrupted) == "199"
+    assert [lm.tokenizer.piece(answer) for answer in (pair.right, pair.wrong)] == ["8", "7"]
