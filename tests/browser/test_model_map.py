@@ -146,6 +146,10 @@ def test_the_numbers_of_an_opened_box_are_those_of_the_pass(shown: Callable[...,
     view = shown("blocks.2.attention.q", head=3)
     page = view.page
     np.testing.assert_allclose(cells(page), q[3, :12, :12], atol=1e-6)
+    line = page.locator("p.facts")
+    facts = dict(zip(line.locator("span").all_inner_texts(), line.locator("strong").all_inner_texts(), strict=True))
+    for name, value in {"min": q.min(), "max": q.max(), "mean": q.mean(), "√ mean square": np.sqrt(np.square(q).mean())}.items():
+        assert float(facts[name].replace("−", "-")) == pytest.approx(value, rel=0.006), name
     view.click(page.get_by_role("button", name="next columns"))
     np.testing.assert_allclose(cells(page), q[3, :12, 12:24], atol=1e-6)
     view.click(page.get_by_role("button", name="next rows"))
