@@ -210,7 +210,7 @@ def test_the_menu_and_home_lead_to_it(tiny_model: TinyModel) -> None:
 ''',
 }
 # The tests over all pages that are run for it too, and those in a browser, which are only looked up.
-OVER_PAGES = ("test_kinds", "test_next_step", "test_odd_prompts", "test_odd_addresses")
+OVER_PAGES = ("test_kinds", "test_odd_models", "test_odd_prompts", "test_odd_addresses", "test_tries")
 IN_A_BROWSER = ("test_pages", "test_accessibility")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 

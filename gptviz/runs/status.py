@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Literal, get_args
 
 from filelock import FileLock, Timeout
 
-from gptviz.machine.bounded import read_regular
+from gptviz.machine.bounded import parse_json, read_regular
 
 from . import checkpoints
 
@@ -43,9 +42,9 @@ def read_status(folder: Path) -> Status:
     A folder without a readable status holds a model that was not trained here; its state is "finished".
     """
     try:
-        content = json.loads(read_regular(folder / "status.json", LONGEST_FILE))
+        content = parse_json(read_regular(folder / "status.json", LONGEST_FILE), LONGEST_FILE)
         status = Status(content["state"], str(content.get("message", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Status("finished")
     if status.state not in get_args(RunState):
         return Status("finished")
