@@ -20,6 +20,7 @@ from gptviz.runs.log import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.train.recipe import Recipe
+from tests.examples import quick
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -85,9 +86,7 @@ def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, c
     assert row["loss"] > row["floor"] - 0.01
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.full) if name == "shakespeare" else name for name in ON_SHAKESPEARE]
-)
+@pytest.mark.parametrize("name", quick(ON_SHAKESPEARE, "ladder-8"))
 def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
     name: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ from gptviz.text import BPETokenizer, read_corpus
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
+from tests.examples import quick
 from tests.processes import running
 from tests.tiny import CONTEXT, TinyModel
 from tests.waiting import PATIENCE
@@ -525,7 +526,7 @@ CORPORA = {
 }
 
 
-@pytest.mark.parametrize("kind", CORPORA)
+@pytest.mark.parametrize("kind", quick(CORPORA, *list(CORPORA)[:3]))
 def test_an_unusual_corpus_trains(kind: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "corpus.txt"
     file.write_bytes(CORPORA[kind])

@@ -35,6 +35,7 @@ from gptviz.train.engine import Engine
 from gptviz.train.evaluation import evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Evaluated, Stepped, Trainer
+from tests.examples import quick
 from tests.processes import running
 from tests.small_runs import OPTIMISERS, TEXT, finish, same, task_run, text_run, until, weights
 from tests.tiny import VOCAB, tiny
@@ -162,7 +163,7 @@ def test_a_long_log_is_thinned_and_its_losses_are_the_means_of_those_left_out(mo
     assert before == 37
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("optimiser", quick(OPTIMISERS, "adamw", "muon"))
 def test_pausing_and_going_on_is_never_having_stopped(optimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "LINES_PER_DOUBLING", 4)  # so that a pause falls between two lines of the log
     settings = {"steps": 23, "evaluations": 4, "optimiser": optimiser}
@@ -429,7 +430,7 @@ def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, step: int, folder: Path
     monkeypatch.setattr(safetensors.torch, "save_file", full)
 
 
-@pytest.mark.parametrize("file", ["state", "model", "00000"])
+@pytest.mark.parametrize("file", quick(["state", "model", "00000"], "model"))
 def test_a_full_disk_is_reported_the_last_good_model_opens_and_the_run_goes_on(
     file: str, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
