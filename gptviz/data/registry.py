@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from gptviz.model.kinds import Kind
-from gptviz.text import GENERATED, PAIR_TASKS, TASKS, corpora, task
+from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Task, corpora, task
 
 from .classification import LabelledSource
 from .seq2seq import PairSource, PairTaskSource
@@ -81,3 +82,14 @@ def source_from(content: dict[str, Any]) -> Source:
         return SOURCES[kind].from_dict(content)
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"the card does not say what the model learned from ({error})") from None
+
+
+def task_of(content: Mapping[str, Any] | None) -> Task | None:
+    """The task whose sequences a decoder has learned, from the source on its card; None for other data, or if unreadable."""
+    if not content or kind_of(dict(content)) != TaskSource.kind:
+        return None
+    try:
+        source = source_from(dict(content))
+    except ValueError:  # the card was not written by gptviz
+        return None
+    return source.task if isinstance(source, TaskSource) else None

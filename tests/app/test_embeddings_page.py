@@ -255,8 +255,8 @@ def test_the_way_back_to_a_step_depends_on_the_snapshots_alone_and_is_bounded(n_
 def test_a_vocabulary_of_262_144_tokens_has_its_map_and_its_neighbours(home: Path) -> None:
     size = 262_144
     tokenizer = PaddedTokenizer(CharTokenizer("".join(map(chr, range(0x100, 0x2100)))), size)
-    checkpoints.save("tiny", scrambled(tiny(vocab_size=size, d_model=8, n_head=2, n_layer=1, d_mlp=2)), tokenizer, {})
-    at = opened("pages/embeddings.py", model="tiny", prompt="ĀāĂ", token="ă")
+    checkpoints.save("large", scrambled(tiny(vocab_size=size, d_model=8, n_head=2, n_layer=1, d_mlp=2)), tokenizer, {})
+    at = opened("pages/embeddings.py", model="large", prompt="ĀāĂ", token="ă")
     assert at.selectbox(key="token").value == "ă"
     assert sum(chart.proto.ByteSize() for chart in at.get("plotly_chart")) < 20_000_000
 

@@ -35,7 +35,7 @@ from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
 from tests.app.conftest import clear_caches
-from tests.app.opening import page_at, payload, views
+from tests.app.opening import opened, page_at, payload, views
 from tests.tiny import TinyModel, scrambled, tiny
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
@@ -378,6 +378,16 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
     )  # a text that goes on with a word begins with a space
     assert now.document.startswith("When Mary and John went ")
     assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
+
+
+@pytest.mark.parametrize(("model", "length"), [("addition", 12), ("reversal", 16)])
+def test_a_model_of_sequences_of_one_length_writes_one_of_them_at_first(
+    model: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beginning, "FIRST_TOKENS", 120)
+    now = writing(opened("pages/generate.py", model=model))
+    assert len(now.tree.ids()) == length
+    assert max(node.position for node in now.tree.nodes.values()) == length - 1  # in the branch too
 
 
 def test_one_token_is_not_called_tokens() -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 import torch
 
-from gptviz.data.registry import kind_of, source_from
-from gptviz.data.text import TaskSource
+from gptviz.data.registry import source_from, task_of
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
@@ -31,17 +30,11 @@ TESTED = 400
 
 def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
     """The pairs of prompts with known answers of the task that this model was trained on."""
-    content = dict(lm.card.source or {})
-    if not content or kind_of(content) != TaskSource.kind:
+    task = task_of(lm.card.source)
+    if task is None or lm.model.config.kind != "decoder":
         return ()
-    try:
-        source = source_from(content)
-    except ValueError:  # the card was not written by gptviz
-        return ()
-    if not isinstance(source, TaskSource) or lm.model.config.kind != "decoder":
-        return ()
-    found = source.task.contrasts()
-    return found if found and lm.tokenizer.to_json() == source.task.tokenizer.to_json() else ()
+    found = task.contrasts()
+    return found if found and lm.tokenizer.to_json() == task.tokenizer.to_json() else ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from threading import Lock
 import streamlit as st
 import torch
 
+from gptviz.data.registry import task_of
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.sampling import Sampling
@@ -56,7 +57,7 @@ def begin(writing: Writing) -> None:
 
 def _write(writing: Writing) -> Begun:
     with _ONE_AFTER_THE_OTHER:
-        grow(writing, FIRST_TOKENS - writing.length)
+        grow(writing, first_tokens(writing) - writing.length)
         if writing.edits:
             add_unedited(writing)
         else:
@@ -69,7 +70,7 @@ def add_unedited(writing: Writing) -> None:
     length = len(writing.tree.prompt)
     never = writing.lm.tokenizer.unused_ids
     grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
-    many = affordable(writing.lm.model, length, FORK_TOKENS, BUDGET / 4)
+    many = affordable(writing.lm.model, length, min(FORK_TOKENS, first_tokens(writing)), BUDGET / 4)
     writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], ())
 
 
@@ -83,7 +84,7 @@ def begin_short(writing: Writing) -> None:
     """Write what is shown for a moment, between two steps of training that is being played."""
     with writing.lock:
         writing.cut_short = True
-        grow(writing, FIRST_TOKENS, LEAST)  # while training is played, a text is shown for a moment only
+        grow(writing, first_tokens(writing), LEAST)  # while training is played, a text is shown for a moment only
         writing.opened_as = writing.state
 
 
@@ -91,7 +92,14 @@ def begin_again(writing: Writing) -> None:
     """Write the text once more from the prompt, with the settings of now; what was written stays as a branch."""
     with writing.lock:
         writing.go(ROOT)
-        grow(writing, FIRST_TOKENS)
+        grow(writing, first_tokens(writing))
+
+
+def first_tokens(writing: Writing) -> int:
+    """How many tokens the text has at first: of a model that learned sequences of one length, those that complete one."""
+    task = task_of(writing.lm.card.source)
+    left = 0 if task is None or task.end is not None else task.length - len(writing.tree.prompt)
+    return min(left, FIRST_TOKENS) if left > 0 else FIRST_TOKENS
 
 
 def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
@@ -122,5 +130,5 @@ def fork(writing: Writing) -> None:
         _, after, token = max(others)
         with writing.tree.aside():
             writing.take(token, after)
-            grow(writing, FORK_TOKENS - 1, BUDGET / 2)
+            grow(writing, min(FORK_TOKENS - 1, first_tokens(writing) - writing.length), BUDGET / 2)
         writing.go(current)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from gptviz.data.registry import source_from
-from gptviz.data.text import TaskSource
+from gptviz.data.registry import task_of
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves
 from gptviz.model.kinds import Kind
@@ -183,17 +182,9 @@ def show_sample(run: WatchedRun) -> None:
     elif run.kind == "encoder-decoder":
         st.caption("A source it was never trained on, and its answer.")
     elif is_short:
-        plainly = _as_people_write(run, text)
+        task = task_of(run.card.source)
+        plainly = task.as_people_write(text.strip()) if task else ""
         st.caption(
             "The first part is given, from a sequence it was never trained on; the model wrote the rest."
             + (f" As people write it: {escaped(plainly)}." if plainly else "")
         )
-
-
-def _as_people_write(run: WatchedRun, text: str) -> str:
-    """A sequence of the run's task as people write it; empty where it is that already, or the task is not known."""
-    try:
-        source = source_from(dict(run.card.source or {}))
-    except (OSError, ValueError):
-        return ""
-    return source.task.as_people_write(text.strip()) if isinstance(source, TaskSource) else ""
