@@ -15,7 +15,7 @@ from gptviz.components.lens_grid import payload
 from gptviz.figures.kit import theme
 from gptviz.interp.reading.lens import Lens, lens
 from tests.browser.files import csv_rows
-from tests.browser.machinery import Visit
+from tests.browser.machinery import FRAMES, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import saved, words
 from tests.browser.pixels import check_pixels, colours, screenshot
@@ -258,3 +258,15 @@ def test_a_click_in_the_app_opens_the_cell_below_and_a_reload_keeps_it(visit: Vi
     expect(page.get_by_label("What the colours show")).to_have_value("rank")
     page.get_by_role("button", name="Back to before").click()
     expect(page.get_by_label("What the colours show")).to_have_value("probability")
+
+
+def test_words_follow_the_cells_whatever_the_width_of_the_page(mounted: Mount) -> None:
+    """Rounding puts the right edge of the last column beyond it at some widths, and a column that is not there has no word."""
+    page = mounted("lens_grid", packed(seen_of(14))).page
+    for width in range(330, 930, 11):
+        page.set_viewport_size({"width": width, "height": 600})
+        page.evaluate(FRAMES)
+        cells, drawn = page.locator(".heat").bounding_box(), page.locator("canvas.words").bounding_box()
+        assert cells is not None
+        if drawn is not None:  # narrow cells have no words
+            assert abs(drawn["x"] + drawn["width"] - cells["x"] - cells["width"]) < 2, width

@@ -255,7 +255,10 @@ export class Words {
     const { canvas, heatmap, type } = this;
     const { left, top, width, height } = heatmap.place;
     const { from, to } = this.seen(ROOM_BESIDE * this.box.clientWidth);
-    const words = [...this.words(Math.floor((from - left) / width), Math.ceil((to - left) / width))];
+    // Rounding may put the right edge of the last column a little beyond it.
+    const first = Math.max(0, Math.floor((from - left) / width)),
+      beyond = Math.min(heatmap.columns, Math.ceil((to - left) / width));
+    const words = [...this.words(first, beyond)];
     this.drawn = { from, to };
     canvas.hidden = !words.length;
     if (canvas.hidden) return;
