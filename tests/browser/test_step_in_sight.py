@@ -52,7 +52,7 @@ def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_so
     assert after(1_000) == 400 - 600 / 2, "who types is left alone"
     view.show(pack({"step": "b"}))
     assert after(1_000) == 2_000 - 600 / 2, "of another step something else is in sight"
-    after(20_000)
+    after(70_000)
     page.evaluate(f"{SCROLLED} = 0")
     page.evaluate(LOWEST.replace("2000", "3000"))
     assert after(1_000) == 0, "a page that has stayed as it is for long is not moved any more"

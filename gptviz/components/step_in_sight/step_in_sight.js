@@ -9,9 +9,10 @@ import { view } from "../kit/view.js";
 const LEAST = { height: 10, width: 7 };
 // How much of the window a view may ask for: what stands above it, such as the tokens, is to be seen too.
 const SHARE = 0.5;
-// The page has come when its first view stays at its place for so long. A chart may come later still and be the first view then:
-// only a page that has stayed as it is for the longest time is no longer watched.
-const [STILL, LOOK, LONGEST] = [600, 100, 10_000]; // milliseconds
+// The page has come when its first view stays at its place for so long. A chart may come later still and be the first view then,
+// such as one that the server computes for half a minute: only a page that has stayed as it is for the longest time is no longer
+// watched.
+const [STILL, LOOK, LONGEST] = [600, 100, 60_000]; // milliseconds
 const DEEDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
 /**
