@@ -243,7 +243,7 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
         prompt = prompt[:most]
-    encoding = reading.encoded(lm, prompt, "until it is changed, the default prompt is shown")
+    encoding = reading.encoded(lm, prompt, "until the prompt is changed, the default one is shown")
     if encoding is None:
         prompt, encoding = default, reading.encoded(lm, default, "open another model above")
         if encoding is None:
