@@ -50,18 +50,23 @@ def replacement_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
-    """A path next to `path` to write to, renamed to `path` at the end: after a crash or on a full disk the last good file stays.
+    """A path to write to, renamed to `path` at the end: after a crash or on a full disk the last good file stays.
+
+    It lies in a folder of its own. A library may write to another file next to it first, as safetensors does: what a killed
+    process leaves of that is removed with the folder.
 
     Raises:
         OSError: the file cannot be written, or its folder does not exist.
     """
-    with replacement_path(path) as fresh:
+    with replacement_path(path) as folder:
+        folder.mkdir()
+        fresh = folder / path.name
         yield fresh
         fresh.replace(path)
 
 
 def swap(fresh: Path, path: Path) -> None:
-    """Replace the folder `path` by the folder `fresh`, a path from `beside`.
+    """Replace the folder `path` by the folder `fresh`, a path from `replacement_path`.
 
     After a crash between the two renames, `sweep` puts the old folder back.
 

@@ -33,7 +33,9 @@ WAIT = "print('there', flush=True); sys.stdin.read()"
 def test_what_a_living_process_writes_stays_and_what_a_killed_one_left_goes(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("good")
-    code = f"with in_place_of(Path({str(path)!r})) as fresh:\n    fresh.write_text('half')\n    {WAIT}"
+    code = f"with in_place_of(Path({str(path)!r})) as fresh:\n    fresh.write_text('half')\n"
+    # safetensors writes to a file of its own next to the one that it is given, and renames it.
+    code += f"    fresh.with_name('.tmpAbCdEf').write_text('half')\n    {WAIT}"
     with writing(code) as process:
         during = sorted(os.listdir(tmp_path))
         assert len(during) == 3
