@@ -28,10 +28,10 @@ from .around import glossary, lesson, present, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
-DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
-# Keys of the session's state: the default prompt of the model shown last, and the page that is open.
-DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+# Keys of the session's state: the default prompt of the model shown last, the page that is open, and whether the reader has
+# chosen a model.
+DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN = "default prompt", "page open", "a model was chosen"
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
 # Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
@@ -48,9 +48,20 @@ def current_page() -> Page:
     return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
 
 
-def default_model() -> str:
-    """The model that the open page shows unless another one is asked for."""
-    return kinds.best_model(current_page().kinds[0])
+def default_model(page: Page | None = None) -> str:
+    """The model that `page` shows unless another one is asked for; of the open page unless given."""
+    page = page or current_page()
+    return _own_model(page) if _own_model(page) in checkpoints.folders() else kinds.best_model(page.kinds[0])
+
+
+def _own_model(page: Page) -> str:
+    """The model that a page is made for; an address that names no model means this one."""
+    return page.opens_on or kinds.BEST[page.kinds[0]]
+
+
+def model_on_screen() -> str:
+    """The name of the model that the open page shows."""
+    return str(st.session_state.get("model", st.query_params.get("model", default_model())))
 
 
 def open_page(page: Page) -> None:
@@ -67,6 +78,8 @@ def open_page(page: Page) -> None:
         buttons.forget_pressed()
         visit.forget()
         _open_linked_model()
+    if model_on_screen() != default_model():
+        st.session_state[HAS_CHOSEN] = True
     addresses.forget_taken()
     for key in SHARED:
         addresses.takes(key, ANY)
@@ -74,7 +87,6 @@ def open_page(page: Page) -> None:
     is_presenting = present.is_presenting()
     st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
     present.listen()
-    state = shared_state()
     with st.sidebar:
         st.markdown("## gptviz")
         with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
@@ -83,7 +95,7 @@ def open_page(page: Page) -> None:
             history_steps(key="history steps")
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
-    kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
+    kind = kinds.kind_of(checkpoints.folders().get(model_on_screen())) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(_about(page.question, kind), anchor=False, width="content")
         with st.container(horizontal=True, width="content", gap="xsmall"):
@@ -125,41 +137,55 @@ def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
 
 def _menu() -> None:
     """The links to all pages."""
-    state = shared_state()
     for group, entries in GROUPS.items():
         with st.container(gap="xxsmall"):
             st.caption(f"**{group}**")
             for entry in entries:
-                link(entry, description=entry.sentence, query=state)
+                link(entry, description=entry.sentence)
 
 
 def _open_linked_model() -> None:
     """Open the model that the link to this page names, else the page's own default.
 
     This is set by hand: between pages Streamlit drops the keys that controls of the last page were bound to from the query, even
-    if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
-    differed from page to page would leave the model out of the link.
+    if the link asks for them. The query that arrived has the last page's part first, then the link's.
     """
     asked = parse_qs(streamlit_internals.page_and_query()[1]).get("model", [default_model()])[-1]
     if asked in checkpoints.folders():
         st.session_state["model"] = asked
-        if asked != DEFAULT_MODEL:
+        if asked != default_model():
             addresses.write("model", asked)
 
 
 def shared_state() -> dict[str, str]:
-    """The state that all pages share, as the query of a link: model, step, prompt and whether all of it is read, device,
-    precision and edits, if they are not the defaults, and the open lesson.
+    """The state that all pages share, as the query of a link: the model; prompt, step, whether all of the prompt is read, device,
+    precision and edits, if they are not the defaults; and the open lesson.
     """
+    return {"model": model_on_screen()} | _choices() | lesson.state() | present.state()
+
+
+def _choices() -> dict[str, str]:
+    """What the reader has chosen for the model on screen, apart from the model itself."""
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
-    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
-    defaults |= {"precision": STORED, WHOLE: "False"}
+    defaults = {"step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0], "precision": STORED, WHOLE: "False"}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
     now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
-    if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
+    if "step" in state and not scrubber.has_step(model_on_screen(), state["step"]):
         del state["step"]
-    return state | lesson.state() | present.state()
+    return state
+
+
+def _state_for(page: Page) -> dict[str, str]:
+    """The state with which a link opens `page`: the shared one; where the reader has chosen nothing, that of the page's own model.
+
+    A page about one kind of models keeps its model: what leads on from there is about the same one.
+    """
+    state = shared_state()
+    has_chosen = st.session_state.get(HAS_CHOSEN) or state.keys() & {"prompt", "step", edits.EDITS}
+    if not has_chosen and current_page().kinds[0] == page.kinds[0]:
+        state["model"] = default_model(page)
+    return state
 
 
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
@@ -168,7 +194,10 @@ def link(page: Page, label: str | None = None, *, description: str | None = None
     Args:
         label: the page's title unless given.
         description: a sentence shown when the pointer rests on the link.
-        query: what the link asks for; the shared state unless given.
+        query: what the link asks for; unless given, the shared state, or the page's own model if the reader has chosen nothing.
     """
-    state = dict(shared_state() if query is None else query)
+    state = dict(_state_for(page) if query is None else query)
+    # An address leaves out its page's own model, but not if the address of this page has another one: it would be taken along.
+    if state.get("model") == _own_model(page) and model_on_screen() == default_model():
+        del state["model"]
     st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)

@@ -114,7 +114,7 @@ def _most_interesting(names: Sequence[str]) -> str:
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
     if own:
         return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
-    return frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in names else names[0]
+    return frame.default_model() if frame.default_model() in names else names[0]
 
 
 def watched_run(name: str) -> WatchedRun:
