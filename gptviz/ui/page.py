@@ -48,7 +48,7 @@ class Page:
         tour: its parts from top to bottom, then its keys. What is bold is written on the page in just these words.
         kinds: the kinds of models it is about.
         opens_on: the model that ships whose picture shows best what the page is about; if empty, the best example of the first
-            kind. It opens on this model until the reader has chosen one.
+            kind. It opens on this model until the reader has chosen something.
         has_what_it_shows: whether a model with this configuration has the parts that the page is about.
         has_model: whether it is about one model that a reader chooses.
         reads_prompt: whether it shows at once what a model makes of the reader's prompt.

@@ -388,12 +388,15 @@ def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: i
     assert reading.tokens_read(pair, ids) == [*ids[:23], pair.special_tokens.end]
 
 
-def test_each_page_opens_on_its_own_model_until_one_is_chosen_and_then_on_that_one() -> None:
+@pytest.mark.parametrize("chosen", [None, "addition", "shakespeare"])
+def test_each_page_opens_on_its_own_model_until_one_is_chosen_and_then_on_that_one(chosen: str | None) -> None:
     own = {page.title: page.opens_on for page in PAGES.values() if page.opens_on}
     assert len(set(own.values())) > 1
-    for query, chosen in (({}, None), ({"model": "addition"}, "addition"), ({"model": "shakespeare"}, "shakespeare")):
-        at = opened("pages/lens.py", **query)
-        assert at.selectbox(key="model").value == (chosen or own["Logit lens"])
-        menu = {link.proto.label: parse_qs(link.proto.query_string).get("model") for link in at.sidebar.get("page_link")}
-        # A link that names no model opens the page's own one.
-        assert all(menu[title] == ([chosen] if chosen else None) for title in own)
+    at = opened("pages/lens.py", **({} if chosen is None else {"model": chosen}))
+    assert at.selectbox(key="model").value == (chosen or own["Logit lens"])
+    menu = {link.proto.label: parse_qs(link.proto.query_string).get("model") for link in at.sidebar.get("page_link")}
+    assert {title: menu[title] for title in own} == {title: [chosen or model] for title, model in own.items()}
+
+
+def test_an_address_without_a_model_that_asks_for_something_is_about_the_usual_model_as_ever() -> None:
+    assert opened("pages/lens.py", position="3").selectbox(key="model").value == "shakespeare"

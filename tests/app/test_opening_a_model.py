@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from gptviz.machine import memory
-from gptviz.ui.pages.lens import PAGE as LENS
+from gptviz.ui.shell.frame import DEFAULT_MODEL
 from tests.app.opening import opened, says
 from tests.tiny import TinyModel
 
@@ -49,6 +49,6 @@ def test_of_a_model_that_is_deleted_meanwhile_the_page_says_so_and_names_the_one
     shutil.rmtree(folder)
     at.text_area(key="prompt").set_value("the dog").run()
     box = at.selectbox(key="model")
-    assert box.value == LENS.opens_on
+    assert box.value == DEFAULT_MODEL
     assert box.proto.set_value  # the browser is told, else it would go on to show the name that it has
     assert "There is no model “soon-gone” any more" in says(at)

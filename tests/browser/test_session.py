@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.pages.lens import PAGE as LENS
+from gptviz.ui.shell.frame import DEFAULT_MODEL
 from tests.browser.machinery import Server, Visit, serve, visiting
 from tests.tiny import scrambled, tiny
 
@@ -54,4 +54,4 @@ def test_a_model_that_is_deleted_elsewhere_is_named_no_more_above_the_numbers_of
     page.get_by_role("textbox", name="Prompt").press("Control+Enter")
     visit.settle()
     expect(page.get_by_text("There is no model “soon-gone” any more")).to_be_visible()
-    expect(model).to_have_value(LENS.opens_on)
+    expect(model).to_have_value(DEFAULT_MODEL)

@@ -28,14 +28,20 @@ from .around import glossary, lesson, present, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
+# The model of an address that names none, but something else of what a page shows.
+DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
 # Keys of the session's state: the default prompt of the model shown last, the page that is open, and whether the reader has
 # chosen a model.
 DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN = "default prompt", "page open", "a model was chosen"
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
+# In the address of a page that opens on another model: that it shows `DEFAULT_MODEL`, which an address does not name.
+USUAL = "usual"
 # Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
-SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, USUAL, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+# Those that say nothing about a model.
+ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
 
 
 def page_about(kind: Kind) -> Page:
@@ -49,14 +55,9 @@ def current_page() -> Page:
 
 
 def default_model(page: Page | None = None) -> str:
-    """The model that `page` shows unless another one is asked for; of the open page unless given."""
+    """The model that `page` shows if its address asks for nothing; of the open page unless given."""
     page = page or current_page()
-    return _own_model(page) if _own_model(page) in checkpoints.folders() else kinds.best_model(page.kinds[0])
-
-
-def _own_model(page: Page) -> str:
-    """The model that a page is made for; an address that names no model means this one."""
-    return page.opens_on or kinds.BEST[page.kinds[0]]
+    return page.opens_on if page.opens_on in checkpoints.folders() else kinds.best_model(page.kinds[0])
 
 
 def model_on_screen() -> str:
@@ -83,6 +84,7 @@ def open_page(page: Page) -> None:
     addresses.forget_taken()
     for key in SHARED:
         addresses.takes(key, ANY)
+    addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
     st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
@@ -145,15 +147,19 @@ def _menu() -> None:
 
 
 def _open_linked_model() -> None:
-    """Open the model that the link to this page names, else the page's own default.
+    """Open the model that the link to this page names. A link that asks for nothing opens the page's own model.
 
     This is set by hand: between pages Streamlit drops the keys that controls of the last page were bound to from the query, even
-    if the link asks for them. The query that arrived has the last page's part first, then the link's.
+    if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
+    differed from page to page would leave the model out of the link.
     """
-    asked = parse_qs(streamlit_internals.page_and_query()[1]).get("model", [default_model()])[-1]
+    query = parse_qs(streamlit_internals.page_and_query()[1])
+    asks_for_more = any(key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query)
+    usual = kinds.best_model(current_page().kinds[0]) if asks_for_more else default_model()
+    asked = query.get("model", [usual])[-1]
     if asked in checkpoints.folders():
         st.session_state["model"] = asked
-        if asked != default_model():
+        if asked != DEFAULT_MODEL:
             addresses.write("model", asked)
 
 
@@ -179,11 +185,11 @@ def _choices() -> dict[str, str]:
 def _state_for(page: Page) -> dict[str, str]:
     """The state with which a link opens `page`: the shared one; where the reader has chosen nothing, that of the page's own model.
 
-    A page about one kind of models keeps its model: what leads on from there is about the same one.
+    A page about other kinds than decoders keeps its model: what leads on from there is about the same one.
     """
     state = shared_state()
     has_chosen = st.session_state.get(HAS_CHOSEN) or state.keys() & {"prompt", "step", edits.EDITS}
-    if not has_chosen and current_page().kinds[0] == page.kinds[0]:
+    if not has_chosen and "decoder" in current_page().kinds:
         state["model"] = default_model(page)
     return state
 
@@ -197,7 +203,7 @@ def link(page: Page, label: str | None = None, *, description: str | None = None
         query: what the link asks for; unless given, the shared state, or the page's own model if the reader has chosen nothing.
     """
     state = dict(_state_for(page) if query is None else query)
-    # An address leaves out its page's own model, but not if the address of this page has another one: it would be taken along.
-    if state.get("model") == _own_model(page) and model_on_screen() == default_model():
+    # An address leaves this model out, unless its page would open on another one, or the model of this page would be taken along.
+    if state.get("model") == DEFAULT_MODEL == model_on_screen() and not page.opens_on:
         del state["model"]
     st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)

@@ -24,7 +24,7 @@ from gptviz.ui.widgets.headings import say_below_titles
 from gptviz.ui.widgets.markdown import escaped
 
 from .. import frame
-from ..frame import DEFAULT_PROMPT
+from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
@@ -102,7 +102,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             "Model",
             names,
             key="model",
-            default=frame.default_model(),
+            default=DEFAULT_MODEL,
             help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
             notices=notices,
         )
