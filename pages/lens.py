@@ -3,7 +3,8 @@
 import streamlit as st
 
 from gptviz.ui.pages.lens import PAGE, show, words
-from gptviz.ui.pages.lens.tries import tries
+from gptviz.ui.pages.lens.computed import seen_by
+from gptviz.ui.pages.lens.tries import tries, where_the_answer_comes_from
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -16,6 +17,7 @@ subject = subject_bar()
 read = show.rows_of(subject, read_by(subject))
 if not show.grid(subject, read):
     st.stop()
+st.markdown(where_the_answer_comes_from(subject, seen_by(subject.key, read)))
 st.caption(show.about_rows(subject, read))
 cell = show.opened(subject, read)
 numbers = show.cell_view(subject, read, cell)

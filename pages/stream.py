@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gptviz.ui.pages.stream import DIRECTIONS, LENGTHS, PAGE, WRITTEN, show, words
-from gptviz.ui.pages.stream.tries import tries
+from gptviz.ui.pages.stream.tries import tries, who_writes_most
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -21,6 +21,7 @@ index = None if view == LENGTHS else show.position_control(subject, read, notice
 chosen = None
 if view == WRITTEN:
     shown = show.written(subject, read, index)
+    st.caption(who_writes_most(subject, read))
 elif view == LENGTHS:
     shown = show.lengths(subject, read)
 elif view == DIRECTIONS:

@@ -183,7 +183,7 @@ def _choices() -> dict[str, str]:
 
 
 def _state_for(page: Page) -> dict[str, str]:
-    """The state with which a link opens `page`: the shared one; where the reader has chosen nothing, that of the page's own model.
+    """The state with which a link opens `page`: the shared one, with the page's own model where the reader has chosen nothing.
 
     A page about other kinds than decoders keeps its model: what leads on from there is about the same one.
     """

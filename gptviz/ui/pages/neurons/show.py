@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pandas as pd
 import streamlit as st
@@ -18,6 +19,7 @@ from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import edits
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.picking import pick
 
 from .choices import RANKINGS, TIMES, NeuronSetting, choose
@@ -77,7 +79,8 @@ def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) ->
         lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
     pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
     extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
-    for number, context in enumerate(contexts(setting.key, setting.block, neuron, pieces)):
+    shown = contexts(setting.key, setting.block, neuron, pieces)
+    for number, context in enumerate(shown):
         tokens = [
             Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
             for label, value in zip(context.labels, context.activations, strict=True)
@@ -92,7 +95,12 @@ def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) ->
             spaced=reading.is_spaced(subject.lm),
         )
     which = "lowest" if lowest else "highest"
-    st.caption(f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at.")
+    at = Counter(context.labels[context.at] for context in shown)
+    found = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    st.caption(
+        f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at. "
+        f"Here that is {found}."
+    )
 
 
 def _share(value: float, extreme: float) -> float:
