@@ -89,9 +89,11 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
     read = "repeated random tokens" if name in found.on_random else own
     where = "" if name == "copying" else f", over {read}"  # copying is computed from weights, as its own words say
     missing = " No token of this text comes back." if name in found.on_random else ""
-    middle = brief(float(np.nanmedian(values)))
-    most = f"It is highest in {listed.split(', ')[0]}; half of the {values.size} heads are at most at {middle}."
-    st.caption(f"**{kind.title}**{where}.{missing} {kind.about} {most}")
+    most = ""
+    if values.size > 1:
+        middle = brief(float(np.nanmedian(values)))
+        most = f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads are at most at {middle}."
+    st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
 def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
