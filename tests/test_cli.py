@@ -790,24 +790,6 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
     assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
 
 
-@pytest.mark.full
-def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
-    # Steps of seconds: the first signal waits for the end of one, the second does not.
-    wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")
-    slow = ("train", "bigram", "--corpus", corpus, "--steps", "50", "--compile", "no", "--precision", "float32", *wide)
-    with training(*slow) as process:
-        read_until(process, "step 0:")
-        process.send_signal(signal.SIGINT)
-        read_until(process, "stopping after this step")
-        process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, errors) == (130, ""), rest
-    assert rest.endswith(AT_ONCE.format("bigram"))
-    folder = checkpoints.find("bigram")
-    assert read_status(folder).state == "interrupted"
-    assert checkpoints.load(folder).card.steps == 0
-
-
 @pytest.mark.parametrize("where", ["evaluate", "_write_weights", "state"])
 def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
     where: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -838,19 +820,6 @@ def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
     assert said.err == ""
     checkpoints.load(checkpoints.find("reversal"))
     assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
-
-
-@pytest.mark.full
-def test_however_often_ctrl_c_is_pressed_there_is_no_traceback(corpus: Path) -> None:
-    with training("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000") as process:
-        read_until(process, "step 100:")
-        while process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=PATIENCE)
-    # Where Python has given its handlers back, the signal itself ends the process.
-    assert process.returncode in (130, -signal.SIGINT), rest
-    assert errors == ""
-    checkpoints.load(checkpoints.find("bigram"))
 
 
 def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:

@@ -229,7 +229,7 @@ def test_a_large_model_shows_its_guess_before_it_has_written_a_word(monkeypatch:
     def written() -> list[str]:
         return [block.value for block in at.run().code if block.language != "python"]
 
-    wait_until(lambda: len(written()) == 2)
+    wait_until(lambda: len(written()) == 2 and not any("stop" in str(one.key) for one in at.button))
     before, after = written()
     assert before == lm.generate("a slow fox", len(before), temperature=0)
     # Stopped while the other text is begun, it may have nothing yet: that is shown as a space.

@@ -290,7 +290,7 @@ def test_the_wheel_over_a_view_scrolls_the_page_in_the_end(seen: Callable[..., M
         page.evaluate(FRAMES)
         return bool(page.evaluate("scrollY") > down)
 
-    wait_until(scrolled, 30, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
+    wait_until(scrolled, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
 
 
 # Shows two payloads in turn, and touches one part of the view after each.

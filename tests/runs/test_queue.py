@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file
 
 from gptviz.data.text import TaskSource
 from gptviz.runs import checkpoints
@@ -170,31 +169,6 @@ def test_a_paused_run_goes_on_from_where_it_was(queue: Queue) -> None:
     steps = [line.step for line in read_log(log("long")) if line.kind == "step"]
     assert steps == sorted(set(steps))
     assert steps[-1] > paused_at
-
-
-@pytest.mark.full
-def test_a_paused_and_resumed_run_ends_with_the_losses_of_one_that_never_was(process_queue: Queue) -> None:
-    queue = process_queue
-    steps = 600
-    prepared("straight", steps)
-    prepared("broken", steps)
-    queue.submit("straight")
-    until(lambda: state("straight") == "finished")
-    queue.submit("broken")
-    until(lambda: trained("broken"))
-    queue.pause("broken")
-    until(lambda: state("broken") == "paused")
-    paused_at = read_run(checkpoints.find("broken")).card.steps
-    assert 0 < paused_at < steps
-    assert queue.place("broken") is None
-    queue.submit("broken")
-    until(lambda: state("broken") == "finished")
-    losses = [
-        [(line.step, line.loss) for line in read_log(log(name)) if line.kind == "evaluation"] for name in ("straight", "broken")
-    ]
-    assert losses[0] == losses[1]
-    weights = [load_file(checkpoints.find(name) / "model.safetensors") for name in ("straight", "broken")]
-    assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
 
 
 @pytest.mark.parametrize("how", ["pause", "stop"])

@@ -91,7 +91,7 @@ def killed() -> Path:
     """A run whose process was killed after its 28th step, well after the state saved at the 20th."""
     folder = task_run("killed", steps=40, evaluations=2)
     with in_a_process(folder, "getattr(event, 'step', 0) == 29 and os.kill(os.getpid(), signal.SIGKILL)") as process:
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     return folder
 
@@ -184,7 +184,7 @@ def test_pausing_and_going_on_over_processes_is_never_having_stopped() -> None:
     for step in (5, 12):
         body = "getattr(event, 'step', 0) == 5 and (folder / 'stop_request').write_text('pause')"
         with in_a_process(folder, body) as process:
-            assert process.communicate(timeout=300)[1] == ""
+            assert process.communicate()[1] == ""
         assert read_status(folder).state == ("paused" if step == 5 else "finished")
     assert_alike(folder, unbroken)
 
@@ -502,7 +502,7 @@ def test_two_processes_cannot_train_one_run() -> None:
     with in_a_process(folder) as process:
         wait_until(lambda: read_status(folder).state == "running")
         refused_while_it_trains(folder)
-        assert process.communicate(timeout=300)[1] == ""
+        assert process.communicate()[1] == ""
     assert read_status(folder).state == "stopped"
 
 
