@@ -65,6 +65,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
 	$(RUN) -m benchmarks.capture
 	$(RUN) -m benchmarks.browser
+	$(RUN) -m benchmarks.views
 	$(RUN) -m benchmarks.pages
 	$(RUN) -m benchmarks.classroom
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))

@@ -241,15 +241,6 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
     assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))
 
 
-def test_a_model_with_one_block_or_none_says_what_it_lacks(tiny_model: TinyModel) -> None:
-    tiny_model("one", n_layer=1, context_length=32)
-    assert "has one block" in says(page(model="one", view=READS, prompt="the"))
-    tiny_model("none", n_layer=0, context_length=32)
-    assert "no blocks and therefore no attention" in says(page(model="none", prompt="the"))
-    tiny_model("replaced", n_layer=2, context_length=32, residual="none")
-    assert "without residual connections" in says(page(model="replaced", view=READS, prompt="the"))
-
-
 def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model: TinyModel) -> None:
     tiny_model("short", context_length=3)
     at = page(model="short", prompt="the")

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.runs import checkpoints, manage
 from gptviz.ui.shell.subject.model_list import line_about
-from tests.app.opening import opened, press
+from tests.app.opening import button, opened, press
 from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("only_shakespeare", "fresh_caches")
@@ -74,6 +74,7 @@ def test_the_default_name_of_a_run_and_a_typed_one_hide_no_model(home: Path) -> 
     assert any(
         "there is a model named shakespeare already: choose another name" in error.value.replace("\\", "") for error in at.error
     )
+    assert button(at, "Train").disabled
 
 
 def test_the_library_says_so_and_a_folder_names_its_model_exactly(own: Path) -> None:

@@ -242,14 +242,6 @@ def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
     assert sent(at)[0]["keys"] == ["good", "⟨unknown⟩"]
 
 
-def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
-    tiny_classifier(n_layer=0)
-    at = opened("pages/attention.py", model="judge", prompt=REVIEW)
-    assert "no blocks and therefore no attention" in says(at)
-    assert any("Classify" in label for label in links(at))
-    assert not opened("app.py", model="judge", prompt=REVIEW).error
-
-
 @pytest.mark.usefixtures("one_of_each")
 def test_a_classifier_has_no_unembedding_to_show() -> None:
     at = opened("pages/embeddings.py", model="judge")

@@ -201,13 +201,6 @@ def test_neurons_of_a_gated_mlp_show_their_lowest_activations_too(tiny_model: Ti
     assert "The lowest activations" in says(page(**query, side="Lowest"))
 
 
-def test_a_model_without_neurons_says_so_and_leads_on(tiny_model: TinyModel) -> None:
-    tiny_model("attention", d_mlp=0)
-    assert "no MLP, and so no neurons" in says(page(model="attention"))
-    tiny_model("bigram", n_layer=0)
-    assert "has no blocks" in says(page(model="bigram"))
-
-
 def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def rows(*_: object) -> list[torch.Tensor]:

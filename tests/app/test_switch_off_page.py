@@ -257,8 +257,3 @@ def test_other_kinds_of_models_have_the_page_too(kind: str, tiny_classifier: Tin
             one.answer(prompt).strip() for one in (lm, lm.edited("blocks.1.mlp"))
         ]
         assert "encoder.blocks.0.attention.head.0" in cells(at)
-
-
-def test_a_model_without_heads_and_mlps_says_so(tiny_model: TinyModel) -> None:
-    tiny_model(n_layer=0)
-    assert any("no heads and no MLPs" in info.value for info in page().info)

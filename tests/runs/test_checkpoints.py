@@ -328,6 +328,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "half the header": (lambda f: cut(f, "model.safetensors", 100), "tiny/model.safetensors is damaged or cut short"),
     "half the weights": (lambda f: cut(f, "model.safetensors", 5_000), "tiny/model.safetensors is damaged or cut short"),
     "a byte less": (lambda f: cut(f, "model.safetensors", -1), "tiny/model.safetensors is damaged or cut short"),
+    "a byte more": (
+        lambda f: os.truncate(f / "model.safetensors", (f / "model.safetensors").stat().st_size + 1),
+        "tiny/model.safetensors is damaged or cut short",
+    ),
     "a folder": (a_folder, "tiny/model.safetensors is damaged"),
     "a pickle": (pickled, "tiny/model.safetensors is damaged"),
     "a pickle of torch": (torch_pickled, "tiny/model.safetensors is damaged"),

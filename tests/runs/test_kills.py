@@ -69,7 +69,7 @@ for line in sys.stdin:
     print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
 """
 KILLS = 50  # of each kind
-MOST_TOUCHES = 120
+MOST_TOUCHES = {"save": 120, "train": 180}
 Kill = Callable[[str, Path], int]
 
 
@@ -82,7 +82,7 @@ def kill(home: Path) -> Iterator[Kill]:
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
 
         def one(what: str, folder: Path) -> int:
-            print(json.dumps([what, str(folder), moments.randrange(MOST_TOUCHES)]), file=process.stdin, flush=True)
+            print(json.dumps([what, str(folder), moments.randrange(MOST_TOUCHES[what])]), file=process.stdin, flush=True)
             ended = json.loads(process.stdout.readline())
             assert isinstance(ended, int), ended
             return ended
