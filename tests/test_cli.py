@@ -862,14 +862,6 @@ def test_a_table_that_cannot_be_learned_from_is_one_line(capsys: Capture, tmp_pa
     assert not list((home / "checkpoints").glob("*/*.json"))
 
 
-def test_a_quoted_line_end_is_part_of_a_text_that_is_learned(capsys: Capture, tmp_path: Path) -> None:
-    file = tmp_path / "mine.csv"
-    rows = "".join(f'"fine\nfilm {i}",good\n"dull\nfilm {i}",bad\n' for i in range(5))
-    file.write_text("text,label\n" + rows)
-    output(capsys, *LABEL, "--corpus", file, "--steps", "2")
-    assert gptviz.load("classifier").tokenizer.encode("fine film dull").unknown == ()
-
-
 ANSWER = ("train", "seq2seq", *QUICK, "--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
 
 
@@ -986,13 +978,6 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(capsys: Capture
     said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all")
     assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
     assert "context_length" not in said
-
-
-def test_a_source_longer_than_the_positions_is_refused_before_training(capsys: Capture, mirrored: Path, home: Path) -> None:
-    said = error(capsys, *ANSWER, "--corpus", mirrored, "--set", "context_length=3")
-    assert "context_length is 3; the longest text of mirrored.tsv has 4 tokens with its end" in said
-    assert "context_length is 20; dates needs 56 or more" in error(capsys, *ANSWER, "--set", "context_length=20")
-    assert not list((home / "checkpoints").glob("*/*.json"))
 
 
 def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:

@@ -80,6 +80,12 @@ def clear_caches() -> None:
 
 
 @pytest.fixture
+def tiny_saved(tiny_model: TinyModel) -> None:
+    """There is a small decoder of characters, called tiny."""
+    tiny_model()
+
+
+@pytest.fixture
 def fresh_caches() -> None:
     """For a test that counts or replaces what a cached function computes."""
     clear_caches()

@@ -37,11 +37,7 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_model: TinyModel) -> None:
-    tiny_model()
-
-
+pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/embeddings.py")
 
 

@@ -97,19 +97,6 @@ def is_map(figure: dict[str, Any]) -> bool:
     return "scaleanchor" in figure["layout"]["yaxis"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_step_is_opened_by_name_and_by_folder(trained: Path, step: int) -> None:
-    with torch.inference_mode():
-        expected = by_hand(trained, step)(ids())
-        for name in ("tiny", trained):
-            lm = gptviz.load(name, step=step)
-            assert lm.step == step
-            torch.testing.assert_close(lm.model(ids()), expected)
-    assert gptviz.load("tiny").step is None
-    with pytest.raises(checkpoints.CheckpointError, match="no snapshot of step 2: there are 0, 1, 16"):
-        gptviz.load("tiny", step=2)
-
-
 def cloud(at: AppTest) -> np.ndarray:
     """Where the map shows each token [token, 2]."""
     (figure,) = filter(is_map, charts(at))

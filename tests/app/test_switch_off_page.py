@@ -31,11 +31,7 @@ from tests.waiting import PATIENCE, wait_until
 PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_model: TinyModel) -> None:
-    tiny_model()
-
-
+pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/switch_off.py", model="tiny", prompt=PROMPT)
 
 

@@ -1,18 +1,5 @@
 """Every view made by hand is used by the keyboard alone, from the first Tab; test_every_view.py has what all views keep to.
 
-    view                 Tab stops at                         and from there
-    token strip          the strip                            test_token_strip.py: “the keyboard walks …”
-    heads and MLPs       the grid, each button below          test_unit_grid.py: “a click and the keyboard switch …”
-    circuit              the graph, each button below         arrows walk; Enter opens a node; Escape shuts its card
-    logit lens           the grid, each control below         test_lens_grid.py: “the keyboard walks …”
-    speaker              (keys of the whole page)             Page Down, Page Up, L, arrows, Escape: test_presenter.py
-    attention explorer   each control, heads, tokens, pattern test_attention_explorer.py: “the keyboard walks …”
-    generation tree      the tree, the card's lists, controls test_generation_tree.py: “by the keyboard alone …”
-    sampling ledger      each control, the list               test_sampling_ledger.py: “a click and enter …”, “a key held down …”
-    model map            the map, each control of the panel   test_model_map.py: “by the keyboard alone …”
-    pictures of a figure each button                          test_figure_tools.py: “by the keyboard alone …”
-    popovers of a page   the button, then what it opens       Tab leads in and out again; Escape shuts it
-
 Points of a figure and rows of a table are no stops: what a click on one chooses, a select box beside it chooses too
 (`ui/widgets/picking.py`).
 """

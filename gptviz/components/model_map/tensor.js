@@ -119,7 +119,7 @@ class Tensor {
 
   scaleLine() {
     const { cells, scale } = this;
-    const line = make("div", "scale-line note");
+    const line = make("div", "scale-line");
     const [low, high] = cells.ends;
     line.append(...legendOf(scale, low, high, cells.unit));
     return line;
