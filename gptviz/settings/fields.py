@@ -1,6 +1,6 @@
 """The settings of a dataclass describe themselves: the label of each, its effect and its values.
 
-A field is declared with `field(default=…, metadata=setting(…))`; forms, the command line and tables read it with `field_info`.
+A field is declared with `setting(default, label, help, …)`; forms, the command line and tables read it with `field_info`.
 Nothing heavy is imported here, so that the command line can print its help at once.
 """
 
@@ -76,7 +76,7 @@ class FieldInfo:
         return "\n".join([self.help, *([""] if lines else []), *lines])
 
 
-def setting(
+def described(
     label: str,
     help: str,
     *,
@@ -97,6 +97,11 @@ def setting(
     limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
     description = {"label": label, "help": help, **limits, "group": group, "needs": needs}
     return {"description": description, "choices": choices}
+
+
+def setting(default: object, label: str, help: str, **limits: Any) -> Any:
+    """A field of a dataclass with its default and its description (see `described`)."""
+    return field(default=default, metadata=described(label, help, **limits))
 
 
 @dataclass(frozen=True)
