@@ -187,7 +187,7 @@ class AttentionBase(LightCall):
         return self.grouped(self.dropout(tap("pattern", pattern)), v)
 
     def write(self, z: Tensor, tap: Tap) -> Tensor:
-        """From the values that the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model]."""
+        """From the values that the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model], by W_O."""
         z = tap("z", z)
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 
