@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
+from gptviz.machine.files import kept_until_written
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
@@ -24,14 +24,12 @@ def config_of(folder: Path | None) -> Config | None:
     if folder is None:
         return None
     try:
-        return _config_of(folder, (folder / "config.json").stat().st_mtime_ns)
-    except (OSError, checkpoints.CheckpointError):
+        return _read_config(folder)
+    except checkpoints.CheckpointError:
         return None
 
 
-@lru_cache(maxsize=1024)
-def _config_of(folder: Path, written: int) -> Config:
-    return checkpoints.read_config(folder)
+_read_config = kept_until_written("config.json", most=1024)(checkpoints.read_config)
 
 
 def models_of(kind: Kind) -> list[str]:
