@@ -77,16 +77,8 @@ class LabelledAnswers:
 
 
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
+@scrubber.same_at_every_step
 @st.cache_resource(max_entries=2, show_spinner="Opening the texts it was trained on")
-def _split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
-    lm = language_model(key)
-    source = source_from(dict(lm.card.source or {}))
-    if not isinstance(source, LabelledSource):
-        raise ValueError("its card names no texts with labels")
-    training, held_out = source.split()
-    return training.under(lm.labels), held_out.under(lm.labels)
-
-
 def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     """The texts the model was trained on and those held out, numbered as it numbers its labels.
 
@@ -94,7 +86,12 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
         ValueError: its card does not say which, or they are not the model's.
         OSError: they are not here.
     """
-    return _split(scrubber.as_saved_last(key))
+    lm = language_model(key)
+    source = source_from(dict(lm.card.source or {}))
+    if not isinstance(source, LabelledSource):
+        raise ValueError("its card names no texts with labels")
+    training, held_out = source.split()
+    return training.under(lm.labels), held_out.under(lm.labels)
 
 
 def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Float64Array:
