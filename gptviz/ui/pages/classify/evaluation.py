@@ -200,7 +200,6 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     show_figure(
         confusion_figure.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
-        config={"displayModeBar": False},
         alt=(
             f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model gave, over {n_texts:,} {what}; "
             f"{right}."
@@ -228,7 +227,6 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
     show_figure(
         distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
-        config={"displayModeBar": False},
         alt=(
             f"How many labels away from the right one the model's label is: {spelled_out}; mean absolute error "
             f"{errors[0]:.2f}{beside}."

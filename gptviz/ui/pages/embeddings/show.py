@@ -88,7 +88,6 @@ def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     show_figure(
         scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
         key="neighbours",
-        config={"displayModeBar": False},
         alt=f"The tokens nearest to {tokens(view.key).labels[token]}: {', '.join(near.similarity.axes[0].labels)}.",
     )
 

@@ -102,7 +102,7 @@ def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
     shown = pattern(over, block, head)
     name = setting.unit(block, head).title
     show_figure(
-        attention_pattern(shown, theme(), title=name[0].upper() + name[1:], height=400),
+        attention_pattern(shown, theme(), title=name[0].upper() + name[1:], height=440),
         key="heads pattern",
         alt=f"The attention pattern of {name} over what it reads.",
     )

@@ -110,7 +110,6 @@ def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray
         show_figure(
             label_bars(here, theme(), pitch=_PITCH),
             key="lens cell bars",
-            config={"displayModeBar": False},
             alt=f"The likeliest tokens after {layer.title}: {', '.join(names[:5])}.",
         )
     with right:

@@ -118,9 +118,8 @@ def distribution(activity: Activity, neuron: int) -> None:
         alt=f"Histogram of the activations of neuron {neuron}: from {brief(activity.smallest[neuron])} to "
         f"{brief(activity.largest[neuron])}, above 0 at {percent(activity.active[neuron])} of the tokens.",
     )
-    st.caption(
-        f"Above 0 at {percent(activity.active[neuron])} of the tokens. The axis is logarithmic: a line up is ten times as many."
-    )
+    scale = " The axis is logarithmic: a line up is ten times as many." if figures.is_logarithmic(counts) else ""
+    st.caption(f"Above 0 at {percent(activity.active[neuron])} of the tokens.{scale}")
 
 
 def speaks_for(setting: NeuronSetting, neuron: int) -> None:

@@ -129,8 +129,9 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
     )
     st.caption(
         f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
-        "there; dotted: as long as the stream itself. Below: its projection on the stream, negative where it takes away from "
-        "what is there. "
+        "there; dotted: as long as the stream itself. Below: the part of it that points the way the stream already points, also "
+        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth shorter. The rest of what is written "
+        "turns the stream. "
         f"{'The median over all positions.' if index is None else ''}"
     )
     return shown
