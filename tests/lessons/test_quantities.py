@@ -82,6 +82,8 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     lm, prompt = gptviz.load("ladder-8"), "O Romeo"
     token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
     parts = {one.name: one.value for one in lm.attribute(prompt, token).parts}
+    strongest = computed(f"strongest_part({prompt!r}, {token!r}, model='ladder-8')", functions)
+    assert parts[strongest] == max(parts.values())
     name = computed(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
     assert parts[name] == max(value for part, value in parts.items() if ".head." in part)
     assert computed(f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions) == pytest.approx(parts[name])
@@ -97,6 +99,18 @@ def test_embeddings_are_compared_by_their_cosine(functions):
     cosines = rows @ rows[a]
     cosines[a] = -2
     assert computed("nearest('a')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+    own = [lm.tokenizer.id_of(vowel) for vowel in "aeiou"]
+    others = rows @ rows.T - 3 * np.eye(len(rows))
+    beside = sum(int(others[i].argmax()) in own for i in own)
+    assert computed("nearest_within('aeiou')", functions) == pytest.approx(beside / 5)
+
+
+def test_what_a_picture_by_pca_keeps_is_the_share_of_its_largest_singular_values(functions):
+    rows = gptviz.load("generator").model.head.unembed.weight.detach().double().numpy()
+    found = np.square(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False))
+    for dimensions in (2, 3):
+        kept = computed(f"pca_share('unembedding', {dimensions}, model='generator')", functions)
+        assert kept == pytest.approx(found[:dimensions].sum() / found.sum(), rel=1e-4)
 
 
 def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(functions):
