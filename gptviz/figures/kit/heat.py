@@ -154,7 +154,8 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         x=[None],
         y=[None],
         mode="markers",
-        marker=marker | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], orientation="h", xpad=0, yref="paper", tickangle=0, **bar)},
+        marker=marker
+        | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], orientation="h", xpad=0, yref="paper", tickangle=0, **bar)},
         hoverinfo="skip",
     )
     return go.Figure([drawn, legend], layout)

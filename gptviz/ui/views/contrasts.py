@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 import torch
@@ -190,7 +191,7 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
     return found
 
 
-def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: str) -> Try | None:
+def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
     """A suggestion that leads to the step of training at which the head for a known answer appeared: the answer to the prompt on
     screen, else the first one. None if no head is needed that much, or its training is not known.
 

@@ -216,7 +216,7 @@ def _key(lesson: Lesson) -> ModelKey:
     try:
         return model_key(lesson.model, "cpu")
     except CheckpointError:
-        return ModelKey(lesson.model, "cpu", written=0.0)
+        return ModelKey(lesson.model, "cpu", written=0)
 
 
 def _functions(model: str) -> dict[str, Callable[..., Any]]:

@@ -21,7 +21,8 @@ from gptviz.ui.widgets import addresses, controls
 
 from .models import ModelKey, language_model, model_key
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 # The option for the model as it was saved last. During a run, its step changes from time to time.
 LAST = "last"
 # Seconds between two steps while it plays; longer if the page takes longer.
