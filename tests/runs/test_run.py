@@ -91,7 +91,7 @@ def killed() -> Path:
     """A run whose process was killed after its 28th step, well after the state saved at the 20th."""
     folder = task_run("killed", steps=40, evaluations=2)
     with in_a_process(folder, "getattr(event, 'step', 0) == 29 and os.kill(os.getpid(), signal.SIGKILL)") as process:
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == -signal.SIGKILL, errors
     return folder
 
@@ -489,7 +489,7 @@ def test_two_processes_cannot_train_one_run() -> None:
     with in_a_process(folder) as process:
         wait_until(lambda: read_status(folder).state == "running")
         refused_while_it_trains(folder)
-        assert process.communicate()[1] == ""
+        assert process.communicate(timeout=300)[1] == ""
     assert read_status(folder).state == "stopped"
 
 
