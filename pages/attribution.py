@@ -33,7 +33,7 @@ left, right = st.columns([1, 1], gap="medium")
 with left:
     show.parts(chosen, found)
 with right:
-    part = show.part_control(chosen, found, notices)
+    part = show.part_control(found, notices)
     if found.grid(subject.lm.model.config).values.size:
         show.grid(chosen, found, part)
 if part is not None:

@@ -26,11 +26,11 @@ left, right = st.columns(2, gap="medium")
 with left:
     show.how_many(found.by_window)
 with right:
-    show.where(subject, text, found.loss)
+    show.where(text, found.loss)
 
 show.over_data(subject)
 
-try_this(tries(subject, text, how, found))
+try_this(tries(subject, text, how))
 
 details(
     lambda: found.left_out.labelled(text.labels),

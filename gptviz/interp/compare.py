@@ -188,7 +188,7 @@ def total_variation(found: Compared) -> float:
 
 
 def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
-    """Of a comparison along one axis, the `count` entries that differ most and the likeliest of each side, by falling B − A.
+    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side, by falling B − A.
 
     Entries that are below `least` on both sides are left out.
     """

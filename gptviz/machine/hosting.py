@@ -40,7 +40,10 @@ class Hosting:
     training: int = setting(1, "Training slots", "How many runs train at a time; the others wait.", low=0, high=64)
     waiting: int = setting(30, "Waiting runs", "How many runs may wait.", low=0, high=1_000)
     minutes: float | None = setting(
-        None, "Training minutes", "A run is stopped after so many minutes; what it has learned is kept.", low=0, low_excluded=True
+        None,
+        "Training minutes",
+        "A run is stopped after so many minutes; what it has learned is kept.",
+        above=0,
     )
     memory: float | None = setting(
         None,

@@ -91,9 +91,8 @@ class Config:
         None,
         "Norm epsilon",
         "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
-        low=0,
+        above=0,
         high=1,
-        low_excluded=True,
         group="Residual and norms",
     )
     norm_gain: bool = setting(
@@ -115,9 +114,8 @@ class Config:
         10_000.0,
         "Rotary base",
         "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
-        low=1,
+        above=1,
         high=1e9,
-        low_excluded=True,
         group="Positions",
         needs=("positions", ("rotary",)),
     )
@@ -125,9 +123,8 @@ class Config:
         1.0,
         "Rotary share",
         "The share of a head's numbers that rotary positions turn.",
-        low=0,
+        above=0,
         high=1,
-        low_excluded=True,
         group="Positions",
         needs=("positions", ("rotary",)),
     )
@@ -181,9 +178,8 @@ class Config:
         None,
         "Rotary base in a window",
         "The rotary base in blocks with a window; unless given, the same as in the others.",
-        low=1,
+        above=1,
         high=1e9,
-        low_excluded=True,
         group="Positions",
         needs=("window", ()),
     )
@@ -202,9 +198,8 @@ class Config:
         1.0,
         "Scale of the embedding",
         "What a token's vector is multiplied by when it is read.",
-        low=0,
+        above=0,
         high=1e4,
-        low_excluded=True,
         group="Embedding and output",
     )
     embed_norm: bool = setting(
@@ -224,27 +219,24 @@ class Config:
         None,
         "Scale of scores",
         "What the product of a query and a key is multiplied by; unless given, 1 / √d_head.",
-        low=0,
+        above=0,
         high=1e4,
-        low_excluded=True,
         group="Attention",
     )
     score_cap: float | None = setting(
         None,
         "Cap of scores",
         "Scores s become cap · tanh(s / cap), so that none is larger than this.",
-        low=0,
+        above=0,
         high=1e6,
-        low_excluded=True,
         group="Attention",
     )
     logit_cap: float | None = setting(
         None,
         "Cap of logits",
         "Logits s become cap · tanh(s / cap), so that none is larger than this.",
-        low=0,
+        above=0,
         high=1e6,
-        low_excluded=True,
         group="Embedding and output",
     )
     dropout: float = setting(
@@ -252,8 +244,7 @@ class Config:
         "Dropout",
         "The share of numbers left out at random at each step of training.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
         group="Dropout",
     )
     attention_dropout: float = setting(
@@ -262,8 +253,7 @@ class Config:
         "The share of attention weights left out at random at each step of training: a token then has to do without some of "
         "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
         group="Dropout",
     )
     token_dropout: float = setting(
@@ -272,8 +262,7 @@ class Config:
         "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
         "label depends on a single word.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
         group="Dropout",
     )
     n_encoder_layer: int = setting(

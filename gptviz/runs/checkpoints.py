@@ -15,7 +15,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -517,72 +517,34 @@ def save(
     destination(name, root)
     if not replace:
         check_is_free(name, root)
-    return save_weights(name, _stored(name, model, dtype), model.config, tokenizer, card, root=root, replace=replace)
+    weights = _stored(name, model, dtype)
+    return save_opened(name, model.config, tokenizer, card, weights=weights, root=root, replace=replace)
 
 
-def save_weights(
+def save_opened(
     name: str,
-    weights: dict[str, Tensor],
     config: Config,
     tokenizer: Tokenizer,
     card: dict[str, Any],
     *,
+    weights: dict[str, Tensor] | None = None,
+    source: dict[str, Any] | None = None,
     root: Path | None = None,
     replace: bool = False,
 ) -> Path:
-    """Write a checkpoint whose parameters are these `weights`, each in the type it has, and return its folder.
+    """Write a checkpoint of a model that was not built, and return its folder.
 
     Args:
         name: as in `save`, like the other arguments.
-        weights: by the names of the parameters.
         config: the architecture.
+        weights: its parameters by their names, each in the type it has.
+        source: instead of `weights`, the files of another program in which they stay (see `gptviz.pretrained.opening.reference`).
 
     Raises:
         CheckpointError: as in `save`.
     """
+    from safetensors.torch import save_file
 
-    def write_weights_to(folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-    return _saved(name, config, tokenizer, card, write_weights_to, root=root, replace=replace)
-
-
-def save_reference(
-    name: str,
-    config: Config,
-    tokenizer: Tokenizer,
-    card: dict[str, Any],
-    source: dict[str, Any],
-) -> Path:
-    """Write a checkpoint whose weights stay in the files of another program, and return its folder.
-
-    Args:
-        name: as in `save`, like the other arguments.
-        source: where its weights are (see `gptviz.pretrained.opening.reference`).
-
-    Raises:
-        CheckpointError: as in `save`.
-    """
-
-    def write_source_to(folder: Path) -> None:
-        _write_json(folder / "source.json", source)
-
-    return _saved(name, config, tokenizer, card, write_source_to, root=None, replace=False)
-
-
-def _saved(
-    name: str,
-    config: Config,
-    tokenizer: Tokenizer,
-    card: dict[str, Any],
-    write_more: Callable[[Path], None],
-    *,
-    root: Path | None,
-    replace: bool,
-) -> Path:
-    """Write the files of a checkpoint and those of `write_more` to a folder that then takes its place as a whole."""
     from gptviz.model import parameter_count
 
     target = destination(name, root)
@@ -595,7 +557,10 @@ def _saved(
             fresh.mkdir()
             _write_json(fresh / "config.json", {"format": FORMAT, "config": config.to_dict()})
             (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-            write_more(fresh)
+            if weights is not None:
+                save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
+            if source is not None:
+                _write_json(fresh / "source.json", source)
             _write_json(fresh / "card.json", {**card, "parameters": parameter_count(config)})
             if replace:
                 swap(fresh, target)

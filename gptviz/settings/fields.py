@@ -82,8 +82,8 @@ def described(
     *,
     low: float | None = None,
     high: float | None = None,
-    low_excluded: bool = False,
-    high_excluded: bool = False,
+    above: float | None = None,
+    below: float | None = None,
     choices: Mapping[str, Described] | None = None,
     group: str = "",
     needs: tuple[str, tuple[object, ...]] | None = None,
@@ -91,11 +91,14 @@ def described(
     """The metadata of a field: its description (see `FieldInfo`).
 
     Args:
+        above: instead of `low`, the value that it must stay above.
+        below: instead of `high`, the value that it must stay below.
         choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
             needs none.
     """
-    limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
-    description = {"label": label, "help": help, **limits, "group": group, "needs": needs}
+    lowest = {"low": low if above is None else above, "low_excluded": above is not None}
+    highest = {"high": high if below is None else below, "high_excluded": below is not None}
+    description = {"label": label, "help": help, **lowest, **highest, "group": group, "needs": needs}
     return {"description": description, "choices": choices}
 
 

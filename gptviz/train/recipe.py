@@ -34,8 +34,7 @@ class Recipe:
         None,
         "Minutes instead",
         "Instead of a number of steps: training ends after this many minutes, at whatever step it is.",
-        low=0,
-        low_excluded=True,
+        above=0,
     )
     batch_size: int = setting(
         16,
@@ -55,8 +54,7 @@ class Recipe:
         2.5e-3,
         "Learning rate",
         "How far a step goes, at most. Too high: the loss jumps or explodes. Too low: it hardly falls.",
-        low=0,
-        low_excluded=True,
+        above=0,
     )
     schedule: Schedule = setting(
         "cosine",
@@ -68,8 +66,7 @@ class Recipe:
         "Warmup",
         "The share of the run in which the learning rate rises from 0, since the first gradients are unsteady.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
     )
     final_rate: float = setting(
         0.1,
@@ -90,24 +87,21 @@ class Recipe:
         "less certain. If labels have an order, such as stars, nearby labels get more: each step away from the right one "
         "multiplies the share by this number. The training loss is measured with smoothing, the validation loss without.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
     )
     beta1: float = setting(
         0.9,
         "Beta 1",
         "How much of the running mean of gradients is kept from step to step (Adam), or how much of the momentum (SGD, Muon).",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
     )
     beta2: float = setting(
         0.99,
         "Beta 2",
         "How much of the running mean of squared gradients is kept (Adam): higher is steadier, but slower to notice a change.",
         low=0,
-        high=1,
-        high_excluded=True,
+        below=1,
     )
     clip: float = setting(
         1.0,

@@ -84,7 +84,7 @@ def _in_threads(home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.
 def at_state(at: AppTest, name: str, state: str) -> AppTest:
     """The page once the run is in this state, as its timer would show it."""
     wait_until(lambda: read_status(checkpoints.find(name)).state == state)
-    wait_until(lambda: state in ("running", "waiting") or queue.place(name) is None)
+    wait_until(lambda: state in ("running", "waiting") or queue.own_queue().place(name) is None)
     at.run()
     return at
 

@@ -90,7 +90,7 @@ def test_two_strips_on_a_page_do_not_share_their_texts() -> None:
         from gptviz.components.token_strip import Token, token_strip
 
         token_strip([Token("a")], key="one")
-        token_strip([Token("b"), Token("c")], key="two", bars=True)
+        token_strip([Token("b"), Token("c")], key="two")
 
     def generations(at: AppTest) -> list[int]:
         return [json.loads(one.proto.bytes)["settings"]["generation"] for one in at.get("bidi_component") if one.proto.bytes]

@@ -18,7 +18,7 @@ from gptviz.data.text import TaskSource
 from gptviz.runs import checkpoints
 from gptviz.runs import queue as queue_module
 from gptviz.runs.log import read_log
-from gptviz.runs.queue import Queue, QueueFullError, own_queue, stop
+from gptviz.runs.queue import Queue, QueueFullError, own_queue
 from gptviz.runs.run import RunSpec, prepare, read_run
 from gptviz.runs.status import RunError, read_status
 from gptviz.text import task
@@ -325,7 +325,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
             again = own_queue()
             try:
                 assert (again.place("survivor"), again.place("heir")) == (0, 1)
-                stop("survivor")
+                own_queue().stop("survivor")
                 until(lambda: state("survivor") == "stopped")
                 until(lambda: state("heir") == "finished")
                 until(lambda: not again.processes())

@@ -16,7 +16,7 @@ from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, pla
 from gptviz.figures.kit.ticks import log_ticks
 from gptviz.labelled_array import LabelledArray
 
-# So many names fit on an axis: of positions, and of layers.
+# How many names fit on an axis: of positions, and of layers.
 MOST_ACROSS, MOST_LAYERS_ACROSS, MOST_DOWN = 40, 20, 26
 # The looks of sublayers, by the ends of their names: colour, marker, hatching and name in the legend.
 WRITERS = {

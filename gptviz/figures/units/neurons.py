@@ -15,7 +15,7 @@ LONGEST_LABEL = 16
 FROM_LOGARITHMIC = 100  # tokens in a bin
 
 
-def histogram(counts: LabelledArray, theme: Theme, *, width: float, height: int = 220) -> go.Figure:
+def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure:
     """How many tokens have an activation in each bin of this width. The axis is logarithmic where one bin has many: most are
     near 0.
     """
@@ -29,7 +29,7 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float, height: int 
         customdata=np.stack([lows, lows + width], -1),
         hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
+    figure = go.Figure([bars], base(theme, height=220))
     top = float(values.max(initial=1.0))
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
     if not is_logarithmic(counts):

@@ -135,7 +135,7 @@ def of(table: LabelledArray, quantity: str) -> LabelledArray:
 
 
 def reaching(table: LabelledArray) -> dict[str, float]:
-    """By residual, the size of the gradient that enters block 0 as a share of the gradient at "out"."""
+    """The size of the gradient that enters block 0, as a share of the gradient at "out", by the residual."""
     gradient = of(table, GRADIENT)
     sizes = gradient.values.astype(np.float64)
     return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

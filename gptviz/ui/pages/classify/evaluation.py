@@ -25,7 +25,7 @@ from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import jobs
+from gptviz.ui.widgets import jobs, picking
 from gptviz.ui.widgets.figure import pixels, show_figure
 
 from . import WORDS
@@ -254,22 +254,16 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
         st.session_state["prompt"] = texts.iloc[row][: longest_prompt()]
         st.session_state["view"] = WORDS
 
-    def clicked() -> None:
-        if chosen := st.session_state[key].selection.rows:
-            read(chosen[0])
-
     def picked() -> None:
         if (row := st.session_state[box]) is not None:
             read(row)
 
     number = st.column_config.NumberColumn(format="%.1f %%")
-    st.dataframe(
+    picking.table(
         rows,
-        hide_index=True,
-        height=pixels(height),
+        read,
         key=key,
-        on_select=clicked,
-        selection_mode="single-row",
+        height=pixels(height),
         column_config={name: number for name in rows.columns if name.startswith("probability")},
     )
     st.selectbox(

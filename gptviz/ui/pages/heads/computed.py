@@ -35,7 +35,7 @@ from gptviz.ui.widgets import jobs
 
 from .choices import HeadSetting
 
-# So many tokens of a long text are on the picture of a head's pattern.
+# How many tokens of a long text are on the picture of a head's pattern.
 MOST_SHOWN = 128
 # Kinds of heads; a head is said to be of a kind from this share on.
 KINDS = ("induction", "previous_token", "first_token", "duplicate_token")

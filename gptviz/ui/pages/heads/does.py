@@ -20,6 +20,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import attention, edits
+from gptviz.ui.widgets import picking
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.picking import pick
@@ -134,20 +135,12 @@ def attention_link(subject: Subject, setting: HeadSetting, block: int, head: int
 def table(setting: HeadSetting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
     """A row per head, the highest score first; choosing a row shows the head. A click on a title orders by another column."""
     columns = [name, *(other for other in known(found) if other != name)]
-    frame = frame_of(found, columns, order)
-
-    def clicked() -> None:
-        if rows := st.session_state[_TABLE].selection.rows:
-            choose(setting, *order[rows[0]])
-
     number = st.column_config.NumberColumn
     config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
-    st.dataframe(
-        frame,
-        hide_index=True,
+    picking.table(
+        frame_of(found, columns, order),
+        lambda row: choose(setting, *order[row]),
         key=_TABLE,
-        on_select=clicked,
-        selection_mode="single-row",
         height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
         column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
         alt="All heads, one per row, with their scores",

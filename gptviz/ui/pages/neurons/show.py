@@ -14,10 +14,9 @@ from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import edits
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, picking
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.picking import pick
@@ -35,22 +34,14 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
     """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
     some = order[:MOST_ROWS]
     columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
-    frame = pd.DataFrame({"neuron": some} | columns)
-
-    def clicked() -> None:
-        if rows := st.session_state[_TABLE].selection.rows:
-            choose(setting, some[rows[0]])
-
     number = st.column_config.NumberColumn
     config = {
         title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
     }
-    st.dataframe(
-        frame,
-        hide_index=True,
+    picking.table(
+        pd.DataFrame({"neuron": some} | columns),
+        lambda row: choose(setting, some[row]),
         key=_TABLE,
-        on_select=clicked,
-        selection_mode="single-row",
         height=pixels(HIGH),
         column_config=config,
         alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
@@ -92,7 +83,7 @@ def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) ->
             selected=context.at,
             label=f"Context {number + 1}: activation {brief(context.activations[context.at])}",
             legend=f"activation, as a share of {brief(extreme)}" if number == 0 else "",
-            spaced=reading.is_spaced(subject.lm),
+            spaced=subject.lm.tokenizer.is_spaced,
         )
     which = "lowest" if lowest else "highest"
     at = Counter(context.labels[context.at] for context in shown)

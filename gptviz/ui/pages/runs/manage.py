@@ -67,7 +67,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
 
 
 def _about_the_import(folder: Path) -> None:
-    """Of a model that another program made: where it came from, its licence, and what to know of it."""
+    """Where a model that another program made came from, its licence, and what to know of it."""
     with suppress(CheckpointError):
         card = checkpoints.read_card(folder)
         if about := ", ".join(imported(card)):

@@ -18,7 +18,6 @@ from gptviz.interp.reading.embeddings import METHODS, Projection
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read
@@ -85,7 +84,7 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
         label="The tokens of the text; choose one to see its position alone",
         legend="",
         height=64,
-        spaced=reading.is_spaced(subject.lm),
+        spaced=subject.lm.tokenizer.is_spaced,
     )
     if index is None:
         st.caption("All positions together. Click a token to see its position alone.")

@@ -134,7 +134,7 @@ def watched_run(name: str) -> WatchedRun:
         folder,
         read_status(folder),
         stop_request(folder),
-        place=queue.place(name) if folder.parent == queue.own_queue().root else None,
+        place=queue.own_queue().place(name) if folder.parent == queue.own_queue().root else None,
         kind=kinds.kind_of(folder),
         card=card,
         recipe=recipe,

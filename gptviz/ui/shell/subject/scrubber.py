@@ -184,7 +184,12 @@ def same_at_every_step(ask: Callable[Concatenate[ModelKey, P], R]) -> Callable[C
     """A function of a model that is asked of the model as it was saved last and without edits: its result is about the training
     as a whole, so it is computed once for all steps.
     """
-    return wraps(ask)(lambda key, *args, **settings: ask(as_saved_last(key.unedited), *args, **settings))
+
+    @wraps(ask)
+    def asked(key: ModelKey, /, *args: P.args, **settings: P.kwargs) -> R:
+        return ask(as_saved_last(key.unedited), *args, **settings)
+
+    return asked
 
 
 def at_step(key: ModelKey, step: int | None) -> ModelKey:
