@@ -466,9 +466,16 @@ def _reaching(residual: str, depth: int) -> float:
     tokenizer = CharTokenizer(_LINES)
     ids = torch.tensor([tokenizer.encode(_LINES).ids])
     final_norm = gradients.has_final_norm(gradients.compared()[residual])
-    of_residual = {"n_layer": depth, "residual": residual, "final_norm": final_norm}
-    shape = {"vocab_size": tokenizer.vocab_size, "context_length": ids.shape[1], "d_model": 64, "n_head": 4}
-    config = Config(**shape, **of_residual, activation="relu")
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=64,
+        n_head=4,
+        n_layer=depth,
+        residual=residual,
+        final_norm=final_norm,
+        activation="relu",
+    )
     table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
     sizes = table.values[table.axes[0].labels.index(gradients.GRADIENT)]
     return float(sizes[0] / sizes[-1])
