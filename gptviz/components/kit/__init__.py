@@ -124,7 +124,7 @@ def page_style(*, lesson: bool = False, presenting: bool = False) -> str:
         lesson: whether a lesson stands next to the page.
         presenting: whether the page stands in front of a class.
     """
-    sheets = ["page.css", *["lesson.css"] * lesson, *["presenting.css"] * presenting]
+    sheets = ["page.css", *["lesson.css"] * lesson, *["presenting.css"] * presenting] if lesson or presenting else ["page.css", "menu.css"]
     return "\n".join((FOLDER / sheet).read_text(encoding="utf-8") for sheet in sheets)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -32,6 +33,9 @@ DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
 # Keys of the session's state: the default prompt of the model shown last, and the page that is open.
 DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+MENU_WIDTH = 216
+# The groups of the menu that the reader folded.
+FOLDED = "menu folded"
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
 # Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
@@ -84,13 +88,14 @@ def open_page(page: Page) -> None:
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(_about(page.question, kind), anchor=False, width="content")
-        with st.container(horizontal=True, width="content", gap="xsmall"):
-            tour.tour_button(page)
-            glossary.words_button(page)
-            share(page.name)
-    st.caption(_about(page.caption, kind))
+    with st.container(gap=None):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.title(_about(page.question, kind), anchor=False, width="content")
+            with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
+                tour.tour_button(page)
+                glossary.words_button(page)
+                share(page.name)
+        st.caption(_about(page.caption, kind))
 
 
 def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
@@ -116,21 +121,24 @@ def _follow_history() -> None:
         st.query_params.update(dropped)
 
 
-def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
-    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class."""
+def _sidebar() -> int | Literal["expanded", "collapsed"]:
+    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class. A number is its
+    width in pixels on a screen that has room for it.
+    """
     if lesson.is_asked():
         return "expanded"
-    return "collapsed" if present.is_presenting() else "auto"
+    return "collapsed" if present.is_presenting() else MENU_WIDTH
 
 
 def _menu() -> None:
-    """The links to all pages."""
-    state = shared_state()
+    """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
+    state, folded = shared_state(), st.session_state.setdefault(FOLDED, set())
     for group, entries in GROUPS.items():
-        with st.container(gap="xxsmall"):
-            st.caption(f"**{group}**")
-            for entry in entries:
-                link(entry, description=entry.sentence, query=state)
+        fold = partial(folded.symmetric_difference_update, [group])
+        with st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold):
+            with st.container(gap="xxsmall"):
+                for entry in entries:
+                    link(entry, description=entry.sentence, query=state)
 
 
 def _open_linked_model() -> None:

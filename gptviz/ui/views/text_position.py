@@ -16,7 +16,7 @@ from gptviz.ui.widgets.headings import say_chosen
 
 from .guesses import guesses
 
-HEIGHT = 92
+HEIGHT = 64
 # The value in the address for the guess after the last token.
 END = {"position": "-1"}
 _SLIDER = "position slider"
