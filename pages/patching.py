@@ -1,7 +1,9 @@
 """Patching: which piece of a model's computation carries the answer from one prompt to another."""
 
+import streamlit as st
+
 from gptviz.ui.pages.patching import PAGE, show, words
-from gptviz.ui.pages.patching.prompts import prompts, with_room
+from gptviz.ui.pages.patching.prompts import prompts, strips, with_room
 from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.frame import open_page
@@ -13,8 +15,12 @@ open_page(PAGE)
 subject = with_room(subject_bar())
 both = prompts(subject)
 if both is not None:
+    picture = st.container()
+    strips(subject, both)
     found = show.maps(subject, both)
-    show.rows(subject, both, found)
+    with picture:
+        show.where(subject, both, found)
+    show.which_head(subject, both, found)
     show.summary(found)
 
 try_this(tries(subject))

@@ -135,10 +135,10 @@ def _menu() -> None:
     state, folded = shared_state(), st.session_state.setdefault(FOLDED, set())
     for group, entries in GROUPS.items():
         fold = partial(folded.symmetric_difference_update, [group])
-        with st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold):
-            with st.container(gap="xxsmall"):
-                for entry in entries:
-                    link(entry, description=entry.sentence, query=state)
+        opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
+        with opened.container(gap="xxsmall"):
+            for entry in entries:
+                link(entry, description=entry.sentence, query=state)
 
 
 def _open_linked_model() -> None:

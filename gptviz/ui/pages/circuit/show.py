@@ -68,7 +68,7 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
 
 def choose(subject: Subject) -> CircuitChoice | None:
     """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place = st.columns([3, 1], gap="medium")
+    text, place, of, more = st.columns([5, 2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
@@ -81,7 +81,7 @@ def choose(subject: Subject) -> CircuitChoice | None:
     offered = offered_ids(subject, at)
     names = _names(subject, offered)
     notices = st.container()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with of:
         token = controls.select(
             "Logit of",
             list(names),
@@ -91,6 +91,7 @@ def choose(subject: Subject) -> CircuitChoice | None:
             follows=True,
             notices=notices,
         )
+    with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
         against = controls.select(
             "Minus that of",
             [NOTHING, *(one for one in names if one != token)],

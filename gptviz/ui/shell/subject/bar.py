@@ -89,8 +89,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if not groups:
         st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
         st.stop()
-    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="subject")  # stays in sight: kit/page.css
-    about = st.container(horizontal=True, vertical_alignment="center", gap="small", key="about-the-model")
+    look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
+    bar, about = st.container(key="one-line-subject", **look), st.container(key="about-the-model", **look)
     notices = st.container()
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
