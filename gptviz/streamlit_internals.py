@@ -58,6 +58,7 @@ SELECTORS = {
     "[data-testid=stTextArea]": "the prompt takes several lines, its name stands above it",
     "[data-testid=stTextAreaRootElement]": "the prompt is cut while it is edited",
     "[data-testid=stWidgetLabel]": "controls in one line are not in the middle of it",
+    "[data-testid=stElementContainer]": "a class that is to see the view alone sees the controls",
     "[data-testid=stSlider]": "sliders cannot be seen where colours are forced",
     "[data-rac]": "sliders cannot be seen where colours are forced",
     "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",

@@ -19,7 +19,7 @@ subject = subject_bar()
 notices = st.container()
 show.check_head(subject)
 text = read_by(subject)
-*beside, of, less = st.columns([5, 2, 2, 2] if subject.kind != "classifier" else 2)
+*beside, of, less = st.columns([6, 2, 2, 2] if subject.kind != "classifier" else 2)
 strip, place = beside or (notices, notices)
 position = position_control(subject, text, strip, place)
 with show.refused():

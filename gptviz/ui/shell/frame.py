@@ -76,7 +76,8 @@ def open_page(page: Page) -> None:
         addresses.takes(key, ANY)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
-    st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
+    look = {"lesson": lesson.opened() is not None, "presenting": is_presenting, "view_only": present.is_view_only()}
+    st.html(f"<style>{kit.page_style(**look)}</style>")
     present.listen()
     state = shared_state()
     with st.sidebar:
@@ -88,7 +89,7 @@ def open_page(page: Page) -> None:
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
-    with st.container(gap=None):
+    with st.container(gap=None, key="head"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.title(_about(page.question, kind), anchor=False, width="content")
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):

@@ -68,7 +68,7 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
 
 def choose(subject: Subject) -> CircuitChoice | None:
     """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place, of, more = st.columns([5, 2, 2, 1])
+    text, place, of, more = st.columns([6, 2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
