@@ -31,7 +31,11 @@ from tests.tiny import TinyModel, scrambled, tiny
 PROMPT = "the fox"
 
 
-pytestmark = pytest.mark.usefixtures("tiny_saved")
+@pytest.fixture(autouse=True)
+def _tiny(tiny_model: TinyModel) -> None:
+    tiny_model()
+
+
 page = page_at("pages/next_token.py", model="tiny", prompt=PROMPT)
 
 

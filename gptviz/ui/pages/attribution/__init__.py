@@ -25,5 +25,5 @@ PAGE = Page(
         DETAILS_BELOW,
         TOKEN_KEYS,
     ),
-    opens_on="sentences",
+    pictured={"model": "sentences"},
 )

@@ -27,6 +27,5 @@ PAGE = Page(
         DETAILS_BELOW,
         Keys("circuit_graph", (*ARROWS, "Escape"), "lead from node to node, and let it go"),
     ),
-    opens_on="sentences",
-    pictured={"share": "0.5"},
+    pictured={"model": "sentences", "share": "0.5"},
 )

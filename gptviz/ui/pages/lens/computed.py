@@ -11,6 +11,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.components.lens_grid import LensCell
 from gptviz.interp.reading import lens as interp
 from gptviz.interp.reading.lens import Course, Lens, settled
+from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion
 from gptviz.ui.views.read import Read
@@ -68,7 +69,7 @@ def payload_of(key: ModelKey, read: LensRows, of: str, code: str, command: ViewC
         model=name,
         vocab_size=lm.model.config.vocab_size,
         code=code,
-        spaced=lm.tokenizer.is_spaced,
+        spaced=reading.is_spaced(lm),
         command=command,
     )
 
