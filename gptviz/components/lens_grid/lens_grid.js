@@ -46,7 +46,8 @@ export class Grid {
     this.words = new Words(this.heatmap, this.box);
     // A ring of either ink is seen on any colour.
     const rings = () => ["ground", "opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
-    [this.rings, this.ringsBelow] = [rings(), rings()];
+    this.rings = rings();
+    this.ringsBelow = rings();
     // Where rows scroll, these stay in sight: the tokens above them, and below the last row, the model's own guess.
     this.head = shape("svg", { class: "stays head", "aria-hidden": "true" });
     this.foot = shape("svg", { class: "stays foot", "aria-hidden": "true" });

@@ -46,7 +46,10 @@ def token_names(axis: Axis) -> list[str]:
 
 def token_room(axis: Axis) -> int:
     """Pixels next to the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
-    return 54 if all_fit(axis) else 48 + math.ceil(7.4 * max(map(_cells, token_names(axis))))
+    if all_fit(axis):
+        return 54
+    letters = (len(f"{index} ") + _cells(short_label(label)[:LONGEST_LABEL]) for index, label in enumerate(axis.labels))
+    return 48 + math.ceil(7.4 * max(letters))
 
 
 def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:

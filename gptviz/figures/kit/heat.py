@@ -123,6 +123,7 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
     masked, left = bool(np.isnan(shares.values[0, -1])), token_room(queries)
     # Title and legend stand in the corner that the mask leaves blank, if names of tokens leave it large; else above the picture.
     in_corner = masked and all_fit(queries) and all_fit(keys)
+    bar: dict[str, Any] = {"orientation": "h", "xpad": 0, "yref": "paper", "ypad": 4, "tickangle": 0}
     if in_corner:
         room = 4
         lines = [
@@ -130,14 +131,14 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
             {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
         ]
         place = {"x": 1, "xanchor": "right", "yanchor": "top", "align": "right"}
-        bar = {"len": 0.42, "x": 0.96, "xanchor": "right", "y": LEGEND_AT, "yanchor": "top", "ypad": 4}
-        bar["title"] = {"text": UNIT, "side": "top"}
+        bar |= {"len": 0.42, "x": 0.96, "xanchor": "right", "y": LEGEND_AT, "yanchor": "top"}
+        bar |= {"title": {"text": UNIT, "side": "top"}}
     else:
         room = 98 if masked else 82
         said = f"{UNIT}<br>blank: comes later, may not be read" if masked else UNIT
         lines = [{"text": f"<b>{title}</b><br><span style='font-size: 12px'>{said}</span>", "y": 1, "font": {"size": 15}}]
         place = {"x": 0, "xshift": 4 - left, "xanchor": "left", "yanchor": "bottom", "yshift": 36, "align": "left"}
-        bar = {"len": 0.9, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "ypad": 4}
+        bar |= {"len": 0.9, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
     layout = base(
         theme,
         height=height,
@@ -154,8 +155,7 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         x=[None],
         y=[None],
         mode="markers",
-        marker=marker
-        | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], orientation="h", xpad=0, yref="paper", tickangle=0, **bar)},
+        marker=marker | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], **bar)},
         hoverinfo="skip",
     )
     return go.Figure([drawn, legend], layout)
