@@ -22,8 +22,9 @@ with side:
     show.bars(view, token, height=310)
 with picture:
     projection, shown = computed.projection(view)
-    show.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
-    st.caption(show.what_is_lost(projection, shown, token, config.d_model))
+    drawn = show.drawn(shown, projection, token, subject.seen)
+    show.cloud(shown, drawn, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
+    st.caption(show.what_is_lost(projection, drawn, shown, token, config.d_model))
     st.caption(show.trust_in_picture(shown, projection))
 
 if compared:

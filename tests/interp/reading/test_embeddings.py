@@ -79,6 +79,16 @@ def test_a_plane_is_trusted_and_noise_is_not() -> None:
     assert embeddings.trustworthiness(noise, embeddings.project(noise, labels(noise), "PCA"))[0] < 0.75
 
 
+@pytest.mark.parametrize("size", [4, 9, 300])
+def test_trustworthiness_is_that_of_scikit_learn(size: int) -> None:
+    from sklearn.manifold import trustworthiness
+
+    rows = cloud(size, 8)
+    found = embeddings.project(rows, labels(rows), "PCA")
+    expected = trustworthiness(rows, found.points.values, n_neighbors=min(5, (size - 1) // 2))
+    assert embeddings.trustworthiness(rows, found) == (pytest.approx(expected, abs=1e-9), size)
+
+
 def test_trust_is_judged_on_a_bounded_sample_and_not_at_all_on_three_tokens() -> None:
     many = plane(3_000)
     trusted, judged = embeddings.trustworthiness(many, embeddings.project(many, labels(many), "PCA"))
@@ -275,6 +285,21 @@ def test_a_sampled_projection_knows_which_tokens_it_shows(monkeypatch: pytest.Mo
     assert found.points.axes[0].labels == tuple(f"t{i}" for i in found.ids)
     assert [found.index(int(i)) for i in found.ids] == list(range(12))
     assert {found.index(i) for i in set(range(40)) - set(found.ids.tolist())} == {None}
+
+
+def test_of_a_large_picture_a_sample_is_drawn_with_the_tokens_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
+    rows = cloud(40, 4)
+    whole = embeddings.project(rows, labels(rows), "PCA")
+    drawn = whole.drawn([39, 0, 39])
+    assert {0, 39} <= set(drawn.ids.tolist())
+    assert 12 <= len(drawn.ids) <= 14
+    assert drawn.explained == whole.explained
+    for place, token in enumerate(drawn.ids.tolist()):
+        assert drawn.points.axes[0].labels[place] == f"t{token}"
+        np.testing.assert_array_equal(drawn.points.values[place], whole.points.values[token])
+    few = embeddings.project(rows[:12], labels(rows[:12]), "PCA")
+    assert few.drawn([3]) is few
 
 
 def test_mean_cosines_and_nearest_tokens_equal_a_loop() -> None:

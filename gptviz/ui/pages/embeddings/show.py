@@ -93,6 +93,11 @@ def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     )
 
 
+def drawn(view: ProjectionChoice, projected: Projection, token: int, prompt: Sequence[int]) -> Projection:
+    """What is drawn of a picture: of a large vocabulary a sample, with `token`, its neighbours and the tokens of `prompt`."""
+    return projected.drawn([token, *neighbours_of(view.key, view.space, token).ids, *prompt])
+
+
 def cloud(
     view: ProjectionChoice, projected: Projection, token: int, *, height: int, trail: bool = False, prompt: Sequence[int] = ()
 ) -> None:
@@ -114,7 +119,7 @@ def cloud(
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
         ends=scatter.ends(trained.points) if trained else (),
-        set_out=trained.points[-1] if trained else None,
+        set_out=trained.points[-1][projected.ids] if trained else None,
         trail=trained.trail(token) if trained and trail else None,
         read=[i for i in map(projected.index, sorted(set(prompt))) if i is not None],
     )
@@ -127,14 +132,18 @@ def cloud(
     )
 
 
-def what_is_lost(projected: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
-    """A line on what a projection keeps of the original space and what it loses, and on whether `token` is in it."""
+def what_is_lost(projected: Projection, drawn: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
+    """A line on what a projection keeps of the original space and what it loses, how much of it is `drawn`, and on whether
+    `token` is in it.
+    """
     if view.method == "PCA":
         explained = sum(projected.explained)
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
+        of = f"Drawn are {len(drawn.ids):,} of the {len(projected.ids):,} tokens: a sample, the chosen token with its neighbours, "
+        some = f"{of}and those of the prompt. " if len(drawn.ids) < len(projected.ids) else ""
         return (
-            f"PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
+            f"{some}PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
             f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is not in the picture."
         )
     every = len(tokens(view.key).labels)
