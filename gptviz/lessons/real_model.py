@@ -27,7 +27,7 @@ def about_what_is_open(lesson: Lesson) -> Lesson:
 
 def _is_meant(folder: Path) -> bool:
     try:
-        if checkpoints.read_card(folder).imported_from is None:
+        if checkpoints.imported_from(folder) is None:
             return False
         config = checkpoints.read_config(folder)
     except (checkpoints.CheckpointError, OSError):

@@ -21,7 +21,7 @@ from gptviz.model.parts.residuals import RESIDUALS, Residual
 GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
 OUT = "out"  # the place after the last block
-INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
+INITIAL_STD = 0.02  # what `model.builder.initialise` draws matrices with
 
 
 def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:

@@ -14,8 +14,8 @@ from gptviz.components.history_steps import history_steps
 from gptviz.components.popover_keys import popover_keys
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
+from gptviz.model.devices import STORED
 from gptviz.model.kinds import Kind
-from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
 from gptviz.ui.page import Page
@@ -83,7 +83,7 @@ def open_page(page: Page) -> None:
             history_steps(key="history steps")
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
-    kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
+    kind = kinds.kind_said(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(_about(page.question, kind), anchor=False, width="content")
         with st.container(horizontal=True, width="content", gap="xsmall"):
@@ -152,11 +152,12 @@ def shared_state() -> dict[str, str]:
     precision and edits, if they are not the defaults, and the open lesson.
     """
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
-    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
-    defaults |= {"precision": STORED, WHOLE: "False"}
-    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
-    now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
+    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "precision": STORED, WHOLE: "False"}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in (*defaults, "device")}
+    now |= {key: controls.in_link(key) for key in ("prompt", edits.TEXT)} | {edits.EDITS: st.query_params.get(edits.EDITS)}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
+    if "device" in state and state["device"] == devices.devices()[0]:
+        del state["device"]
     if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
         del state["step"]
     return state | lesson.state() | present.state()

@@ -10,7 +10,7 @@ from math import prod
 import torch
 
 from gptviz.model import Config
-from gptviz.model.build import describe, lay_out
+from gptviz.model.builder import describe, lay_out
 from gptviz.model.parts.norms import NORMS, Norm
 from gptviz.model.parts.part import ModelPart
 

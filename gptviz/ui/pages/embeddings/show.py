@@ -140,8 +140,9 @@ def what_is_lost(projected: Projection, drawn: Projection, view: ProjectionChoic
         explained = sum(projected.explained)
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
-        of = f"Drawn are {len(drawn.ids):,} of the {len(projected.ids):,} tokens: a sample, the chosen token with its neighbours, "
-        some = f"{of}and those of the prompt. " if len(drawn.ids) < len(projected.ids) else ""
+        count = f"{len(drawn.ids):,} of the {len(projected.ids):,} tokens"
+        some = f"Drawn are {count}: a sample, the chosen token with its neighbours, and those of the prompt. "
+        some = some if len(drawn.ids) < len(projected.ids) else ""
         return (
             f"{some}PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
             f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is not in the picture."

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from gptviz.components.address_button import address_button
 from gptviz.components.step_in_sight import step_in_sight
-from gptviz.language_model import LanguageModel
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
@@ -34,6 +33,9 @@ from gptviz.ui.widgets.markdown import escaped
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
 from .take_home import take_lesson_home
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 # Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
 KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
+
+if TYPE_CHECKING:
+    from gptviz.model import Config
 
 # The shipped model that is the best example of a kind. The experiment that trains such a model has the same name.
 BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "encoder-decoder": "seq2seq"}
@@ -17,6 +20,16 @@ def kind_of(folder: Path | None) -> Kind | None:
     """The kind of the model in `folder`, None if there is none that can be read."""
     config = config_of(folder)
     return None if config is None else config.kind
+
+
+def kind_said(folder: Path | None) -> Kind | None:
+    """The same without a look at whether the model can be opened, for which torch is imported."""
+    if folder is None:
+        return None
+    try:
+        return checkpoints.read_kind(folder)
+    except checkpoints.CheckpointError:
+        return None
 
 
 def config_of(folder: Path | None) -> Config | None:
@@ -41,5 +54,7 @@ def models_of(kind: Kind) -> list[str]:
 
 def best_model(kind: Kind) -> str:
     """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships."""
+    if kind_said(checkpoints.folders().get(BEST[kind])) == kind:
+        return BEST[kind]
     names = models_of(kind)
-    return BEST[kind] if BEST[kind] in names else next(iter(names), BEST["decoder"])
+    return next(iter(names), BEST["decoder"])

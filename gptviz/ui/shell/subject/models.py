@@ -6,17 +6,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from gptviz.figures.kit.format import counted
-from gptviz.language_model import LanguageModel, load
 from gptviz.machine.byte_cache import ByteCache
 from gptviz.machine.memory import gives_way, release_memory
-from gptviz.model.precision import STORED
+from gptviz.model.devices import STORED
 from gptviz.runs import checkpoints
 
 from ..around import cores
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
 # snapshot is kept.
@@ -118,6 +121,8 @@ def _large_model(key: ModelKey) -> LanguageModel:
 
 
 def _opened(key: ModelKey) -> LanguageModel:
+    from gptviz.language_model import load
+
     lm = load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
     release_memory()
     return lm
@@ -136,6 +141,8 @@ class SnapshotCache:
         Raises:
             CheckpointError: it cannot be read.
         """
+        from gptviz.language_model import load
+
         with self._lock:
             if (lm := self.models.get(key)) is not None:
                 return lm
