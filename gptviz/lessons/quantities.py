@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,13 +17,13 @@ from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, cleaned, visible
+from gptviz.text import GENERATED, CharTokenizer, cleaned, visible
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
-# For the untrained models whose gradients are compared: the most blocks, and the tokens of the text that they read.
-_DEEPEST, _TOKENS = 32, 64
-_FRESH = Config(vocab_size=_TOKENS, context_length=_TOKENS, d_model=64, n_layer=1, n_head=4)
+# The untrained models whose gradients are compared, as on the page Gradients: the most blocks, and the lines that they read.
+_DEEPEST = 32
+_LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
 
 Function = Callable[..., Any]
 _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
@@ -464,9 +463,12 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
 
 @lru_cache(maxsize=64)
 def _reaching(residual: str, depth: int) -> float:
-    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text: the models are not trained
+    tokenizer = CharTokenizer(_LINES)
+    ids = torch.tensor([tokenizer.encode(_LINES).ids])
     final_norm = gradients.has_final_norm(gradients.compared()[residual])
-    config = replace(_FRESH, n_layer=depth, residual=residual, final_norm=final_norm)
+    of_residual = {"n_layer": depth, "residual": residual, "final_norm": final_norm}
+    shape = {"vocab_size": tokenizer.vocab_size, "context_length": ids.shape[1], "d_model": 64, "n_head": 4}
+    config = Config(**shape, **of_residual, activation="relu")
     table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
     sizes = table.values[table.axes[0].labels.index(gradients.GRADIENT)]
     return float(sizes[0] / sizes[-1])

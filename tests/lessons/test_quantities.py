@@ -9,11 +9,13 @@ import pytest
 import torch
 
 import gptviz
+from gptviz.interp.reading.gradients import GRADIENT
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
 from gptviz.lessons.quantities import OF_MODELS, PLAIN, Quantities
 from gptviz.text.datasets.sentences import contrasts
+from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 
 PROMPT = "ROMEO:"
 
@@ -261,7 +263,10 @@ def test_a_source_is_read_where_cross_attention_is_largest(functions):
 
 
 def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
-    assert computed("gradient_reaching('plain', 4)", functions) == pytest.approx(1.0, abs=0.1)
+    shown = table(Setup(**(DEFAULTS | {"depth": 4})))  # as on the page Gradients
+    sizes = shown.values[shown.axes[0].labels.index(GRADIENT)]
+    for kind, row in zip(shown.axes[1].labels, sizes, strict=True):
+        assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(row[0] / row[-1], rel=1e-6)
     deeper = [computed(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)]
     assert deeper[0] > deeper[1] > deeper[2] > 0
     with pytest.raises(ExpressionError, match="no residual"):
