@@ -89,7 +89,7 @@ def open_page(page: Page) -> None:
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
     kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
-    with st.container(gap=None, key="head"):
+    with st.container(gap=None, key="page-head"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.title(_about(page.question, kind), anchor=False, width="content")
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
