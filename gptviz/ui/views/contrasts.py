@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 import torch
 
-from gptviz.data.registry import source_from, task_of
+from gptviz.data.registry import source_from
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
@@ -30,11 +30,7 @@ TESTED = 400
 
 def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
     """The pairs of prompts with known answers of the task that this model was trained on."""
-    task = task_of(lm.card.source)
-    if task is None or lm.model.config.kind != "decoder":
-        return ()
-    found = task.contrasts()
-    return found if found and lm.tokenizer.to_json() == task.tokenizer.to_json() else ()
+    return () if (task := lm.task) is None else task.contrasts()
 
 
 @dataclass(frozen=True)
