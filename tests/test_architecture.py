@@ -243,6 +243,32 @@ def test_the_records_of_all_pages_are_read_without_the_code_of_any_page() -> Non
     assert ended.returncode == 0, ended.stderr
 
 
+def test_pages_that_visitors_open_at_the_same_time_are_all_imported() -> None:
+    code = (
+        "import sys\n"
+        "from importlib import import_module\n"
+        "from pathlib import Path\n"
+        "from threading import Barrier, Thread\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "names = [f'gptviz.ui.pages.{folder.parent.name}' for folder in sorted(Path('gptviz/ui/pages').glob('*/__init__.py'))]\n"
+        "begin, failed = Barrier(len(names)), []\n"
+        "def visit(name):\n"
+        "    begin.wait()\n"
+        "    try:\n"
+        "        import_module(name)\n"
+        "        import gptviz.ui.pages\n"
+        "        gptviz.ui.pages.PAGES\n"
+        "    except BaseException as error:\n"
+        "        failed.append(f'{name}: {error!r}')\n"
+        "visitors = [Thread(target=visit, args=(name,)) for name in names]\n"
+        "for visitor in visitors: visitor.start()\n"
+        "for visitor in visitors: visitor.join()\n"
+        "sys.exit('\\n'.join(failed) or None)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_the_library_the_help_and_the_texts_wait_for_neither_torch_nor_streamlit() -> None:
     code = (
         "import contextlib, sys, gptviz\n"
