@@ -20,11 +20,10 @@ from tests.small_runs import same, task_run, until, weights
 
 pytestmark = pytest.mark.full
 
-# Imports once, then forks a process for every line it reads: what it does, in which folder, and when it is killed: before the
-# so-manieth time it touches a file there, or after some seconds. Both moments are drawn from a seed; the first kind does not
-# depend on how busy the machine is.
+# Imports once, then forks a process for every line it reads: what it does, in which folder, and before which touch of a file
+# there it is killed: a moment that does not depend on how busy the machine is.
 SCRIPT = """
-import itertools, json, os, signal, sys, time
+import itertools, json, os, signal, sys
 import torch
 import torch._dynamo  # an optimiser imports it, which takes a second, in each process anew
 from gptviz.runs import checkpoints
@@ -44,12 +43,11 @@ def save(folder):
         checkpoints.save("saved", model, tokenizer, {"steps": generation % 1_000}, replace=True)
 
 def work(what, folder, touches):
-    if touches is not None:
-        left = itertools.count(touches, -1)
-        def hook(event, arguments):
-            if event in TOUCHES and str(arguments[0]).startswith(home) and next(left) == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        sys.addaudithook(hook)
+    left = itertools.count(touches, -1)
+    def hook(event, arguments):
+        if event in TOUCHES and str(arguments[0]).startswith(home) and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
     if what == "save":
         save(folder)
     else:
@@ -59,7 +57,7 @@ def work(what, folder, touches):
 from pathlib import Path
 print("there", flush=True)
 for line in sys.stdin:
-    what, folder, touches, seconds = json.loads(line)
+    what, folder, touches = json.loads(line)
     pid = os.fork()
     if pid == 0:
         try:
@@ -68,13 +66,11 @@ for line in sys.stdin:
         except BaseException as error:
             print(json.dumps(f"{type(error).__name__}: {error}"), flush=True)
             os._exit(1)
-    if seconds is not None:
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGKILL)
     print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
 """
 KILLS = 50  # of each kind
-MOST_TOUCHES, MOST_SECONDS = 120, 0.3
+# The most touches before a kill: a training that is gone on with reads its files first, and then saves.
+MOST_TOUCHES = {"save": 120, "train": 400}
 Kill = Callable[[str, Path], int]
 
 
@@ -87,9 +83,7 @@ def kill(home: Path) -> Iterator[Kill]:
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
 
         def one(what: str, folder: Path) -> int:
-            by_touches = moments.random() < 0.7
-            when = [moments.randrange(MOST_TOUCHES), None] if by_touches else [None, moments.uniform(0, MOST_SECONDS)]
-            print(json.dumps([what, str(folder), *when]), file=process.stdin, flush=True)
+            print(json.dumps([what, str(folder), moments.randrange(MOST_TOUCHES[what])]), file=process.stdin, flush=True)
             ended = json.loads(process.stdout.readline())
             assert isinstance(ended, int), ended
             return ended
