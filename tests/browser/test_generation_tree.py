@@ -167,7 +167,9 @@ def at_length(page: Page, length: int) -> None:
 
 
 def length(page: Page) -> int:
-    return int(page.locator(".status").inner_text().split(" ")[0].replace(",", ""))
+    """How many tokens the text has; a line that is being written anew is waited for."""
+    line = page.locator(".status").filter(has_text=re.compile(r"^[\d,]+ tokens?\b")).text_content(timeout=PATIENCE)
+    return int((line or "").split(" ")[0].replace(",", ""))
 
 
 @pytest.mark.parametrize("model", ["generator", "ladder-0"])
