@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 .PHONY: app install test test-rest test-all check check-js browser dist screenshots soak benchmark checkpoints clean
 
 app: install ## open the app in a browser
-	$(RUN) -m streamlit run app.py $(ARGS)
+	$(RUN) -m gptviz app $(ARGS)
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
@@ -65,6 +65,7 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
 	$(RUN) -m benchmarks.capture
 	$(RUN) -m benchmarks.browser
+	$(RUN) -m benchmarks.views
 	$(RUN) -m benchmarks.pages
 	$(RUN) -m benchmarks.classroom
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))

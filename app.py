@@ -3,17 +3,20 @@
 import streamlit as st
 
 from gptviz.ui.pages import GROUPS, PAGES
-from gptviz.ui.pages.home import PAGE, computed, show
+from gptviz.ui.pages.home import PAGE
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.home import computed, show
 from gptviz.ui.shell.around import lesson
 from gptviz.ui.shell.around.next_step import next_step, reading_order
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject import kinds
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import model_map
 
-open_page(PAGE)
 subject = subject_bar()
 glance = computed.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)

@@ -3,14 +3,16 @@ with a large model.
 
 Every page is opened in a process of its own by Streamlit's AppTest, with a text of N tokens, once the model is in memory. The
 seconds are those of the opening and of what it begins, by the clock and of the processor. The memory is the most that the
-process ever had, with Python, the model and the page. What goes on for longer than --at-most is stopped, and how far it was is
-said: its memory is that of all its steps, which are alike. The model is one of GPT-2 small's size with random weights, or the one
-in FILE. The table of the last run is in pages.md.
+process ever had, with Python, the model and the page. Beside them stand the seconds in a browser: of the second visit, when the
+server has the model open and has computed what it keeps, and of one interaction, with the first slider or choice of the page.
+What goes on for longer than --at-most is stopped, and how far it was is said: its memory is that of all its steps, which are
+alike. The model is one of GPT-2 small's size with random weights, or the one in FILE. The table of the last run is in pages.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -29,6 +31,7 @@ from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.heads import PAGE as HEADS
 from gptviz.ui.pages.lessons import PAGE as LESSONS
 from gptviz.ui.pages.patching import PAGE as PATCHING
+from tests.browser.machinery import Visit, chromium, serve
 
 ROOT = Path(__file__).resolve().parents[1]
 # The pages that read a model, and what else they show: a page with what its address says, and the button that is pressed.
@@ -42,7 +45,12 @@ OPENED: dict[str, tuple[Page, Mapping[str, str], str]] = {
     "patching, every patch": (PATCHING, {}, "compute patches"),
 }
 NAME = "measured"
-HEADING = "| page | tokens | seconds | of the processor | most memory, MiB |\n|---|---|---|---|---|"
+HEADING = (
+    "| page | tokens | seconds | of the processor | most memory, MiB | second visit in a browser | an interaction there |\n"
+    "|---|---|---|---|---|---|---|"
+)
+# What a reader moves or chooses first: a slider, or the choice beside the one that is chosen.
+CONTROL = "[data-testid=stMain] :is([role=slider], input[type=range], [data-testid=stButtonGroup] [aria-checked=true])"
 # Seconds after which a page is given up.
 PATIENCE = 900
 
@@ -60,11 +68,12 @@ def main() -> None:
     if options.one:
         print(json.dumps(_measured(options.one, options.tokens[0], options.at_most)))
         return
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as stack:
         environment = {**os.environ, "GPTVIZ_HOME": os.environ.get("GPTVIZ_PAGES_HOME", home)}
         os.environ["GPTVIZ_HOME"] = environment["GPTVIZ_HOME"]
         _make_model(options.gguf)
         _tell(HEADING, options.into)
+        visit = stack.enter_context(_visiting(Path(environment["GPTVIZ_HOME"])))
         for tokens in options.tokens:
             for name in options.only:
                 command = [sys.executable, "-m", "benchmarks.pages", "--one", name, "--tokens", str(tokens)]
@@ -74,14 +83,45 @@ def main() -> None:
                     row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-300:]}
                 except subprocess.TimeoutExpired:
                     row = {"error": f"more than {PATIENCE} seconds"}
+                if "error" not in row:
+                    row |= _in_browser(visit, name, _text(tokens))
                 _tell(_row(name, tokens, row), options.into)
 
 
 def _row(name: str, tokens: int, row: dict[str, Any]) -> str:
     if "error" in row:
-        return f"| {name} | {tokens:,} | {row['error']!r} | | |"
+        return f"| {name} | {tokens:,} | {row['error']!r} | | | | |"
     far = f" (stopped: {row['stopped']})" if row["stopped"] else ""
-    return f"| {name}{far} | {tokens:,} | {row['wall']:.1f} | {row['cpu']:.1f} | {row['peak']:,.0f} |"
+    moved = "" if row["moved"] is None else f"{row['moved']:.1f}"
+    first = f"{row['wall']:.1f} | {row['cpu']:.1f} | {row['peak']:,.0f}"
+    return f"| {name}{far} | {tokens:,} | {first} | {row['again']:.1f} | {moved} |"
+
+
+@contextlib.contextmanager
+def _visiting(home: Path) -> Iterator[Visit]:
+    """A browser at a server with the models of `home`."""
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        (Path(folder) / "home").symlink_to(home, target_is_directory=True)
+        with serve(Path(folder)) as server:
+            visit = Visit.begin(browser, server, height=800)
+            visit.open()
+            yield visit
+
+
+def _in_browser(visit: Visit, name: str, text: str) -> dict[str, float | None]:
+    """The seconds of the second visit of a page in a browser, and of one interaction, None where it has no such control."""
+    page, query, _ = OPENED[name]
+    for _ in range(2):
+        begun = time.perf_counter()
+        visit.open("" if page.name == "home" else page.name, model=NAME, prompt=text, **query)
+        visit.drawn()
+    again, moved = time.perf_counter() - begun, None
+    if (control := visit.page.locator(CONTROL).locator("visible=true").first).count():
+        begun = time.perf_counter()
+        control.press("ArrowRight")
+        visit.drawn()
+        moved = time.perf_counter() - begun
+    return {"again": again, "moved": moved}
 
 
 def _tell(line: str, into: Path | None) -> None:

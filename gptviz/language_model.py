@@ -537,6 +537,13 @@ class LanguageModel:
         ids = repeated_tokens(tokenizer.vocab_size, room, without=without, before=tokenizer.before, after=tokenizer.after)
         return ids.to(self.device)
 
+    @property
+    def repeats(self) -> Tensor | None:
+        """The `repeated_tokens`, or None where there is no room for them: scores over them have no meaning there."""
+        with suppress(ValueError):
+            return self.repeated_tokens()
+        return None
+
     def second_half(self, repeated: Tensor) -> int:
         """The position at which the second half of repeated tokens [sequences, tokens] begins."""
         before, after = len(self.tokenizer.before), len(self.tokenizer.after)
@@ -562,11 +569,8 @@ class LanguageModel:
             rows = scores_of_model(self.model, ids)
             return with_losses(self.model, rows, ids, counted_from=self.second_half(ids)) if losses else rows
         ids, source = self.inputs(prompt)
-        repeats = None
-        with suppress(ValueError):  # without room for repeats, those scores have no meaning
-            repeats = self.repeated_tokens()
         read = scored(ids, self.model.config)
-        rows = scores_of_model(self.model, read, source, repeats)
+        rows = scores_of_model(self.model, read, source, self.repeats)
         return with_losses(self.model, rows, read, source) if losses else rows
 
     def pair(self, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None) -> PromptPair:
@@ -640,12 +644,8 @@ class LanguageModel:
         """
         if self.model.config.kind != "decoder":
             raise ValueError(f"{self.name} is a {self.model.config.kind}: only decoders are compared")
-        try:
-            repeats: Tensor | None = self.repeated_tokens()
-        except ValueError:  # too short a context, or too few tokens
-            repeats = None
         ids = tuple(self.inputs(prompt)[0].tolist())
-        return Side(self.model, ids, tuple(self.tokenizer.labels()), self.name, repeats)
+        return Side(self.model, ids, tuple(self.tokenizer.labels()), self.name, self.repeats)
 
     def costs(self, batch: int = 1, context: int | None = None) -> Costs:
         """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see

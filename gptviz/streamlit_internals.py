@@ -7,12 +7,14 @@ gptviz when it changes. The replaced `history.pushState` of the browser is in `c
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Thread
+from time import sleep
 from typing import Any
 
-from streamlit import config
+from streamlit import config, runtime
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import in_cached_function
@@ -22,6 +24,8 @@ from .settings import address_values
 
 # The version in which all of this was tested last.
 SEEN_IN = "1.67.0"
+# Seconds between two looks at whether there is a server.
+LOOK = 0.02
 
 # The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one finds nothing. Only `st-key-…`,
 # the class of an element with a key, is documented.
@@ -58,6 +62,24 @@ SELECTORS = {
     "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",
     "[data-selected]": "it cannot be seen which switches are on where colours are forced",
 }
+
+
+def serve(meanwhile: Callable[[], None]) -> None:
+    """Run the server that the command line of this process describes, as `python -m streamlit` does.
+
+    Args:
+        meanwhile: called in a thread as soon as there is a server. Not earlier: modules of Streamlit import each other in
+            circles, which two threads must not do at the same time, and what is cached without a server is cached in another way.
+    """
+    from streamlit.web import bootstrap, cli  # noqa: F401
+
+    def when_running() -> None:
+        while not runtime.exists():
+            sleep(LOOK)
+        meanwhile()
+
+    Thread(target=when_running, daemon=True).start()
+    cli.main(prog_name="streamlit")
 
 
 def session() -> str | None:

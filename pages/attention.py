@@ -3,15 +3,17 @@
 import streamlit as st
 
 from gptviz.ui.pages.attention import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.ui.pages.attention.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):

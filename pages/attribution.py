@@ -2,19 +2,22 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.attribution import PAGE, show
+from gptviz.ui.pages.attribution import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.attribution import show
 from gptviz.ui.pages.attribution.setting import position_control, setting
 from gptviz.ui.pages.attribution.tries import tries
 from gptviz.ui.pages.attribution.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 show.check_head(subject)
@@ -30,7 +33,7 @@ left, right = st.columns([1, 1], gap="medium")
 with left:
     show.parts(chosen, found)
 with right:
-    part = show.part_control(chosen, found, notices)
+    part = show.part_control(found, notices)
     if found.grid(subject.lm.model.config).values.size:
         show.grid(chosen, found, part)
 if part is not None:

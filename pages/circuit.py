@@ -2,15 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.circuit import PAGE, show, words
+from gptviz.ui.pages.circuit import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.circuit import show, words
 from gptviz.ui.pages.circuit.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = show.with_room(subject_bar())
 chosen = show.choose(subject)
 if chosen is None:

@@ -2,18 +2,21 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.compare import PAGE, VIEWS, words
+from gptviz.ui.pages.compare import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.compare import VIEWS, words
 from gptviz.ui.pages.compare.show import SHOWS
 from gptviz.ui.pages.compare.sides import bar_of_b
 from gptviz.ui.pages.compare.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 sides = bar_of_b(subject)

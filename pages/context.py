@@ -2,15 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.context import PAGE, show, words
+from gptviz.ui.pages.context import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.context import show, words
 from gptviz.ui.pages.context.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 text = show.text_of(subject)
@@ -23,11 +26,11 @@ left, right = st.columns(2, gap="medium")
 with left:
     show.how_many(found.by_window)
 with right:
-    show.where(subject, text, found.loss)
+    show.where(text, found.loss)
 
 show.over_data(subject)
 
-try_this(tries(subject, text, how, found))
+try_this(tries(subject, text, how))
 
 details(
     lambda: found.left_out.labelled(text.labels),

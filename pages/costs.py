@@ -2,16 +2,19 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.costs import PAGE, counts, planner
+from gptviz.ui.pages.costs import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.costs import counts, planner
 from gptviz.ui.pages.costs.tries import tries
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 notices = st.container()

@@ -2,15 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.embeddings import PAGE, computed, show, words
+from gptviz.ui.pages.embeddings import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.embeddings import computed, show, words
 from gptviz.ui.pages.embeddings.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()
@@ -22,8 +25,9 @@ with side:
     show.bars(view, token, height=310)
 with picture:
     projection, shown = computed.projection(view)
-    show.cloud(shown, projection, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
-    st.caption(show.what_is_lost(projection, shown, token, config.d_model))
+    drawn = show.drawn(shown, projection, token, subject.seen)
+    show.cloud(shown, drawn, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
+    st.caption(show.what_is_lost(projection, drawn, shown, token, config.d_model))
     st.caption(show.trust_in_picture(shown, projection))
 
 if compared:

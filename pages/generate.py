@@ -2,18 +2,21 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.generate import PAGE, link, words
+from gptviz.ui.pages.generate import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.generate import link, words
 from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, stops_at_end, transport
 from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.sampling import sampling_controls
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 view = st.container()
 sampling = sampling_controls(temperature=0.8, seed=True)

@@ -2,17 +2,20 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.gradients import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui.pages.gradients import PAGE, computed, show, words
+from gptviz.ui.pages.gradients import computed, show, words
 from gptviz.ui.pages.gradients.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 notices = st.container()
 chosen = show.setup(notices)
 sizes = computed.table(chosen)

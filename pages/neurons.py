@@ -2,21 +2,24 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.neurons import PAGE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.neurons import PAGE, show
+from gptviz.ui.pages.neurons import show
 from gptviz.ui.pages.neurons.choices import chosen, ranking, setting
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
-from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:

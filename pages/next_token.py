@@ -2,17 +2,20 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.next_token import PAGE, show, words
+from gptviz.ui.pages.next_token import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.next_token import show, words
 from gptviz.ui.pages.next_token.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import text_position
 from gptviz.ui.views.append_token import explain_refusal
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":
     st.info(

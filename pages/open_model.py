@@ -2,9 +2,13 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.open_model import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.machine.hosting import hosting
 from gptviz.runs import import_job
-from gptviz.ui.pages.open_model import PAGE
 from gptviz.ui.pages.open_model.here import free_memory, models_here, on_this_machine, read_more, summaries
 from gptviz.ui.pages.open_model.opened_before import opened_before
 from gptviz.ui.pages.open_model.progress import note_the_end, progress
@@ -13,11 +17,9 @@ from gptviz.ui.pages.open_model.tries import tries
 from gptviz.ui.pages.open_model.upload import zip_box
 from gptviz.ui.pages.open_model.words import CODE, HOW, LIMITS, READ_ONLY
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 if hosting().read_only:  # a reader who may type paths here learns which files there are
     st.info(READ_ONLY)
     opened_before()

@@ -1,15 +1,18 @@
 """Patching: which piece of a model's computation carries the answer from one prompt to another."""
 
-from gptviz.ui.pages.patching import PAGE, show, words
+from gptviz.ui.pages.patching import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.patching import show, words
 from gptviz.ui.pages.patching.prompts import prompts, with_room
 from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = with_room(subject_bar())
 both = prompts(subject)
 if both is not None:

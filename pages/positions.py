@@ -2,13 +2,17 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.positions import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.figures.kit import heat, lines
 from gptviz.interp.reading import positions
-from gptviz.ui.pages.positions import PAGE, computed, show, words
+from gptviz.ui.pages.positions import computed, show, words
 from gptviz.ui.pages.positions.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls
@@ -17,7 +21,6 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 notices = st.container()

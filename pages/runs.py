@@ -2,8 +2,12 @@
 
 import streamlit as st
 
-from gptviz.settings.address_values import ANY
 from gptviz.ui.pages.runs import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.settings.address_values import ANY
 from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
 from gptviz.ui.pages.runs.differences import table_of_differences
 from gptviz.ui.pages.runs.experiments import experiments
@@ -14,13 +18,11 @@ from gptviz.ui.pages.runs.table import BESIDE, CURVES, HEIGHT, STYLE, table
 from gptviz.ui.pages.runs.tries import tries
 from gptviz.ui.pages.runs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 models = entries()
 if not models:
     st.error("There is no model yet. Train one on the page Train.")

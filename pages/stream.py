@@ -2,16 +2,19 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.stream import DIRECTIONS, LENGTHS, PAGE, WRITTEN, show, words
-from gptviz.ui.pages.stream.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.stream import PAGE
 from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.stream import DIRECTIONS, LENGTHS, WRITTEN, show, words
+from gptviz.ui.pages.stream.tries import tries, who_writes_most
+from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 read = read_by(subject)
 notices = st.container()
@@ -21,6 +24,7 @@ index = None if view == LENGTHS else show.position_control(subject, read, notice
 chosen = None
 if view == WRITTEN:
     shown = show.written(subject, read, index)
+    st.caption(who_writes_most(subject, read))
 elif view == LENGTHS:
     shown = show.lengths(subject, read)
 elif view == DIRECTIONS:

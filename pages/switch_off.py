@@ -2,18 +2,21 @@
 
 import streamlit as st
 
+from gptviz.ui.pages.switch_off import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
 from gptviz.interp.changing.edits import MEAN, edit
-from gptviz.ui.pages.switch_off import PAGE, choosing, compare, grid, texts, words
+from gptviz.ui.pages.switch_off import choosing, compare, grid, texts, words
 from gptviz.ui.pages.switch_off.tries import example, tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 lm = subject.lm
 if not grid.units_of(lm):

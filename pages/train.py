@@ -2,19 +2,22 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.train import PAGE, monitor
+from gptviz.ui.pages.train import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.train import monitor
 from gptviz.ui.pages.train.form import form, name_control, train_button
 from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.words import HOW, LIMITS, code, validation_losses
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import device_box
 from gptviz.ui.views.planned_run import command
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 notices = st.container()
 device = device_box()
 view, side = st.columns([9, 4], gap="medium")

@@ -2,7 +2,12 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, PAGE, VIEWS, attention, beam_search, next_token
+from gptviz.ui.pages.translate import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS, attention, beam_search, next_token
 from gptviz.ui.pages.translate.known import say_languages, warn_of_unknown_words
 from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
 from gptviz.ui.pages.translate.tries import tries
@@ -15,13 +20,11 @@ from gptviz.ui.pages.translate.words import (
     LIMITS_NEXT,
 )
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 notices = st.container()
 say_languages(subject)

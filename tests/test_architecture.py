@@ -58,6 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling", "gptviz.runs", "gptviz.language_model"),
     },
     "gptviz": {"gptviz._version", "gptviz.language_model", "gptviz.takehome"},
+    "gptviz.serve": {"gptviz.streamlit_internals"},
     "gptviz.commands": {
         *("torch", "tqdm", "gptviz", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals", "gptviz.language_model"),
         *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
@@ -283,3 +284,26 @@ def test_the_library_the_help_and_the_texts_wait_for_neither_torch_nor_streamlit
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("usage:")
+
+
+def test_the_heading_of_a_page_waits_for_neither_torch_nor_what_pages_compute_with() -> None:
+    code = (
+        "import sys\n"
+        "import gptviz.ui.shell.frame\n"
+        "heavy = {'torch', 'sklearn', 'pandas', 'tokenizers', 'gptviz.language_model', 'gptviz.interp'} & set(sys.modules)\n"
+        "if heavy: sys.exit(f'the frame imported {heavy}')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_heading_of_every_page_is_shown_before_the_page_imports_its_room() -> None:
+    for file in [*(ROOT / "pages").glob("*.py"), ROOT / "app.py"]:
+        before: set[str] = set()
+        for line in parsed(file).body:
+            if isinstance(line, ast.Expr) and ast.unparse(line) == "open_page(PAGE)":
+                break
+            before |= {ast.unparse(line)} if isinstance(line, ast.ImportFrom) else set()
+        room = f"gptviz.ui.pages.{'home' if file.name == 'app.py' else file.stem}"
+        allowed = {f"from {room} import PAGE", "from gptviz.ui.pages import GROUPS, PAGES"}
+        assert before - allowed <= {"from gptviz.ui.shell import frame", "from gptviz.ui.shell.frame import open_page"}, file.name

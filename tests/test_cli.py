@@ -107,14 +107,16 @@ def test_models_are_listed_the_broken_ones_with_what_is_wrong(capsys: Capture, t
     tiny_model("good", card={"preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234, "steps": 3})
     tiny_model("odd", card={"validation_loss": float("nan"), "preset": 3})
     (tiny_model("bad") / "config.json").write_text("{")
-    good, odd, bad = (json.loads(output(capsys, "models", "--json"))[index] for index in (1, 2, 0))
+    (tiny_model("cut") / "model.safetensors").write_bytes(b"")
+    bad, cut, good, odd = json.loads(output(capsys, "models", "--json"))
     assert good == {"name": "good", "parameters": 3_184, "preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234}
     assert odd == {"name": "odd", "parameters": 3_184}
     assert set(bad) == {"name", "error"}
     assert "bad/config.json cannot be read" in bad["error"]
+    assert "cut/model.safetensors is damaged or cut short" in cut["error"]
     lines = output(capsys, "models").splitlines()
-    assert [line.split()[0] for line in lines] == ["bad", "good", "odd"]
-    assert "3,184 parameters   validation 1.5123 nats/token" in lines[1]
+    assert [line.split()[0] for line in lines] == ["bad", "cut", "good", "odd"]
+    assert "3,184 parameters   validation 1.5123 nats/token" in lines[2]
 
 
 def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capture, tiny_model: TinyModel) -> None:
@@ -346,16 +348,6 @@ def test_a_text_that_is_gone_is_said_with_what_to_do(capsys: Capture, corpus: Pa
     assert "give it as a file" in said
 
 
-def test_one_seed_is_one_training_and_the_root_and_plan_are_where_it_is_kept(
-    capsys: Capture, corpus: Path, tmp_path: Path
-) -> None:
-    for root, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        output(capsys, "train", "bigram", "--corpus", corpus, "--steps", "3", "--seed", seed, "--root", tmp_path / root, *QUICK)
-    a, b, c = (gptviz.load(tmp_path / root / "bigram").model.embed.weight for root in "abc")
-    assert torch.equal(a, b)
-    assert not torch.equal(a, c)
-
-
 def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Recipe(minutes=5.0)
     monkeypatch.setitem(PLANS, "copy", replace(PLANS["copy"], recipe=plan))
@@ -379,15 +371,6 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Cap
     output(capsys, "train", "copy", "--minutes", "1e-9", "--name", "timed", *QUICK, *SMALL)
     recipe = Recipe.from_dict(gptviz.load("timed").card.recipe)
     assert (recipe.steps, recipe.minutes) == (None, 1e-9)
-
-
-def test_a_name_is_taken_until_the_model_is_to_be_replaced(capsys: Capture) -> None:
-    output(capsys, *TASK, "--steps", "1", "--name", "mine")
-    refused = error(capsys, *TASK, "--steps", "2", "--name", "mine")
-    assert "there is a model named mine already: choose another name, or replace it (--replace)" in refused
-    assert gptviz.load("mine").card.steps == 1
-    output(capsys, *TASK, "--steps", "2", "--name", "mine", "--replace")
-    assert gptviz.load("mine").card.steps == 2
 
 
 @pytest.fixture
@@ -432,30 +415,6 @@ def test_a_run_that_diverges_is_said_to_have_and_listed_so(capsys: Capture, corp
     (row,) = json.loads(output(capsys, "models", "--json"))
     assert row["diverged"] == out[-2]
     assert output(capsys, "models").rstrip().endswith("it diverged")
-
-
-# What can be wrong with weights that nobody has read yet.
-BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "cut short": (lambda file: file.write_bytes(file.read_bytes()[:-100]), "damaged or cut short"),
-    "too long": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "damaged or cut short"),
-    "empty": (lambda file: file.write_bytes(b""), "damaged or cut short"),
-    "missing": (lambda file: file.unlink(), "the model mine lacks model.safetensors"),
-    "no file": (lambda file: (file.unlink(), os.mkfifo(file)), "damaged or cut short"),
-    "of another model": (
-        lambda file: file.write_bytes((file.parents[1] / "other/model.safetensors").read_bytes()),
-        "the two files are not from one model",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN)
-def test_models_lists_one_whose_weights_cannot_be_opened_as_broken(kind: str, capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("other", n_layer=1)
-    harm, said = BROKEN[kind]
-    harm(tiny_model("mine") / "model.safetensors")
-    mine, other = json.loads(output(capsys, "models", "--json"))
-    assert said in mine["error"]
-    assert "error" not in other
 
 
 def test_a_run_begins_from_another_model_with_its_weights_and_tokens(capsys: Capture, corpus: Path) -> None:
@@ -503,18 +462,6 @@ def test_a_run_kept_elsewhere_is_resumed_there(capsys: Capture, tmp_path: Path, 
     output(capsys, "train", "--resume", "reversal", "--root", tmp_path / "there")
     assert gptviz.load(tmp_path / "there/reversal").card.steps == 3
     assert "the model other" in error(capsys, "train", "--resume", "other", "--root", tmp_path / "there")
-
-
-def test_a_corpus_that_cannot_be_trained_on_is_one_line(capsys: Capture, tmp_path: Path, home: Path) -> None:
-    file = tmp_path / "corpus.txt"
-    for content, message in (
-        (b"to be or", "has 7 tokens to train on; a context of 8 needs at least 9: take a longer text"),
-        (b"a", "1 characters are too few to split"),
-        ("to be or not to be ".encode("utf-16"), "is not UTF-8 .*save it as UTF-8"),
-    ):
-        file.write_bytes(content)
-        assert re.search(message, error(capsys, "train", "bigram", "--corpus", file, "--steps", "2", *QUICK))
-    assert not list((home / "checkpoints").glob("*/*.json"))
 
 
 # Unusual texts that a model can learn from.
@@ -572,28 +519,19 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     (("generate", "x" * 5_000, "--prompt", "a"), "no model named 'x{80}'"),
     (("generate", "mine", "--prompt", ""), "prompt is empty"),
     ((*GENERATE, "--temperature", "-1"), r"temperature is -1\.0"),
-    ((*GENERATE, "--temperature", "nan"), "temperature is nan"),
     ((*GENERATE, "--temperature", "hot"), "invalid float value: 'hot'"),
-    ((*GENERATE, "--top-k", "0"), "top-k is 0"),
-    ((*GENERATE, "--top-p", "2"), r"top-p is 2\.0"),
     ((*GENERATE, "--max-new-tokens", "-1"), "--max-new-tokens is -1"),
     ((*GENERATE, "--device", "abacus"), "no device 'abacus' on this machine; it has .*cpu"),
     ((*EVALUATE, "missing.txt"), "no data named 'missing.txt'; known are the texts .*tiny-shakespeare.* and the tasks reversal"),
     ((*EVALUATE, "x" * 5_000), "File name too long|no data named"),
     ((*EVALUATE, "FOLDER"), "is a folder"),
     ((*EVALUATE, "BINARY"), "is not UTF-8"),
-    ((*EVALUATE, "EMPTY"), "is empty"),
     ((*EVALUATE, "SHORT"), "at least 2 tokens, the text has 1"),
     ((*EVALUATE, "CORPUS", "--split", "half"), "invalid choice: 'half'"),
     ((*EVALUATE, "reversal"), "reversal has tokens of its own"),
     (
         (*EVALUATE, "CORPUS", "--without", "blocks.9.mlp"),
         "mine: blocks.9.mlp: there is no block 9; blocks are",
-    ),
-    ((*EVALUATE, "CORPUS", "--without", "head.3"), "'head.3' names no part of a model"),
-    (
-        (*EVALUATE, "CORPUS", "--without", "positions", "--replace-by", "mean"),
-        "cannot become 'mean', but zero, shuffled",
     ),
     (("evaluate", "mine"), "the card of mine does not say what it learned from: give a text with --corpus FILE"),
     (("train",), "takes the name of a plan, or --resume NAME, one of the two"),
@@ -607,15 +545,9 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*TRAIN, "--steps", "0"), "steps is 0"),
     ((*TRAIN, "--steps", "many"), "invalid int value: 'many'"),
     ((*TRAIN, "--steps", "5", "--minutes", "1"), "a number of steps or of minutes, and not both"),
-    ((*TRAIN, "--minutes", "nan"), "minutes is nan"),
-    ((*TRAIN, "--batch-size", "0"), "batch_size is 0"),
-    ((*TRAIN, "--learning-rate", "-1"), r"learning_rate is -1\.0"),
     ((*TRAIN, "--optimiser", "lion"), "invalid choice: 'lion'"),
     ((*TRAIN, "--name", "../x"), r"'\.\./x' cannot name a model"),
-    ((*TRAIN, "--name", "x" * 300), "'x{80}' cannot name a model"),
-    ((*TRAIN, "--name", "😀"), "'😀' cannot name a model"),
-    ((*TRAIN, "--name", ""), "'' cannot name a model"),
-    ((*TRAIN, "--name", "mine"), "there is a model named mine already"),
+    ((*TRAIN, "--name", "mine"), "there is a model named mine already: choose another name, or replace it .--replace"),
     ((*TRAIN, "--name", "precious", "--root", "FOLDER"), "precious holds something other than a model"),
     ((*TRAIN, "--name", "precious", "--root", "FOLDER", "--replace"), "precious holds something other than a model"),
     ((*TRAIN, "--device", "abacus"), "no device 'abacus'"),
@@ -624,7 +556,6 @@ ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*TRAIN, "--set", "n_layer=two"), "n_layer is 'two'"),
     ((*TRAIN, "--set", "n_layer=" + "[" * 100_000), r"n_layer is '\[+"),
     ((*TRAIN, "--set", "vocab_size=500"), "vocab_size is 500; the tokenizer has"),
-    ((*TRAIN, "--set", "n_head=7"), "d_model 64 does not divide into n_head 7 heads"),
     ((*TRAIN, "--tokenizer", "missing.json"), "missing.json"),
     ((*TRAIN, "--tokenizer", "CORPUS"), "corpus.txt: the tokenizer is not readable JSON"),
     (
@@ -645,7 +576,7 @@ def test_whatever_is_wrong_is_one_line_and_exit_status_two(
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/work.txt").touch()
     files = {"CORPUS": corpus, "FOLDER": tmp_path}
-    for name, content in (("BINARY", b"\x89PNG\r\n\x1a\n\0\xff"), ("EMPTY", b""), ("SHORT", b"abcdefghij")):
+    for name, content in (("BINARY", b"\x89PNG\r\n\x1a\n\0\xff"), ("SHORT", b"abcdefghij")):
         files[name] = tmp_path / name.lower()
         files[name].write_bytes(content)
     assert re.search(said, error(capsys, *(files.get(argument, argument) for argument in arguments)))
@@ -790,24 +721,6 @@ def test_a_second_ctrl_c_ends_at_once_and_the_run_goes_on_from_what_was_saved(
     assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
 
 
-@pytest.mark.full
-def test_a_second_ctrl_c_ends_a_process_at_once(corpus: Path) -> None:
-    # Steps of seconds: the first signal waits for the end of one, the second does not.
-    wide = ("--set", "d_model=2000", "--set", "context_length=100", "--batch-size", "500")
-    slow = ("train", "bigram", "--corpus", corpus, "--steps", "50", "--compile", "no", "--precision", "float32", *wide)
-    with training(*slow) as process:
-        read_until(process, "step 0:")
-        process.send_signal(signal.SIGINT)
-        read_until(process, "stopping after this step")
-        process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, errors) == (130, ""), rest
-    assert rest.endswith(AT_ONCE.format("bigram"))
-    folder = checkpoints.find("bigram")
-    assert read_status(folder).state == "interrupted"
-    assert checkpoints.load(folder).card.steps == 0
-
-
 @pytest.mark.parametrize("where", ["evaluate", "_write_weights", "state"])
 def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
     where: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -838,19 +751,6 @@ def test_a_second_ctrl_c_while_the_run_is_saved_leaves_a_model_that_loads(
     assert said.err == ""
     checkpoints.load(checkpoints.find("reversal"))
     assert output(capsys, "train", "--resume", "reversal").splitlines()[-1].startswith("finished: kept as")
-
-
-@pytest.mark.full
-def test_however_often_ctrl_c_is_pressed_there_is_no_traceback(corpus: Path) -> None:
-    with training("train", "bigram", "--corpus", corpus, "--steps", "1000000", *QUICK, "--evaluations", "10000") as process:
-        read_until(process, "step 100:")
-        while process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=PATIENCE)
-    # Where Python has given its handlers back, the signal itself ends the process.
-    assert process.returncode in (130, -signal.SIGINT), rest
-    assert errors == ""
-    checkpoints.load(checkpoints.find("bigram"))
 
 
 def test_the_experiments_that_can_be_trained_are_said(capsys: Capture) -> None:
@@ -937,23 +837,14 @@ def test_classify_prints_the_labels_the_likeliest_first(capsys: Capture, reviews
     assert "⟨unknown⟩" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", " \n", "7/10 !!!", "I a", "Отличный фильм", "すばらしい映画", "\ud800"])
-def test_a_text_without_a_word_is_said_to_have_none(text: str, capsys: Capture, reviews: Path) -> None:
-    output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
-    assert "the text to classify has no word" in error(capsys, "classify", "classifier", "--text", text)
-
-
-def test_what_a_classifier_cannot_do_is_said_with_what_can(
-    capsys: Capture, reviews: Path, corpus: Path, tiny_model: TinyModel
-) -> None:
+def test_what_a_classifier_cannot_do_is_said_with_what_can(capsys: Capture, reviews: Path, tiny_model: TinyModel) -> None:
     tiny_model("mine")
     output(capsys, *LABEL, "--corpus", reviews, "--steps", "1")
     writes = error(capsys, "generate", "classifier", "--prompt", "a film")
     assert "is a classifier and writes no text: use classify classifier --text TEXT" in writes
     assert "is not a classifier: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
-    assert "corpus.txt has no column 'text' and 'label'" in error(capsys, "evaluate", "classifier", "--corpus", corpus)
-    for name in ("reversal", "python-reference"):
-        assert f"{name} has no labels: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", name)
+    assert "the text to classify has no word" in error(capsys, "classify", "classifier", "--text", "7/10 !!!")
+    assert "reversal has no labels: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", "reversal")
     assert "opinions has the label 'negative'; the model knows 'bad', 'good'" in error(
         capsys, "evaluate", "classifier", "--corpus", "opinions"
     )
@@ -961,27 +852,14 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(
         capsys, "evaluate", "mine", "--corpus", "opinions"
     )
     assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
-    assert "has no labels" in error(capsys, *LABEL, "--corpus", "python-reference", "--name", "x")
 
 
 def test_a_table_that_cannot_be_learned_from_is_one_line(capsys: Capture, tmp_path: Path, home: Path) -> None:
     file = tmp_path / "mine.csv"
-    for content, message in (
-        ("review,label\nfine,good\ndull,bad\n", "no column 'text' in its first line, which names 'review', 'label'"),
-        ("text,label\n1,good\n2,good\n3,bad\n4,bad\n", "no text has a word of two or more of the letters a to z"),
-        ("text,label\nfine,good\ndull,bad\n", "has one text of each label"),
-    ):
-        file.write_text(content)
-        assert message in error(capsys, *LABEL, "--corpus", file, "--steps", "1")
+    file.write_text("text,label\n1,good\n2,good\n3,bad\n4,bad\n")
+    said = error(capsys, *LABEL, "--corpus", file, "--steps", "1")
+    assert "no text has a word of two or more of the letters a to z" in said
     assert not list((home / "checkpoints").glob("*/*.json"))
-
-
-def test_a_quoted_line_end_is_part_of_a_text_that_is_learned(capsys: Capture, tmp_path: Path) -> None:
-    file = tmp_path / "mine.csv"
-    rows = "".join(f'"fine\nfilm {i}",good\n"dull\nfilm {i}",bad\n' for i in range(5))
-    file.write_text("text,label\n" + rows)
-    output(capsys, *LABEL, "--corpus", file, "--steps", "2")
-    assert gptviz.load("classifier").tokenizer.encode("fine film dull").unknown == ()
 
 
 ANSWER = ("train", "seq2seq", *QUICK, "--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
@@ -1083,45 +961,23 @@ def test_an_answer_is_drawn_where_a_setting_asks_for_it_and_else_the_likeliest(c
     assert len({lm.answer("abc", 9, seed=seed) for seed in range(5)}) > 1
 
 
-def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(
-    capsys: Capture, mirrored: Path, corpus: Path, tiny_model: TinyModel
-) -> None:
+def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(capsys: Capture, mirrored: Path, tiny_model: TinyModel) -> None:
     tiny_model("mine")
     output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1")
     ask = ("generate", "seq2seq", "--prompt")
-    assert "prompt is empty" in error(capsys, *ask, "")
-    assert "the source has 65 tokens with its end; seq2seq reads at most 64: shorten it" in error(capsys, *ask, "a" * 64)
     assert "searches for the likeliest answers" in error(capsys, *ask, "a", "--temperature", "2", "--beams", "2")
-    assert "top-k is 0" in error(capsys, *ask, "a", "--top-k", "0")
-    assert "width of the beam is 0" in error(capsys, *ask, "a", "--beams", "0")
-    assert "an answer of 0 tokens was allowed" in error(capsys, *ask, "a", "--max-new-tokens", "0")
     assert "--beams is 1,000,000; it must be at most 64" in error(capsys, *ask, "a", "--beams", "1000000")
     assert len(output(capsys, *ask, "a", "--beams", "64", "--max-new-tokens", "2").splitlines()) == 64
     assert "leave --beams out" in error(capsys, "generate", "mine", "--prompt", "a", "--beams", "2")
     assert "is not a classifier: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
     assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
     assert "EURO SIGN" in capsys.readouterr().err
-    assert "corpus.txt, line 1: one column; write a source and its answer" in error(
-        capsys, "evaluate", "seq2seq", "--corpus", corpus
-    )
-    for split in ("validation", "all"):
-        said = error(capsys, "evaluate", "seq2seq", "--corpus", "python-reference", "--split", split)
-        assert "python-reference has no sources and answers, but an encoder-decoder learns from them" in said
-        mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
-        said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", split)
-        assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
-        assert "context_length" not in said
-    assert "reversal has no sources and answers" in error(capsys, *ANSWER, "--corpus", "reversal", "--name", "x")
-    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "train", "bigram", "--corpus", "dates")
-    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")
     assert "dates has tokens of its own" in error(capsys, "evaluate", "seq2seq", "--corpus", "dates")
-
-
-def test_a_source_longer_than_the_positions_is_refused_before_training(capsys: Capture, mirrored: Path, home: Path) -> None:
-    said = error(capsys, *ANSWER, "--corpus", mirrored, "--set", "context_length=3")
-    assert "context_length is 3; the longest text of mirrored.tsv has 4 tokens with its end" in said
-    assert "context_length is 20; dates needs 56 or more" in error(capsys, *ANSWER, "--set", "context_length=20")
-    assert not list((home / "checkpoints").glob("*/*.json"))
+    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")
+    mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
+    said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all")
+    assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
+    assert "context_length" not in said
 
 
 def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:

@@ -6,16 +6,16 @@ import os
 import subprocess
 import sys
 import sysconfig
-import urllib.request
 import venv
 import zipfile
 from email.parser import Parser
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import gptviz
-from tests.waiting import free_port, wait_until
+from tests.waiting import app_answers, on_a_free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.full
@@ -106,21 +106,14 @@ def test_home_runs_from_the_installed_files(environment: Path, tmp_path: Path) -
 
 
 def test_the_command_app_serves_it_on_this_machine_alone(environment: Path, tmp_path: Path) -> None:
-    port = free_port()
-    command = [environment / "gptviz", "app", f"--server.port={port}", "--server.headless=true"]
     log = tmp_path / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=tmp_path, env=variables(tmp_path), stdout=output, stderr=subprocess.STDOUT)
 
-    def answers() -> bool:
-        assert process.poll() is None, log.read_text()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5) as answer:
-            return answer.status == 200
+    def start(port: int) -> subprocess.Popen[bytes]:
+        command = [environment / "gptviz", "app", f"--server.port={port}", "--server.headless=true"]
+        with log.open("w") as output:
+            return subprocess.Popen(command, cwd=tmp_path, env=variables(tmp_path), stdout=output, stderr=subprocess.STDOUT)
 
-    try:
-        wait_until(answers)
-        # The address comes from the app's own settings, which lie beside its script.
-        assert f"http://127.0.0.1:{port}" in log.read_text()
-    finally:
-        process.terminate()
-        process.wait()
+    # The address comes from the app's own settings, which lie beside its script.
+    process, _ = on_a_free_port(start, partial(app_answers, log))
+    process.terminate()
+    process.wait()

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
         if not any(options.lessons.glob("*.md")):
             print(f"gptviz: no lesson is in {options.lessons} yet: a lesson is a file whose name ends in .md", file=sys.stderr)
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), limit, *options.options]
+    command = [sys.executable, "-m", "gptviz.serve", "run", str(APP), limit, *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
     os.execv(sys.executable, command)  # the server replaces this process, so that a signal to the command reaches the server

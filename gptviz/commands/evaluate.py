@@ -119,17 +119,13 @@ def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, e
     Raises:
         ValueError: as in `Source.evaluation`.
     """
+    from gptviz.data.rows import first_batches
     from gptviz.interp.changing.edits import Inputs, edited
 
     reading = []
     if any(one.needs_text for one in edits):
-        left = MOST_REFERENCE
-        for batch in source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches:
-            rows = batch.rows(slice(0, max(left // batch.inputs[0].shape[1], 1))).to(lm.device)
-            reading.append(Inputs(*rows.inputs))
-            left -= rows.inputs[0].numel()
-            if left <= 0:
-                break
+        batches = source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches
+        reading = [Inputs(*batch.to(lm.device).inputs) for batch in first_batches(batches, MOST_REFERENCE)]
     return edited(lm.model, edits, reading)
 
 

@@ -18,7 +18,7 @@ MOST_MODELS = 4  # open at once
 
 
 def _options(this: Parser) -> None:
-    about = "check: open every page and compute every answer; export: write one lesson, with its pages and answers, as one file"
+    about = "check: open every page, compute answers and claims; export: write a lesson, with its pages and answers, as one file"
     this.add_argument("action", choices=["check", "export"], help=about)
     this.add_argument(
         "what",
@@ -79,7 +79,7 @@ def _check(options: argparse.Namespace) -> None:
     from gptviz.lessons.checking import problems
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
-    from gptviz.lessons.real_model import about_what_is_open, opened_last
+    from gptviz.lessons.real_model import about_what_is_open
 
     folder = None if options.what is None else Path(options.what)
     if folder is not None and not folder.exists():
@@ -88,28 +88,31 @@ def _check(options: argparse.Namespace) -> None:
     if not lessons.lessons and not lessons.faults:
         raise UsageError(f"there are no lessons in {folder}: a lesson is a file whose name ends in .md")
     lessons = replace(lessons, lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()})
-    if opened_last() is None:
-        for lesson in lessons.lessons.values():
-            if lesson.any_decoder:
-                about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
-                print(f"{lesson.name}: {about}", file=sys.stderr)
+    for lesson in lessons.lessons.values():
+        if lesson.any_decoder:
+            about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
+            print(f"{lesson.name}: {about}", file=sys.stderr)
     failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
-    n_question = sum(len(step.questions) for step in steps)
+    counts = {
+        "lessons": len(lessons.lessons),
+        "steps": len(steps),
+        "questions": sum(len(step.questions) for step in steps),
+        "claims": sum(len(step.claims) for step in steps),
+    }
     if options.json:
-        counts = {"lessons": len(lessons.lessons), "steps": len(steps), "questions": n_question}
         print_json(counts | {"failed": [asdict(problem) for problem in failed]})
     else:
         for problem in failed:
             print(problem.in_words)
-        print(f"{len(lessons.lessons)} lessons, {len(steps)} steps, {n_question} questions, {len(failed)} problems")
+        print(", ".join(f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items()))
     if failed:
         sys.exit(1)
 
 
 COMMAND = Command(
     "lessons",
-    "Check lessons: open every page of theirs, and compute every answer. Or write a lesson as one HTML file.",
+    "Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file.",
     run,
     _options,
     place=190,

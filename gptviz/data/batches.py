@@ -45,7 +45,7 @@ class Data(Protocol):
         """All rows that are held out, always the same ones."""
 
     def trained_on(self) -> Iterable[Batch]:
-        """As many of the rows trained on as are held out, always the same; empty if no row comes twice.
+        """Some of the rows trained on, as many as are held out and always the same; empty if no row comes twice.
 
         It is empty for a text too: its windows lie at any place, and nobody counts how many of its tokens are right.
         """

@@ -260,7 +260,7 @@ class _TextData:
         return _in_order(self.held_out, self.padding)
 
     def trained_on(self) -> Iterator[Batch]:
-        """As many texts as are held out, evenly spread over those trained on."""
+        """Some of the texts trained on, evenly spread over them: as many as are held out."""
         some = torch.tensor(spaced(len(self.held_out.targets), len(self.rows.targets)))
         return _in_order(Batch((self.rows.inputs[0][some],), self.rows.targets[some]), self.padding)
 

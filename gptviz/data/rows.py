@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -10,9 +10,20 @@ from torch import Tensor
 from gptviz.model import Config, Transformer
 from gptviz.text import Tokenizer
 
+from .batches import Batch
 from .source import Source
 
 LONGEST_ROW = 256  # tokens, however long the context is
+
+
+def first_batches(batches: Iterable[Batch], most: int) -> Iterator[Batch]:
+    """The first rows of the `batches`, about `most` tokens together, and one row at least."""
+    for batch in batches:
+        some = batch.rows(slice(0, max(most // batch.inputs[0].shape[1], 1)))
+        yield some
+        most -= some.inputs[0].numel()
+        if most <= 0:
+            return
 
 
 def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> list[Tensor]:

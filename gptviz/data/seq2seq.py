@@ -84,7 +84,7 @@ class PairData:
         return iter(self._validation)
 
     def trained_on(self) -> Iterator[Batch]:
-        """As many pairs as are held out, evenly spread over those trained on; empty if every pair is new."""
+        """Some of the pairs trained on, evenly spread over them: as many as are held out; empty if every pair is new."""
         return iter(self._trained_on)
 
     @cached_property

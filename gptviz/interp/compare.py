@@ -187,12 +187,16 @@ def total_variation(found: Compared) -> float:
     return float(np.abs(np.nan_to_num(found.b.values) - np.nan_to_num(found.a.values)).sum() / 2)
 
 
-def chosen(found: Compared, count: int) -> Compared:
-    """Of a comparison along one axis, the `count` entries that differ most and the likeliest of each side, by falling B − A."""
+def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
+    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side, by falling B − A.
+
+    Entries that are below `least` on both sides are left out.
+    """
     assert found.difference is not None
     differences = np.nan_to_num(found.difference.values)
+    largest = np.fmax(np.abs(found.a.values), np.abs(found.b.values))
     likely = [int(index) for one in (found.a, found.b) for index in np.argsort(-np.nan_to_num(one.values), kind="stable")[:2]]
-    most = np.argsort(-np.abs(differences), kind="stable")[:count].tolist()
+    most = [int(index) for index in np.argsort(-np.abs(differences), kind="stable")[:count] if largest[index] >= least]
     # What differs most comes first where not all have room.
     kept = list(dict.fromkeys([*most[: max(0, count - len(set(likely)))], *likely, *most]))[:count]
     order = sorted(kept, key=lambda index: (-differences[index], index))

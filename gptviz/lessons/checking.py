@@ -1,4 +1,4 @@
-"""Checking lessons: every page is opened, and every answer and every value in a text is computed, as for a reader."""
+"""Checking lessons: every page is opened, and every answer, value in a text and claim is computed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gptviz.runs import checkpoints
 from gptviz.settings.known_names import instead
 
 from .answering import answer_to
-from .expression import ExpressionError, computed
-from .lesson import Lesson, LessonStep, PageState, Question
+from .expression import ExpressionError, compared, computed
+from .lesson import Claim, Lesson, LessonStep, PageState, Question
 from .library import Library
 
 PATIENCE = 120  # seconds, for a page to open
@@ -80,9 +80,23 @@ def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[
             computed(expression, functions)
         except ExpressionError as error:
             yield line, f"a value in its text cannot be computed: {error}"
+    for claim in step.claims:
+        for problem in _of_claim(claim, functions):
+            yield claim.line, problem
     for question in step.questions:
         for problem in _of_question(lesson, step, question, functions, opened):
             yield question.lines.get("answer", step.line), problem
+
+
+def _of_claim(claim: Claim, functions: Mapping[str, Callable[..., Any]]) -> Iterator[str]:
+    try:
+        value = computed(claim.expression, functions)
+        sides = " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions)) if value is False else ""
+    except ExpressionError as error:
+        yield f"a claim cannot be computed: {error}"
+        return
+    if value is not True:
+        yield f"the claim {claim.expression!r:.120} is {value!r:.80}, not True{f'; it compares {sides}' if sides else ''}"
 
 
 def _line_of(page: PageState, problem: str) -> int:

@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from gptviz.machine.bounded import SURROGATE
@@ -86,6 +87,17 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     return value
 
 
+def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
+    """The values that an expression compares, from left to right; an expression that is no comparison has none.
+
+    Raises:
+        ExpressionError: as in `computed`.
+    """
+    tree = parsed(text)
+    sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
+    return [_value(side, functions) for side in sides]
+
+
 def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
@@ -98,8 +110,9 @@ def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
             return not _value(operand, functions)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return _arithmetic(op, _number(left, functions), _number(right, functions))
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
-            return _compared(op, _value(left, functions), _value(right, functions))
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
+            values = [_value(one, functions) for one in (left, *others)]
+            return all(_compared(op, *pair) for op, pair in zip(ops, pairwise(values), strict=True))
         case ast.IfExp(test=test, body=body, orelse=otherwise):
             return _value(body if _value(test, functions) else otherwise, functions)
         case ast.Subscript(value=of, slice=ast.expr() as at):

@@ -10,6 +10,7 @@ content is YAML:
     open: next_token
     prompt: "ROMEO:"
     look_at: The tall bar is the likeliest token.
+    claim: probability("ROMEO:", "\n") > 0.5
     ```
 
     ```question
@@ -18,8 +19,12 @@ content is YAML:
     answer: 100 * probability("ROMEO:", "\n")
     within: 5
     unit: "%"
+    hint: A name stands on a line of its own.
     reveal: A name with a colon ends its line in all plays.
     ```
+
+A `claim` is an expression, or a list of them, that must be true for what the step says to be true. Readers do not see it: the
+command `lessons check` computes it.
 """
 
 from __future__ import annotations
@@ -73,6 +78,14 @@ class PageState:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """An expression that is true if what a step says is true, and its line in the file."""
+
+    expression: str
+    line: int = field(default=1, compare=False)
+
+
+@dataclass(frozen=True)
 class Question:
     """A question that the reader answers before the answer is shown.
 
@@ -86,6 +99,8 @@ class Question:
         unit: that of a number.
         state: for a "state", the names in the page's address that the click sets. The answer is their values, joined with a
             point: "1.3" for the names block and head.
+        hint: the text that is shown after a first wrong answer, before a second one, as Markdown; may have expressions. Without
+            one, a first wrong answer ends the question.
         reveal: the text that is shown after the reader has answered, as Markdown; may have expressions.
         lines: the line of each of its settings in the file.
     """
@@ -97,6 +112,7 @@ class Question:
     within: float = 0.0
     unit: str = ""
     state: tuple[str, ...] = ()
+    hint: str = ""
     reveal: str = ""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
@@ -120,6 +136,7 @@ class LessonStep:
         text: Markdown, in which `{{ expression }}` stands for a value.
         page: the page that is open next to the text; None leaves the page as it is.
         questions: its questions.
+        claims: what must be true of the models for its texts to be true.
         line: the line of its heading in the file, from 1.
         text_line: the line in which its text begins.
     """
@@ -128,13 +145,14 @@ class LessonStep:
     text: str
     page: PageState | None = None
     questions: tuple[Question, ...] = ()
+    claims: tuple[Claim, ...] = ()
     line: int = field(default=1, compare=False)
     text_line: int = field(default=1, compare=False)
 
     @property
     def values(self) -> Iterator[tuple[int, str]]:
         """Every expression in its texts, with its line."""
-        of_questions = ((one, name) for one in self.questions for name in ("ask", "reveal"))
+        of_questions = ((one, name) for one in self.questions for name in ("ask", "hint", "reveal"))
         texts = [
             (self.text_line, self.text),
             *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
@@ -179,6 +197,7 @@ class Lesson:
 def _expressions(step: LessonStep) -> Iterator[tuple[int, str]]:
     yield from step.values
     yield from ((question.lines.get("answer", step.line), question.answer) for question in step.questions)
+    yield from ((claim.line, claim.expression) for claim in step.claims)
 
 
 def read_lesson(path: Path) -> Lesson:
@@ -399,6 +418,12 @@ class _Fields:
             raise self.error(f"'{name}' must be a list of texts", name)
         return tuple(self._written(name, entry) for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node]))
 
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims of a block, each with its line: one that stands for itself, or a list."""
+        node, first = self.content.get("claim"), self.place.line
+        entries = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        return tuple(Claim(text, first + one.start_mark.line) for one, text in zip(entries, self.texts("claim"), strict=False))
+
     def names(self, name: str) -> tuple[str, ...]:
         """One name or more, with commas between them."""
         return tuple(part.strip() for part in self.text(name).split(","))
@@ -447,6 +472,7 @@ def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
 def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> LessonStep:
     page: PageState | None = None
     questions: list[Question] = []
+    claims: list[Claim] = []
     blocks: set[int] = set()
     for fence in fences:
         kind = fence.info.strip()
@@ -456,6 +482,7 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
         # The heading is in the line before `of`; a fence begins `fence.map[0]` lines after the beginning of the text.
         line = place.line + fence.map[0] - of[0] + 2
         fields = _fields(fence.content, replace(place, line=line, what=f"{place.what}, {kind}"))
+        claims += fields.claims()
         if kind == "question":
             questions.append(_question(fields))
         elif page is not None:
@@ -468,12 +495,12 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
     text = "\n".join("" if number in blocks else lines[number] for number in range(*of))
     above = len(text) - len(text.lstrip())
     text_line = place.line + 1 + text.count("\n", 0, above)
-    return LessonStep(title, text.strip(), page, tuple(questions), place.line, text_line)
+    return LessonStep(title, text.strip(), page, tuple(questions), tuple(claims), place.line, text_line)
 
 
 def _page(fields: _Fields) -> PageState:
     page, look_at = fields.text("open"), fields.text("look_at", "")
-    query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at")}
+    query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at", "claim")}
     return PageState(page, query, look_at, fields.lines)
 
 
@@ -489,6 +516,7 @@ def _question(fields: _Fields) -> Question:
         within=fields.number("within", 0.0) if kind == "number" else 0.0,
         unit=fields.text("unit", "") if kind == "number" else "",
         state=fields.names("state") if kind == "state" else (),
+        hint=fields.text("hint", ""),
         reveal=fields.text("reveal", ""),
         lines=fields.lines,
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-from gptviz.machine.files import home
+from gptviz.machine.files import home, kept_until_written
 
 from .lesson import Lesson, LessonError, read_lesson, shown_name
 
@@ -44,7 +43,7 @@ def library(*folders: Path) -> Library:
     faults: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
         for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
-            found = _read(path, _written(path))
+            found = _read(path)
             if isinstance(found, str):
                 faults[shown_name(path)] = found
             else:
@@ -52,18 +51,9 @@ def library(*folders: Path) -> Library:
     return Library(lessons, faults)
 
 
-def _written(path: Path) -> tuple[int, int] | None:
-    """The time when a file was written and its number of bytes, or None if it cannot be read."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size
-
-
-# Reading YAML takes longer than showing a page. `written` differs if the content of the file has changed.
-@lru_cache(maxsize=2 * MOST_LESSONS)
-def _read(path: Path, written: tuple[int, int] | None) -> Lesson | str:
+# Reading YAML takes longer than showing a page.
+@kept_until_written("", most=2 * MOST_LESSONS)
+def _read(path: Path) -> Lesson | str:
     """The lesson in a file, or the reason why it is not one."""
     try:
         return read_lesson(path)

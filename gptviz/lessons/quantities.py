@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,13 +17,13 @@ from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, cleaned, visible
+from gptviz.text import GENERATED, CharTokenizer, cleaned, visible
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
-# For the untrained models whose gradients are compared: the most blocks, and the tokens of the text that they read.
-_DEEPEST, _TOKENS = 32, 64
-_FRESH = Config(vocab_size=_TOKENS, context_length=_TOKENS, d_model=64, n_layer=1, n_head=4)
+# The untrained models whose gradients are compared, as on the page Gradients: the most blocks, and the lines that they read.
+_DEEPEST = 32
+_LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
 
 Function = Callable[..., Any]
 _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
@@ -275,7 +274,7 @@ def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against:
     """The amount that a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from
     another's.
     """
-    found = {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts}
+    found = _parts(lm, prompt, token, against)
     if part not in found:
         raise ValueError(f"{lm.name} has no part {part!r:.60}")
     return float(found[part])
@@ -283,10 +282,20 @@ def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against:
 
 def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
     """The name of the head that adds most to the logit of a token, or to its difference from another's."""
-    heads = {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts if ".head." in one.name}
+    heads = {name: value for name, value in _parts(lm, prompt, token, against).items() if ".head." in name}
     if not heads:
         raise ValueError(f"{lm.name} has no heads")
     return max(heads, key=heads.__getitem__)
+
+
+def strongest_part(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
+    """The name of the part (a head, an MLP, a bias …) that adds most to the logit of a token, or to its difference."""
+    found = _parts(lm, prompt, token, against)
+    return max(found, key=found.__getitem__)
+
+
+def _parts(lm: LanguageModel, prompt: str, token: str, against: str | None) -> dict[str, float]:
+    return {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts}
 
 
 def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: str, what: str, block: int, place: int) -> float:
@@ -397,14 +406,33 @@ def similarity(lm: LanguageModel, one: str, other: str) -> float:
 
 def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
     """The text of the token whose vector has the largest cosine with that of a token, in the "embedding" or the "unembedding"."""
-    if space not in embeddings.SPACES:
-        raise ValueError(f"there is no space {space!r:.40}; there are {', '.join(embeddings.SPACES)}")
-    rows = embeddings.vectors(lm.model, space).astype(np.float64)
+    rows = _space(lm, space).astype(np.float64)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     own = _token(lm, token)
     cosines = rows @ rows[own]
     cosines[own] = -2.0
     return _text(lm, int(cosines.argmax()))
+
+
+def nearest_within(lm: LanguageModel, characters: str, space: str = "embedding") -> float:
+    """The share of some tokens, each a character of a text, whose nearest token (see `nearest`) is one of them too."""
+    return embeddings.share_beside_own(_space(lm, space), [_token(lm, character) for character in characters])
+
+
+def pca_share(lm: LanguageModel, space: str = "embedding", dimensions: int = 2) -> float:
+    """The share of the variance of all tokens' vectors that a picture by PCA with this number of dimensions keeps."""
+    return sum(embeddings.pca(_space(lm, space), dimensions)[1])
+
+
+def _space(lm: LanguageModel, space: str) -> embeddings.Vectors:
+    """The vectors [token, d_model] of the "embedding" or the "unembedding".
+
+    Raises:
+        ValueError: there is no such space.
+    """
+    if space not in embeddings.SPACES:
+        raise ValueError(f"there is no space {space!r:.40}; there are {', '.join(embeddings.SPACES)}")
+    return embeddings.vectors(lm.model, space)
 
 
 def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | None = None) -> float:
@@ -435,9 +463,19 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
 
 @lru_cache(maxsize=64)
 def _reaching(residual: str, depth: int) -> float:
-    ids = torch.arange(_TOKENS + 1)[None] * 7 % _TOKENS  # any text: the models are not trained
+    tokenizer = CharTokenizer(_LINES)
+    ids = torch.tensor([tokenizer.encode(_LINES).ids])
     final_norm = gradients.has_final_norm(gradients.compared()[residual])
-    config = replace(_FRESH, n_layer=depth, residual=residual, final_norm=final_norm)
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=64,
+        n_head=4,
+        n_layer=depth,
+        residual=residual,
+        final_norm=final_norm,
+        activation="relu",
+    )
     table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
     sizes = table.values[table.axes[0].labels.index(gradients.GRADIENT)]
     return float(sizes[0] / sizes[-1])
@@ -488,10 +526,10 @@ OF_MODELS: dict[str, Function] = {
     function.__name__: function
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
-        *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, lens_rank),
+        *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
-        *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, position_similarity),
-        *(accuracy, cache_size, least_expected, training_loss_at, wave),
+        *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
+        *(position_similarity, accuracy, cache_size, least_expected, training_loss_at, wave),
     )
 }
 """The functions that run or read a model, their first argument."""

@@ -20,14 +20,22 @@ def opened_last() -> str | None:
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
-    """The lesson with its model filled in: for a lesson about any decoder the one opened last, for others unchanged."""
+    """The lesson with its model filled in: one about any decoder is about the one opened last, and then about no other. If none
+    was opened, and for other lessons, it is unchanged.
+    """
     model = opened_last() if lesson.any_decoder else None
-    return lesson if model is None else replace(lesson, model=model)
+    return lesson if model is None else replace(lesson, model=model, any_decoder=False)
+
+
+def stands_in(lesson: Lesson) -> str:
+    """Sentences about a lesson that is about any decoder, on a machine where none was opened: which model it goes on with."""
+    about = "This lesson is about a model that others trained, and no such model that reads pieces of words is open here."
+    return f"{about} Until one is, it goes on with {lesson.model}, a small model that comes with this program."
 
 
 def _is_meant(folder: Path) -> bool:
     try:
-        if checkpoints.read_card(folder).imported_from is None:
+        if checkpoints.imported_from(folder) is None:
             return False
         config = checkpoints.read_config(folder)
     except (checkpoints.CheckpointError, OSError):

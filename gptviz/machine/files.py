@@ -3,13 +3,16 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache, wraps
 from pathlib import Path
 from secrets import token_hex
+from typing import TypeVar
 
 from filelock import FileLock
 
+T = TypeVar("T")
 # Names that Windows takes for a device, with any ending.
 DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
 PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
@@ -93,6 +96,29 @@ def length_of(path: Path) -> int:
     with suppress(OSError):
         return path.lstat().st_size
     return 0
+
+
+def written(path: Path) -> tuple[int, int] | None:
+    """When a file was written and its bytes, None if it cannot be read: while both stay the same, so does its content."""
+    with suppress(OSError):
+        about = path.stat()
+        return about.st_mtime_ns, about.st_size
+    return None
+
+
+def kept_until_written(*names: str, most: int) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
+    """Keep what a function reads in a folder until a file of it changes; all who ask share one result.
+
+    Args:
+        names: the files in the folder that decide the result; "" is the path itself.
+        most: how many results are kept.
+    """
+
+    def decorate(read: Callable[[Path], T]) -> Callable[[Path], T]:
+        kept = lru_cache(maxsize=most)(lambda folder, written: read(folder))
+        return wraps(read)(lambda folder: kept(folder, tuple(written(folder / name) for name in names)))
+
+    return decorate
 
 
 def _names(folder: Path) -> list[str]:

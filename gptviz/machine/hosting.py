@@ -7,7 +7,7 @@ not mean that there is no limit.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -28,41 +28,29 @@ class Hosting:
         ValueError: a value is out of range.
     """
 
-    read_only: bool = field(
-        default=False,
-        metadata=setting(
-            "Read-only",
-            "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
-            "and at no name of the hub.",
-        ),
+    read_only: bool = setting(
+        False,
+        "Read-only",
+        "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
+        "and at no name of the hub.",
     )
-    models: str | None = field(
-        default=None, metadata=setting("Models", "The names of the models that are shown, separated by commas; default: all.")
+    models: str | None = setting(None, "Models", "The names of the models that are shown, separated by commas; default: all.")
+    longest_text: int = setting(100_000, "Longest text", "The most characters of a prompt.", low=1, high=1_000_000)
+    uploads: int = setting(1_000, "Uploads", "The largest file that can be uploaded, in MB; 0 for none.", low=0, high=1_000)
+    training: int = setting(1, "Training slots", "How many runs train at a time; the others wait.", low=0, high=64)
+    waiting: int = setting(30, "Waiting runs", "How many runs may wait.", low=0, high=1_000)
+    minutes: float | None = setting(
+        None,
+        "Training minutes",
+        "A run is stopped after so many minutes; what it has learned is kept.",
+        above=0,
     )
-    longest_text: int = field(
-        default=100_000, metadata=setting("Longest text", "The most characters of a prompt.", low=1, high=1_000_000)
-    )
-    uploads: int = field(
-        default=1_000, metadata=setting("Uploads", "The largest file that can be uploaded, in MB; 0 for none.", low=0, high=1_000)
-    )
-    training: int = field(
-        default=1, metadata=setting("Training slots", "How many runs train at a time; the others wait.", low=0, high=64)
-    )
-    waiting: int = field(default=30, metadata=setting("Waiting runs", "How many runs may wait.", low=0, high=1_000))
-    minutes: float | None = field(
-        default=None,
-        metadata=setting(
-            "Training minutes", "A run is stopped after so many minutes; what it has learned is kept.", low=0, low_excluded=True
-        ),
-    )
-    memory: float | None = field(
-        default=None,
-        metadata=setting(
-            "Memory",
-            "The most memory for models and texts, in MB; Python and its libraries take about 750 more.",
-            low=100,
-            high=1e7,
-        ),
+    memory: float | None = setting(
+        None,
+        "Memory",
+        "The most memory for models and texts, in MB; Python and its libraries take about 750 more.",
+        low=100,
+        high=1e7,
     )
 
     def __post_init__(self) -> None:

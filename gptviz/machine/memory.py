@@ -8,11 +8,14 @@ import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
 from .hosting import hosting
+
+if TYPE_CHECKING:
+    import torch
 
 FLOAT32 = 4  # bytes
 # The largest share of the free memory that a computation may need: other programs need some too.
@@ -49,8 +52,9 @@ def way_out() -> str:
 
 def available(device: torch.device | str = "cpu") -> int:
     """Bytes of memory that are free on `device`, without swapping and within the server's limit."""
-    device = torch.device(device)
-    if device.type == "cuda":
+    if str(device).startswith("cuda"):
+        import torch
+
         return int(torch.cuda.mem_get_info(device)[0])
     limits = (psutil.virtual_memory().available, _of_container(), _of_setting())
     return min(limit for limit in limits if limit is not None)

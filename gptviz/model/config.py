@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from gptviz.settings.fields import FieldInfo, check_choices, check_numbers, field_info, setting
+from gptviz.settings.fields import FieldInfo, check_choices, check_numbers, described, field_info, setting
 from gptviz.settings.known_names import instead
 
 from .kinds import Kind
@@ -32,360 +32,263 @@ class Config:
         ValueError: a size or choice that no model can have; the message names the field and its value.
     """
 
-    vocab_size: int = field(metadata=setting("Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000))
+    vocab_size: int = field(
+        metadata=described("Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000)
+    )
     context_length: int = field(
-        metadata=setting("Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072)
+        metadata=described("Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072)
     )
     d_model: int = field(
-        metadata=setting(
-            "Width (d_model)",
-            "How many numbers a token has in the residual stream, between the blocks.",
-            low=1,
-            high=1_000_000,
+        metadata=described(
+            "Width (d_model)", "How many numbers a token has in the residual stream, between the blocks.", low=1, high=1_000_000
         )
     )
     n_layer: int = field(
-        metadata=setting(
+        metadata=described(
             "Blocks",
             "How many blocks the model has; without any it is a bigram, which guesses each token from the one before it.",
             low=0,
             high=MOST_BLOCKS,
         )
     )
-    n_head: int = field(
-        default=1,
-        metadata=setting("Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000),
+    n_head: int = setting(1, "Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000)
+    d_head: int | None = setting(
+        None,
+        "Size of a head",
+        "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
+        low=1,
+        high=1_000_000,
+        group="Attention",
     )
-    d_head: int | None = field(
-        default=None,
-        metadata=setting(
-            "Size of a head",
-            "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
-            low=1,
-            high=1_000_000,
-            group="Attention",
-        ),
+    n_kv_head: int | None = setting(
+        None,
+        "Key heads per block",
+        "How many heads have their own keys and values; each of them serves a group of neighbouring heads, which read it "
+        "with different queries. Unless given, every head has its own.",
+        low=1,
+        high=10_000,
+        group="Attention",
     )
-    n_kv_head: int | None = field(
-        default=None,
-        metadata=setting(
-            "Key heads per block",
-            "How many heads have their own keys and values; each of them serves a group of neighbouring heads, which read it "
-            "with different queries. Unless given, every head has its own.",
-            low=1,
-            high=10_000,
-            group="Attention",
-        ),
+    d_mlp: int | None = setting(
+        None,
+        "Neurons per MLP",
+        "How many neurons a block's MLP has; 0 is no MLP. Unless given, four times the width.",
+        low=0,
+        high=10_000_000,
+        group="MLP",
     )
-    d_mlp: int | None = field(
-        default=None,
-        metadata=setting(
-            "Neurons per MLP",
-            "How many neurons a block's MLP has; 0 is no MLP. Unless given, four times the width.",
-            low=0,
-            high=10_000_000,
-            group="MLP",
-        ),
+    residual: str = setting(
+        "pre-norm",
+        "Residual",
+        "How what a sublayer computes joins the stream, and where it is normalised.",
+        choices=RESIDUALS,
+        group="Residual and norms",
     )
-    residual: str = field(
-        default="pre-norm",
-        metadata=setting(
-            "Residual",
-            "How what a sublayer computes joins the stream, and where it is normalised.",
-            choices=RESIDUALS,
-            group="Residual and norms",
-        ),
+    norm: str = setting(
+        "layernorm", "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS, group="Residual and norms"
     )
-    norm: str = field(
-        default="layernorm",
-        metadata=setting(
-            "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS, group="Residual and norms"
-        ),
+    norm_eps: float | None = setting(
+        None,
+        "Norm epsilon",
+        "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
+        above=0,
+        high=1,
+        group="Residual and norms",
     )
-    norm_eps: float | None = field(
-        default=None,
-        metadata=setting(
-            "Norm epsilon",
-            "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
-            low=0,
-            high=1,
-            low_excluded=True,
-            group="Residual and norms",
-        ),
+    norm_gain: bool = setting(
+        True, "Norm gain", "Whether norms multiply each number by a learned gain.", group="Residual and norms"
     )
-    norm_gain: bool = field(
-        default=True,
-        metadata=setting("Norm gain", "Whether norms multiply each number by a learned gain.", group="Residual and norms"),
+    norm_bias: bool = setting(
+        True,
+        "Norm bias",
+        "Whether a layernorm adds a learned bias. It does so only where it has a gain too.",
+        group="Residual and norms",
     )
-    norm_bias: bool = field(
-        default=True,
-        metadata=setting(
-            "Norm bias",
-            "Whether a layernorm adds a learned bias. It does so only where it has a gain too.",
-            group="Residual and norms",
-        ),
+    final_norm: bool = setting(
+        True, "Final norm", "Whether a norm stands between the last block and the output.", group="Residual and norms"
     )
-    final_norm: bool = field(
-        default=True,
-        metadata=setting(
-            "Final norm", "Whether a norm stands between the last block and the output.", group="Residual and norms"
-        ),
+    positions: str = setting(
+        "learned", "Positions", "How the model knows the order of its tokens.", choices=POSITIONS, group="Positions"
     )
-    positions: str = field(
-        default="learned",
-        metadata=setting("Positions", "How the model knows the order of its tokens.", choices=POSITIONS, group="Positions"),
+    rotary_base: float = setting(
+        10_000.0,
+        "Rotary base",
+        "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
+        above=1,
+        high=1e9,
+        group="Positions",
+        needs=("positions", ("rotary",)),
     )
-    rotary_base: float = field(
-        default=10_000.0,
-        metadata=setting(
-            "Rotary base",
-            "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
-            low=1,
-            high=1e9,
-            low_excluded=True,
-            group="Positions",
-            needs=("positions", ("rotary",)),
-        ),
+    rotary_fraction: float = setting(
+        1.0,
+        "Rotary share",
+        "The share of a head's numbers that rotary positions turn.",
+        above=0,
+        high=1,
+        group="Positions",
+        needs=("positions", ("rotary",)),
     )
-    rotary_fraction: float = field(
-        default=1.0,
-        metadata=setting(
-            "Rotary share",
-            "The share of a head's numbers that rotary positions turn.",
-            low=0,
-            high=1,
-            low_excluded=True,
-            group="Positions",
-            needs=("positions", ("rotary",)),
-        ),
+    rotary_scaling: str = setting(
+        "none",
+        "Rotary scaling",
+        "How rotary positions were slowed down after a first training on shorter texts.",
+        choices=ROTARY_SCALINGS,
+        group="Positions",
+        needs=("positions", ("rotary",)),
     )
-    rotary_scaling: str = field(
-        default="none",
-        metadata=setting(
-            "Rotary scaling",
-            "How rotary positions were slowed down after a first training on shorter texts.",
-            choices=ROTARY_SCALINGS,
-            group="Positions",
-            needs=("positions", ("rotary",)),
-        ),
+    rotary_factor: float = setting(
+        1.0,
+        "Rotary factor",
+        "By how much rotary scaling slows positions down.",
+        low=1,
+        high=1e4,
+        group="Positions",
+        needs=("rotary_scaling", ("linear", "llama3")),
     )
-    rotary_factor: float = field(
-        default=1.0,
-        metadata=setting(
-            "Rotary factor",
-            "By how much rotary scaling slows positions down.",
-            low=1,
-            high=1e4,
-            group="Positions",
-            needs=("rotary_scaling", ("linear", "llama3")),
-        ),
+    rotary_context: int = setting(
+        8_192,
+        "Context before scaling",
+        "How many tokens the first training saw at a time (scaling llama3).",
+        low=1,
+        high=10_000_000,
+        group="Positions",
+        needs=("rotary_scaling", ("llama3",)),
     )
-    rotary_context: int = field(
-        default=8_192,
-        metadata=setting(
-            "Context before scaling",
-            "How many tokens the first training saw at a time (scaling llama3).",
-            low=1,
-            high=10_000_000,
-            group="Positions",
-            needs=("rotary_scaling", ("llama3",)),
-        ),
+    mask: str = setting(
+        "causal", "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS, group="Attention"
     )
-    mask: str = field(
-        default="causal",
-        metadata=setting(
-            "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS, group="Attention"
-        ),
+    window: int | None = setting(
+        None,
+        "Window (tokens)",
+        "In blocks with a window, how many tokens a query may read: its own token and those just before it. None means no "
+        "window.",
+        low=1,
+        high=131_072,
+        group="Attention",
     )
-    window: int | None = field(
-        default=None,
-        metadata=setting(
-            "Window (tokens)",
-            "In blocks with a window, how many tokens a query may read: its own token and those just before it. None means no "
-            "window.",
-            low=1,
-            high=131_072,
-            group="Attention",
-        ),
+    window_pattern: str = setting(
+        "w",
+        "Blocks with a window",
+        "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
+        "so fw gives every other block a window.",
+        group="Attention",
+        needs=("window", ()),
     )
-    window_pattern: str = field(
-        default="w",
-        metadata=setting(
-            "Blocks with a window",
-            "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
-            "so fw gives every other block a window.",
-            group="Attention",
-            needs=("window", ()),
-        ),
+    window_rotary_base: float | None = setting(
+        None,
+        "Rotary base in a window",
+        "The rotary base in blocks with a window; unless given, the same as in the others.",
+        above=1,
+        high=1e9,
+        group="Positions",
+        needs=("window", ()),
     )
-    window_rotary_base: float | None = field(
-        default=None,
-        metadata=setting(
-            "Rotary base in a window",
-            "The rotary base in blocks with a window; unless given, the same as in the others.",
-            low=1,
-            high=1e9,
-            low_excluded=True,
-            group="Positions",
-            needs=("window", ()),
-        ),
+    mlp: str = setting("plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS, group="MLP")
+    activation: str = setting(
+        "gelu", "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS, group="MLP"
     )
-    mlp: str = field(
-        default="plain",
-        metadata=setting("Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS, group="MLP"),
+    qkv_bias: bool = setting(True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias.", group="Biases")
+    output_bias: bool = setting(True, "Output bias", "Whether the output of attention has a learned bias.", group="Biases")
+    mlp_bias: bool = setting(True, "MLP bias", "Whether both layers of the MLP have a learned bias.", group="Biases")
+    unembed_bias: bool = setting(False, "Unembed bias", "Whether every token's score has a learned bias.", group="Biases")
+    tied: bool = setting(
+        False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.", group="Embedding and output"
     )
-    activation: str = field(
-        default="gelu",
-        metadata=setting(
-            "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS, group="MLP"
-        ),
+    embed_scale: float = setting(
+        1.0,
+        "Scale of the embedding",
+        "What a token's vector is multiplied by when it is read.",
+        above=0,
+        high=1e4,
+        group="Embedding and output",
     )
-    qkv_bias: bool = field(
-        default=True, metadata=setting("Bias of q, k, v", "Whether queries, keys and values have a learned bias.", group="Biases")
+    embed_norm: bool = setting(
+        False,
+        "Norm after the embedding",
+        "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
+        group="Embedding and output",
     )
-    output_bias: bool = field(
-        default=True, metadata=setting("Output bias", "Whether the output of attention has a learned bias.", group="Biases")
+    qk_norm: str = setting(
+        "none",
+        "Normalised queries and keys",
+        "How queries and keys are brought to a common size.",
+        choices=QK_NORMS,
+        group="Attention",
     )
-    mlp_bias: bool = field(
-        default=True, metadata=setting("MLP bias", "Whether both layers of the MLP have a learned bias.", group="Biases")
+    score_scale: float | None = setting(
+        None,
+        "Scale of scores",
+        "What the product of a query and a key is multiplied by; unless given, 1 / √d_head.",
+        above=0,
+        high=1e4,
+        group="Attention",
     )
-    unembed_bias: bool = field(
-        default=False, metadata=setting("Unembed bias", "Whether every token's score has a learned bias.", group="Biases")
+    score_cap: float | None = setting(
+        None,
+        "Cap of scores",
+        "Scores s become cap · tanh(s / cap), so that none is larger than this.",
+        above=0,
+        high=1e6,
+        group="Attention",
     )
-    tied: bool = field(
-        default=False,
-        metadata=setting(
-            "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.", group="Embedding and output"
-        ),
+    logit_cap: float | None = setting(
+        None,
+        "Cap of logits",
+        "Logits s become cap · tanh(s / cap), so that none is larger than this.",
+        above=0,
+        high=1e6,
+        group="Embedding and output",
     )
-    embed_scale: float = field(
-        default=1.0,
-        metadata=setting(
-            "Scale of the embedding",
-            "What a token's vector is multiplied by when it is read.",
-            low=0,
-            high=1e4,
-            low_excluded=True,
-            group="Embedding and output",
-        ),
+    dropout: float = setting(
+        0.0,
+        "Dropout",
+        "The share of numbers left out at random at each step of training.",
+        low=0,
+        below=1,
+        group="Dropout",
     )
-    embed_norm: bool = field(
-        default=False,
-        metadata=setting(
-            "Norm after the embedding",
-            "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
-            group="Embedding and output",
-        ),
+    attention_dropout: float = setting(
+        0.0,
+        "Dropout on attention",
+        "The share of attention weights left out at random at each step of training: a token then has to do without some of "
+        "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
+        low=0,
+        below=1,
+        group="Dropout",
     )
-    qk_norm: str = field(
-        default="none",
-        metadata=setting(
-            "Normalised queries and keys",
-            "How queries and keys are brought to a common size.",
-            choices=QK_NORMS,
-            group="Attention",
-        ),
+    token_dropout: float = setting(
+        0.0,
+        "Dropout of tokens",
+        "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
+        "label depends on a single word.",
+        low=0,
+        below=1,
+        group="Dropout",
     )
-    score_scale: float | None = field(
-        default=None,
-        metadata=setting(
-            "Scale of scores",
-            "What the product of a query and a key is multiplied by; unless given, 1 / √d_head.",
-            low=0,
-            high=1e4,
-            low_excluded=True,
-            group="Attention",
-        ),
+    n_encoder_layer: int = setting(
+        0,
+        "Blocks of the encoder",
+        "How many blocks the encoder has: it reads the source before the decoder writes the answer. 0 means a model without "
+        "an encoder. The decoder reads the encoder's output by cross-attention, and both share vocabulary, embedding and "
+        "sizes.",
+        low=0,
+        high=MOST_BLOCKS,
     )
-    score_cap: float | None = field(
-        default=None,
-        metadata=setting(
-            "Cap of scores",
-            "Scores s become cap · tanh(s / cap), so that none is larger than this.",
-            low=0,
-            high=1e6,
-            low_excluded=True,
-            group="Attention",
-        ),
+    head: str = setting(
+        "unembed",
+        "How a label is decided",
+        "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
+        "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
+        "root of their number (sum), or from a layer that reads the first token alone (first, first-relu).",
+        choices=HEADS,
+        group="Embedding and output",
     )
-    logit_cap: float | None = field(
-        default=None,
-        metadata=setting(
-            "Cap of logits",
-            "Logits s become cap · tanh(s / cap), so that none is larger than this.",
-            low=0,
-            high=1e6,
-            low_excluded=True,
-            group="Embedding and output",
-        ),
+    n_label: int = setting(0, "Labels", "How many labels a classifier chooses from.", low=0, high=10_000)
+    ordered: bool = setting(
+        False, "Labels in order", "Whether the labels have an order from the lowest to the highest, as one to five stars do."
     )
-    dropout: float = field(
-        default=0.0,
-        metadata=setting(
-            "Dropout",
-            "The share of numbers left out at random at each step of training.",
-            low=0,
-            high=1,
-            high_excluded=True,
-            group="Dropout",
-        ),
-    )
-    attention_dropout: float = field(
-        default=0.0,
-        metadata=setting(
-            "Dropout on attention",
-            "The share of attention weights left out at random at each step of training: a token then has to do without some of "
-            "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
-            low=0,
-            high=1,
-            high_excluded=True,
-            group="Dropout",
-        ),
-    )
-    token_dropout: float = field(
-        default=0.0,
-        metadata=setting(
-            "Dropout of tokens",
-            "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
-            "label depends on a single word.",
-            low=0,
-            high=1,
-            high_excluded=True,
-            group="Dropout",
-        ),
-    )
-    n_encoder_layer: int = field(
-        default=0,
-        metadata=setting(
-            "Blocks of the encoder",
-            "How many blocks the encoder has: it reads the source before the decoder writes the answer. 0 means a model without "
-            "an encoder. The decoder reads the encoder's output by cross-attention, and both share vocabulary, embedding and "
-            "sizes.",
-            low=0,
-            high=MOST_BLOCKS,
-        ),
-    )
-    head: str = field(
-        default="unembed",
-        metadata=setting(
-            "How a label is decided",
-            "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
-            "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
-            "root of their number (sum), or from a layer that reads the first token alone (first, first-relu).",
-            choices=HEADS,
-            group="Embedding and output",
-        ),
-    )
-    n_label: int = field(default=0, metadata=setting("Labels", "How many labels a classifier chooses from.", low=0, high=10_000))
-    ordered: bool = field(
-        default=False,
-        metadata=setting(
-            "Labels in order", "Whether the labels have an order from the lowest to the highest, as one to five stars do."
-        ),
-    )
-    padding: int | None = field(
-        default=None,
-        metadata=setting("Padding", "The token that fills up the shorter texts of a batch; no other token reads it.", low=0),
+    padding: int | None = setting(
+        None, "Padding", "The token that fills up the shorter texts of a batch; no other token reads it.", low=0
     )
 
     def __post_init__(self) -> None:

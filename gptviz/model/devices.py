@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+# The precision of a model that is opened with its weights as they are stored: see `gptviz.model.precision`.
+STORED = "stored"
 
 
 def devices() -> list[str]:
     """The devices of this machine, the fastest first."""
+    import torch
+
     found = []
     if torch.cuda.is_available():
         found += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
@@ -24,6 +32,8 @@ def device(name: str | None = None, process: int | None = None) -> torch.device:
     Raises:
         ValueError: this machine has no such device; the message names those it has.
     """
+    import torch
+
     here = devices()
     if name in (None, "auto"):
         name = here[0].split(":")[0] if process is not None else here[0]
@@ -37,6 +47,8 @@ def device(name: str | None = None, process: int | None = None) -> torch.device:
 
 def may_bfloat16(device: torch.device) -> bool:
     """Whether bfloat16 can be faster on `device`: without hardware for it, it is emulated."""
+    import torch
+
     if device.type == "cpu":
         return torch.cpu.get_capabilities().get("avx512_bf16", False)
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -95,7 +95,7 @@ class Arena:
 
 
 def _piece(size: int) -> mmap.mmap:
-    """So many bytes of this process alone."""
+    """`size` bytes of this process alone."""
     if sys.platform != "linux":  # where nobody asks for a piece
         return mmap.mmap(-1, size)
     piece = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

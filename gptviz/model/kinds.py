@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["decoder", "classifier", "encoder-decoder"]
 
@@ -30,3 +31,10 @@ MODEL_KINDS: dict[Kind, ModelKind] = {
     "classifier": ModelKind("classifier", "a classifier", "gives a whole text a label"),
     "encoder-decoder": ModelKind("encoder-decoder", "an encoder–decoder", "reads one text and writes another"),
 }
+
+
+def kind_said(fields: Mapping[str, Any]) -> Kind:
+    """The kind of a model by the fields of its config, which are not checked: it is that of `Config.kind`, without the parts."""
+    if fields.get("n_label"):
+        return "classifier"
+    return "encoder-decoder" if fields.get("n_encoder_layer") else "decoder"

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .devices import may_bfloat16
+from .devices import STORED, may_bfloat16
 from .fast import LINE, Arena, make_fast
 from .parts.part import Embedding, Linear
 from .transformer import Transformer
 
-STORED = "stored"
 # What a user may ask for → what weights are multiplied in.
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PRECISIONS = (STORED, *TYPES)

@@ -52,54 +52,30 @@ _CLASSIFIER = Config(
     vocab_size=7_455, context_length=50, d_model=32, n_layer=1, n_head=4, mask="full", head="flatten", n_label=5, **_ENCODER
 )
 
+# The size of the best model of a laptop's minutes.
+_LAPTOP: dict[str, Any] = {
+    "vocab_size": 65,
+    "context_length": 256,
+    "d_model": 192,
+    "n_layer": 6,
+    "n_head": 6,
+    "positions": "rotary",
+    "dropout": 0.2,
+}
+_NO_BIASES: dict[str, Any] = {"qkv_bias": False, "output_bias": False, "mlp_bias": False}
+
 # A small pre-norm decoder for tasks with known answers.
 _TASK = Config(vocab_size=100, context_length=15, d_model=64, n_layer=2, n_head=4)
 
 PRESETS: dict[str, Config] = {
     # The best use of a laptop's minutes: pre-norm, rotary positions, normalised queries and keys (benchmarks/ablation.md).
-    "shakespeare": Config(
-        vocab_size=65,
-        context_length=256,
-        d_model=192,
-        n_layer=6,
-        n_head=6,
-        positions="rotary",
-        activation="relu2",
-        tied=True,
-        qk_norm="shared",
-        dropout=0.2,
-    ),
+    "shakespeare": Config(**_LAPTOP, activation="relu2", tied=True, qk_norm="shared"),
     # The same size as two families of models that others publish have it: Llama (Touvron et al. 2023; grouped key heads as in
     # Llama 2), and GPT-NeoX (Black et al. 2022). Dropout, which neither has, is that of the model they are compared with.
     "llama-tiny": Config(
-        vocab_size=65,
-        context_length=256,
-        d_model=192,
-        n_layer=6,
-        n_head=6,
-        n_kv_head=2,
-        d_mlp=600,
-        norm="rmsnorm",
-        positions="rotary",
-        mlp="gated",
-        activation="silu",
-        qkv_bias=False,
-        output_bias=False,
-        mlp_bias=False,
-        tied=True,
-        dropout=0.2,
+        **_LAPTOP | _NO_BIASES, n_kv_head=2, d_mlp=600, norm="rmsnorm", mlp="gated", activation="silu", tied=True
     ),
-    "neox-tiny": Config(
-        vocab_size=65,
-        context_length=256,
-        d_model=192,
-        n_layer=6,
-        n_head=6,
-        residual="parallel",
-        positions="rotary",
-        rotary_fraction=0.25,
-        dropout=0.2,
-    ),
+    "neox-tiny": Config(**_LAPTOP, residual="parallel", rotary_fraction=0.25),
     # 44,487 parameters: "Generative transformer from first principles in Julia" (L. Sinai, 2024).
     "generator": Config(vocab_size=71, context_length=64, d_model=32, n_layer=3, n_head=4, **_POST_NORM),
     # 309,185 parameters: "Understanding Transformer Architecture by Building GPT" (J. Ge, 2023).

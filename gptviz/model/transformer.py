@@ -21,7 +21,7 @@ from .parts.positions import PositionEncoding
 from .parts.residuals import Dropout
 from .tap import IDENTITY, Tap
 
-# Over a text of so many tokens the large arrays of each block leave holes between the small ones that a tap keeps: in a pass of
+# Over a text of this many tokens the large arrays of each block leave holes between the small ones that a tap keeps: in a pass of
 # SmolLM2-135M over 2,048 tokens 300 MB of them, unless they are given back on the way.
 LONG = 1_024
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gptviz.machine import memory, progress
 from gptviz.model import Config, Transformer, parameter_count
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.costs import memory_needed
 from gptviz.model.precision import are_finite, place, type_in_memory
 

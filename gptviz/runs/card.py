@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gptviz.model import PRESETS
-from gptviz.pretrained.sources.source import Opened
 from gptviz.text.chat import ChatTemplate
-from gptviz.train.engine import Engine
+
+if TYPE_CHECKING:
+    from gptviz.pretrained.sources.source import Opened
+    from gptviz.train.engine import Engine
 
 LARGEST_NUMBER = 1e300
 LARGEST_COUNT = 10**12
@@ -166,7 +167,7 @@ class Card:
         """The card written down as `values`, of this version or an older one."""
         plan, wall_seconds = _text(values.get("preset")), finite(values.get("wall_seconds"))
         # Older cards name only the plan; if a preset has that name, it is the architecture.
-        architecture = _text(values.get("architecture")) or (plan if plan in PRESETS else None)
+        architecture = _text(values.get("architecture")) or _preset(plan)
         losses = values.get("losses")
         entries = [LossEntry.from_json(each) for each in losses] if isinstance(losses, list) else []
         return cls(
@@ -244,6 +245,13 @@ def _labels(value: object) -> tuple[str, ...] | None:
     return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
 
 
+def _preset(plan: str | None) -> str | None:
+    """The name of the preset that was the whole plan of older models."""
+    from gptviz.model import PRESETS
+
+    return plan if plan in PRESETS else None
+
+
 def _chat(value: object) -> ChatTemplate | None:
     """How a chat is written, or None if it is not written down as it should be."""
     fields = value if isinstance(value, dict) else {}
@@ -258,6 +266,8 @@ def _ids(value: object) -> tuple[int, ...]:
 
 
 def _engine(value: object) -> Engine | None:
+    from gptviz.train.engine import Engine
+
     try:
         return Engine.from_dict(value) if isinstance(value, dict) and value else None
     except ValueError:

@@ -15,35 +15,33 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
-import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
-from gptviz.model import Config, Transformer, parameter_count
-from gptviz.model.build import lay_out
-from gptviz.model.costs import memory_needed
 from gptviz.model.costs.effort import n_parameters
-from gptviz.model.precision import are_finite, place, type_in_memory
-from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import referred, with_weights
-from gptviz.pretrained.sources.source import ModelSource
-from gptviz.pretrained.sources.tensors import open_safetensors
+from gptviz.model.kinds import Kind, kind_said
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card
+
+# torch takes a second to import: what reads and writes weights imports it, and what names and lists models does not wait for it.
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gptviz.model import Config, Transformer
+    from gptviz.pretrained.sources.source import ModelSource
 
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
@@ -144,13 +142,37 @@ def find(name: str) -> Path:
     return by_name[name]
 
 
+def imported_from(folder: Path) -> str | None:
+    """Where an imported model came from, by its card, of which nothing else is checked; None for a model that was trained here.
+
+    Raises:
+        CheckpointError: as in `read_card`.
+    """
+    said = _card(folder).get("imported_from")
+    return said if isinstance(said, str) else None
+
+
+def read_kind(folder: Path) -> Kind:
+    """The kind of a model by its config, of which nothing else is checked.
+
+    Raises:
+        CheckpointError: there is no config that can be read.
+    """
+    fields = _read_json(folder, "config.json").get("config")
+    return kind_said(fields if isinstance(fields, dict) else {})
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    return _read_json(folder, "card.json") if os.path.lexists(folder / "card.json") else {}
+
+
 def read_card(folder: Path) -> Card:
     """The card of a checkpoint; an empty card if there is none.
 
     Raises:
         CheckpointError: the card is not JSON.
     """
-    return Card.from_json(_read_json(folder, "card.json") if os.path.lexists(folder / "card.json") else {})
+    return Card.from_json(_card(folder))
 
 
 def read_config(folder: Path) -> Config:
@@ -159,6 +181,8 @@ def read_config(folder: Path) -> Config:
     Raises:
         CheckpointError: the config is missing, of another version or impossible.
     """
+    from gptviz.model import Config
+
     content = _read_json(folder, "config.json")
     if content.get("format") != FORMAT:
         raise CheckpointError(
@@ -255,6 +279,10 @@ def _described(config: Config) -> Transformer:
     Names and shapes are compared with it before weights are allocated: a config alone cannot make this machine allocate memory
     for weights that the file does not have.
     """
+    import torch
+
+    from gptviz.model.builder import lay_out
+
     with torch.device("meta"):
         return lay_out(config)
 
@@ -270,6 +298,8 @@ def source_of(folder: Path) -> ModelSource:
     Raises:
         CheckpointError: these files are gone or have changed, or source.json is damaged.
     """
+    from gptviz.pretrained.opening import ImportRefusedError, referred
+
     try:
         return referred(_read_json(folder, "source.json"))
     except ImportRefusedError as error:
@@ -277,6 +307,8 @@ def source_of(folder: Path) -> ModelSource:
 
 
 def _referred_model(folder: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
+    from gptviz.pretrained.opening import ImportRefusedError, with_weights
+
     source = source_of(folder)
     try:
         return with_weights(source, config, device, precision)
@@ -307,6 +339,12 @@ def _read_model(path: Path, described: Transformer, device: torch.device | str, 
     Raises:
         CheckpointError: the file is missing, damaged, or of another model, or there is too little memory.
     """
+    import torch
+
+    from gptviz.model.builder import lay_out
+    from gptviz.model.costs import memory_needed
+    from gptviz.model.precision import place, type_in_memory
+
     name = name_of(_folder_of(path))
     with _fitting(path, described) as file:
         needs = memory_needed.needed(described.config, type_in_memory(torch.float32, precision).itemsize)
@@ -317,6 +355,8 @@ def _read_model(path: Path, described: Transformer, device: torch.device | str, 
 
 def _finite(file: Any, name: str, described: Transformer) -> Iterator[tuple[str, Tensor]]:
     """The weights of a file in float32, as they were trained, one after the other."""
+    from gptviz.model.precision import are_finite
+
     for part, _ in described.named_parameters():
         tensor = file.get_tensor(part).float()
         if not are_finite(tensor):
@@ -343,6 +383,8 @@ def _folder_of(path: Path) -> Path:
 @contextmanager
 def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
     """The file at `path`, open, after its length and the names, shapes and types of its tensors were checked."""
+    from gptviz.pretrained.sources.tensors import open_safetensors
+
     folder = _folder_of(path)
     file_name = path.relative_to(folder)
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
@@ -455,7 +497,7 @@ def save(
     card: dict[str, Any],
     *,
     root: Path | None = None,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
     replace: bool = False,
 ) -> Path:
     """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
@@ -464,7 +506,7 @@ def save(
     if two are saved under one new name at the same time, one is refused.
 
     Args:
-        dtype: the type weights are stored in; float16 halves the file.
+        dtype: the type weights are stored in, float32 unless given; float16 halves the file.
         replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
 
     Raises:
@@ -475,70 +517,36 @@ def save(
     destination(name, root)
     if not replace:
         check_is_free(name, root)
-    return save_weights(name, _stored(name, model, dtype), model.config, tokenizer, card, root=root, replace=replace)
+    weights = _stored(name, model, dtype)
+    return save_opened(name, model.config, tokenizer, card, weights=weights, root=root, replace=replace)
 
 
-def save_weights(
+def save_opened(
     name: str,
-    weights: dict[str, Tensor],
     config: Config,
     tokenizer: Tokenizer,
     card: dict[str, Any],
     *,
+    weights: dict[str, Tensor] | None = None,
+    source: dict[str, Any] | None = None,
     root: Path | None = None,
     replace: bool = False,
 ) -> Path:
-    """Write a checkpoint whose parameters are these `weights`, each in the type it has, and return its folder.
+    """Write a checkpoint of a model that was not built, and return its folder.
 
     Args:
         name: as in `save`, like the other arguments.
-        weights: by the names of the parameters.
         config: the architecture.
+        weights: its parameters by their names, each in the type it has.
+        source: instead of `weights`, the files of another program in which they stay (see `gptviz.pretrained.opening.reference`).
 
     Raises:
         CheckpointError: as in `save`.
     """
+    from safetensors.torch import save_file
 
-    def write_weights_to(folder: Path) -> None:
-        safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    from gptviz.model import parameter_count
 
-    return _saved(name, config, tokenizer, card, write_weights_to, root=root, replace=replace)
-
-
-def save_reference(
-    name: str,
-    config: Config,
-    tokenizer: Tokenizer,
-    card: dict[str, Any],
-    source: dict[str, Any],
-) -> Path:
-    """Write a checkpoint whose weights stay in the files of another program, and return its folder.
-
-    Args:
-        name: as in `save`, like the other arguments.
-        source: where its weights are (see `gptviz.pretrained.opening.reference`).
-
-    Raises:
-        CheckpointError: as in `save`.
-    """
-
-    def write_source_to(folder: Path) -> None:
-        _write_json(folder / "source.json", source)
-
-    return _saved(name, config, tokenizer, card, write_source_to, root=None, replace=False)
-
-
-def _saved(
-    name: str,
-    config: Config,
-    tokenizer: Tokenizer,
-    card: dict[str, Any],
-    write_more: Callable[[Path], None],
-    *,
-    root: Path | None,
-    replace: bool,
-) -> Path:
-    """Write the files of a checkpoint and those of `write_more` to a folder that then takes its place as a whole."""
     target = destination(name, root)
     if not replace:
         check_is_free(name, root)
@@ -549,7 +557,10 @@ def _saved(
             fresh.mkdir()
             _write_json(fresh / "config.json", {"format": FORMAT, "config": config.to_dict()})
             (fresh / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-            write_more(fresh)
+            if weights is not None:
+                save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
+            if source is not None:
+                _write_json(fresh / "source.json", source)
             _write_json(fresh / "card.json", {**card, "parameters": parameter_count(config)})
             if replace:
                 swap(fresh, target)
@@ -566,8 +577,11 @@ def _saved(
     return target
 
 
-def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
-    """The weights in the type in which they are stored."""
+def _stored(name: str, model: Transformer, dtype: torch.dtype | None) -> dict[str, Tensor]:
+    """The weights in the type in which they are stored, float32 unless given."""
+    import torch
+
+    dtype = dtype or torch.float32
     weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
     for key, value in weights.items():
         if not value.isfinite().all():
@@ -576,7 +590,7 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype) -> dict[str, Tens
     return weights
 
 
-def write_weights(path: Path, model: Transformer, dtype: torch.dtype = torch.float32) -> None:
+def write_weights(path: Path, model: Transformer, dtype: torch.dtype | None = None) -> None:
     """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a whole or not at all.
 
     Raises:
@@ -594,8 +608,10 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     Raises:
         CheckpointError: the disk is full or not writable.
     """
+    from safetensors.torch import save_file
+
     with _in_place_of(path) as fresh:
-        safetensors.torch.save_file(tensors, fresh, metadata={"format": "pt"})
+        save_file(tensors, fresh, metadata={"format": "pt"})
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

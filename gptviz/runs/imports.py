@@ -93,7 +93,7 @@ def import_model(
     there = source.path.stem if source.path.is_file() else Path(given).resolve().name
     wanted = names.possible(suggested or there) if name is None else name
     with names.claimed(wanted, or_next=name is None) as claim:
-        folder = checkpoints.save_reference(claim.name, opened.config, opened.tokenizer, card, reference(source))
+        folder = checkpoints.save_opened(claim.name, opened.config, opened.tokenizer, card, source=reference(source))
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 

@@ -307,18 +307,3 @@ def own_queue() -> Queue:
 def submit(name: str, device: str | None = None) -> int:
     """`Queue.submit` of the user's own queue."""
     return own_queue().submit(name, device)
-
-
-def pause(name: str) -> None:
-    """`Queue.pause` of the user's own queue."""
-    own_queue().pause(name)
-
-
-def stop(name: str) -> None:
-    """`Queue.stop` of the user's own queue."""
-    own_queue().stop(name)
-
-
-def place(name: str) -> int | None:
-    """`Queue.place` of the user's own queue."""
-    return own_queue().place(name)

@@ -305,4 +305,4 @@ def _convert(path: Path, to: Path) -> None:
     source = source_at(path)
     opened = source.opened()
     weights = weights_of(source, opened.config)
-    checkpoints.save_weights(to.name, weights, opened.config, opened.tokenizer, values_of(opened), root=to.parent)
+    checkpoints.save_opened(to.name, opened.config, opened.tokenizer, values_of(opened), weights=weights, root=to.parent)

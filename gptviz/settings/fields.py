@@ -1,6 +1,6 @@
 """The settings of a dataclass describe themselves: the label of each, its effect and its values.
 
-A field is declared with `field(default=…, metadata=setting(…))`; forms, the command line and tables read it with `field_info`.
+A field is declared with `setting(default, label, help, …)`; forms, the command line and tables read it with `field_info`.
 Nothing heavy is imported here, so that the command line can print its help at once.
 """
 
@@ -76,14 +76,14 @@ class FieldInfo:
         return "\n".join([self.help, *([""] if lines else []), *lines])
 
 
-def setting(
+def described(
     label: str,
     help: str,
     *,
     low: float | None = None,
     high: float | None = None,
-    low_excluded: bool = False,
-    high_excluded: bool = False,
+    above: float | None = None,
+    below: float | None = None,
     choices: Mapping[str, Described] | None = None,
     group: str = "",
     needs: tuple[str, tuple[object, ...]] | None = None,
@@ -91,12 +91,20 @@ def setting(
     """The metadata of a field: its description (see `FieldInfo`).
 
     Args:
+        above: instead of `low`, the value that it must stay above.
+        below: instead of `high`, the value that it must stay below.
         choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
             needs none.
     """
-    limits = {"low": low, "high": high, "low_excluded": low_excluded, "high_excluded": high_excluded}
-    description = {"label": label, "help": help, **limits, "group": group, "needs": needs}
+    lowest = {"low": low if above is None else above, "low_excluded": above is not None}
+    highest = {"high": high if below is None else below, "high_excluded": below is not None}
+    description = {"label": label, "help": help, **lowest, **highest, "group": group, "needs": needs}
     return {"description": description, "choices": choices}
+
+
+def setting(default: object, label: str, help: str, **limits: Any) -> Any:
+    """A field of a dataclass with its default and its description (see `described`)."""
+    return field(default=default, metadata=described(label, help, **limits))
 
 
 @dataclass(frozen=True)

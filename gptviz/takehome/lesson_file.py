@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from gptviz.lessons.answering import Answer, Functions, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
+from gptviz.lessons.real_model import stands_in
 
 from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
 
@@ -14,7 +15,7 @@ Reader = Callable[[str, Mapping[str, str]], PageContent]
 
 
 def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_page) -> PageContent:
-    """The lesson with every page that it opens, every value in its texts, and its answers, which are folded.
+    """The lesson with every page that it opens, every value in its texts, and its hints and answers, which are folded.
 
     Args:
         lesson: the lesson.
@@ -26,7 +27,8 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
         ExpressionError: a value or an answer cannot be computed.
     """
     sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
-    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), PlainText(lesson.about), *sources]
+    about = [PlainText(stands_in(lesson))] if lesson.any_decoder else []
+    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), PlainText(lesson.about), *sources, *about]
     for number, step in enumerate(lesson.steps, 1):
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), _step(lesson, step, functions, read)]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
@@ -52,6 +54,8 @@ def _question(question: Question, functions: Functions) -> Iterator[PagePiece]:
     yield MarkdownText(f"**Question.** {filled(question.ask, functions)}")
     if question.options:
         yield PieceGroup(tuple(PlainText(f"○ {option}") for option in question.options))
+    if question.hint:
+        yield PieceGroup((MarkdownText(filled(question.hint, functions)),), "folded", "A hint")
     answer = answer_to(question, functions)
     more = (MarkdownText(filled(question.reveal, functions)),) if question.reveal else ()
     yield PieceGroup((PlainText(_in_words(answer)), *more), "folded", "The answer")

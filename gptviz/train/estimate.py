@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes
 from gptviz.model import Config, build, parameter_count
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.costs.operations import flops
 from gptviz.model.devices import may_bfloat16
 

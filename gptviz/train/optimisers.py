@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Muon, Optimizer
 
 from gptviz.model import Config, Transformer, parameter_count
-from gptviz.model.build import parameter_shapes
+from gptviz.model.builder import parameter_shapes
 
 from .recipe import Recipe
 

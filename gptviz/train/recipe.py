@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from gptviz.settings.fields import check_choices, check_numbers, setting
@@ -27,161 +27,116 @@ class Recipe:
         ValueError: a setting no run can have; the message names it and its value.
     """
 
-    steps: int | None = field(
-        default=None,
-        metadata=setting("Steps", "How many times the weights are changed. A step reads one batch.", low=1, high=10**9),
+    steps: int | None = setting(
+        None, "Steps", "How many times the weights are changed. A step reads one batch.", low=1, high=10**9
     )
-    minutes: float | None = field(
-        default=None,
-        metadata=setting(
-            "Minutes instead",
-            "Instead of a number of steps: training ends after this many minutes, at whatever step it is.",
-            low=0,
-            low_excluded=True,
-        ),
+    minutes: float | None = setting(
+        None,
+        "Minutes instead",
+        "Instead of a number of steps: training ends after this many minutes, at whatever step it is.",
+        above=0,
     )
-    batch_size: int = field(
-        default=16,
-        metadata=setting(
-            "Batch size",
-            "How many pieces of the data one step reads side by side. With more, training is steadier and each step takes "
-            "longer.",
-            low=1,
-            high=10**6,
-        ),
+    batch_size: int = setting(
+        16,
+        "Batch size",
+        "How many pieces of the data one step reads side by side. With more, training is steadier and each step takes longer.",
+        low=1,
+        high=10**6,
     )
-    optimiser: Optimiser = field(
-        default="adamw",
-        metadata=setting(
-            "Optimiser",
-            "How a gradient becomes a step. AdamW suits almost everything. Muon takes fewer steps with matrices. "
-            "Adam is AdamW without its separate weight decay. SGD follows the gradient itself, and usually needs a higher "
-            "learning rate.",
-        ),
+    optimiser: Optimiser = setting(
+        "adamw",
+        "Optimiser",
+        "How a gradient becomes a step. AdamW suits almost everything. Muon takes fewer steps with matrices. "
+        "Adam is AdamW without its separate weight decay. SGD follows the gradient itself, and usually needs a higher "
+        "learning rate.",
     )
-    learning_rate: float = field(
-        default=2.5e-3,
-        metadata=setting(
-            "Learning rate",
-            "How far a step goes, at most. Too high: the loss jumps or explodes. Too low: it hardly falls.",
-            low=0,
-            low_excluded=True,
-        ),
+    learning_rate: float = setting(
+        2.5e-3,
+        "Learning rate",
+        "How far a step goes, at most. Too high: the loss jumps or explodes. Too low: it hardly falls.",
+        above=0,
     )
-    schedule: Schedule = field(
-        default="cosine",
-        metadata=setting(
-            "Schedule", "How the learning rate goes on after the warm-up: it falls along a cosine or a line, or stays constant."
-        ),
+    schedule: Schedule = setting(
+        "cosine",
+        "Schedule",
+        "How the learning rate goes on after the warm-up: it falls along a cosine or a line, or stays constant.",
     )
-    warmup: float = field(
-        default=0.05,
-        metadata=setting(
-            "Warmup",
-            "The share of the run in which the learning rate rises from 0, since the first gradients are unsteady.",
-            low=0,
-            high=1,
-            high_excluded=True,
-        ),
+    warmup: float = setting(
+        0.05,
+        "Warmup",
+        "The share of the run in which the learning rate rises from 0, since the first gradients are unsteady.",
+        low=0,
+        below=1,
     )
-    final_rate: float = field(
-        default=0.1,
-        metadata=setting(
-            "Final rate",
-            "The learning rate at the end, as a share of the highest. Small steps at the end settle the weights.",
-            low=0,
-        ),
+    final_rate: float = setting(
+        0.1,
+        "Final rate",
+        "The learning rate at the end, as a share of the highest. Small steps at the end settle the weights.",
+        low=0,
     )
-    weight_decay: float = field(
-        default=0.1,
-        metadata=setting(
-            "Weight decay",
-            "How strongly matrices are pulled towards 0 at each step, which makes learning by heart harder.",
-            low=0,
-        ),
+    weight_decay: float = setting(
+        0.1,
+        "Weight decay",
+        "How strongly matrices are pulled towards 0 at each step, which makes learning by heart harder.",
+        low=0,
     )
-    label_smoothing: float = field(
-        default=0.0,
-        metadata=setting(
-            "Label smoothing",
-            "The share of the target probability that goes to the wrong answers, so that the model becomes "
-            "less certain. If labels have an order, such as stars, nearby labels get more: each step away from the right one "
-            "multiplies the share by this number. The training loss is measured with smoothing, the validation loss without.",
-            low=0,
-            high=1,
-            high_excluded=True,
-        ),
+    label_smoothing: float = setting(
+        0.0,
+        "Label smoothing",
+        "The share of the target probability that goes to the wrong answers, so that the model becomes "
+        "less certain. If labels have an order, such as stars, nearby labels get more: each step away from the right one "
+        "multiplies the share by this number. The training loss is measured with smoothing, the validation loss without.",
+        low=0,
+        below=1,
     )
-    beta1: float = field(
-        default=0.9,
-        metadata=setting(
-            "Beta 1",
-            "How much of the running mean of gradients is kept from step to step (Adam), or how much of the momentum (SGD, "
-            "Muon).",
-            low=0,
-            high=1,
-            high_excluded=True,
-        ),
+    beta1: float = setting(
+        0.9,
+        "Beta 1",
+        "How much of the running mean of gradients is kept from step to step (Adam), or how much of the momentum (SGD, Muon).",
+        low=0,
+        below=1,
     )
-    beta2: float = field(
-        default=0.99,
-        metadata=setting(
-            "Beta 2",
-            "How much of the running mean of squared gradients is kept (Adam): higher is steadier, but slower to notice a "
-            "change.",
-            low=0,
-            high=1,
-            high_excluded=True,
-        ),
+    beta2: float = setting(
+        0.99,
+        "Beta 2",
+        "How much of the running mean of squared gradients is kept (Adam): higher is steadier, but slower to notice a change.",
+        low=0,
+        below=1,
     )
-    clip: float = field(
-        default=1.0,
-        metadata=setting(
-            "Clip gradients at",
-            "Gradients longer than this are shortened to it, so that one odd batch does no harm. 0 never shortens.",
-            low=0,
-        ),
+    clip: float = setting(
+        1.0,
+        "Clip gradients at",
+        "Gradients longer than this are shortened to it, so that one odd batch does no harm. 0 never shortens.",
+        low=0,
     )
-    precision: Precision = field(
-        default="auto",
-        metadata=setting(
-            "Precision",
-            "The kind of number in which matrices are multiplied. bfloat16 is faster where the processor has it; “auto” tries "
-            "both.",
-        ),
+    precision: Precision = setting(
+        "auto",
+        "Precision",
+        "The kind of number in which matrices are multiplied. bfloat16 is faster where the processor has it; “auto” tries both.",
     )
-    compile: Compiling = field(
-        default="auto",
-        metadata=setting(
-            "Compile",
-            "Whether torch.compile first turns the model into machine code. That takes about half a minute, which long runs win "
-            "back.",
-        ),
+    compile: Compiling = setting(
+        "auto",
+        "Compile",
+        "Whether torch.compile first turns the model into machine code. That takes about half a minute, which long runs win "
+        "back.",
     )
-    evaluations: int = field(
-        default=10,
-        metadata=setting(
-            "Evaluations", "How often the loss on held-out data is computed, evenly over the run.", low=1, high=10**4
-        ),
+    evaluations: int = setting(
+        10, "Evaluations", "How often the loss on held-out data is computed, evenly over the run.", low=1, high=10**4
     )
-    snapshots: int = field(
-        default=3,
-        metadata=setting(
-            "Snapshots per doubling",
-            "How many snapshots of the weights are kept each time the number of steps doubles, to move through with the slider: "
-            "3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
-            low=0,
-            high=64,
-        ),
+    snapshots: int = setting(
+        3,
+        "Snapshots per doubling",
+        "How many snapshots of the weights are kept each time the number of steps doubles, to move through with the slider: "
+        "3 keeps steps 1, 2, 3, 4, 5, 6, 8, 10, 13 …",
+        low=0,
+        high=64,
     )
-    seed: int = field(
-        default=0,
-        metadata=setting(
-            "Seed",
-            "Decides the first weights, the batches and the dropout: the same seed gives the same curve.",
-            low=0,
-            high=2**63 - 1,
-        ),
+    seed: int = setting(
+        0,
+        "Seed",
+        "Decides the first weights, the batches and the dropout: the same seed gives the same curve.",
+        low=0,
+        high=2**63 - 1,
     )
 
     def __post_init__(self) -> None:

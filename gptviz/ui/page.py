@@ -46,7 +46,9 @@ class Page:
         step: why to read it after the pages before it, as the last line of the page before says.
         words: the words of the field that it uses, in the order in which a reader meets them; the glossary explains them.
         tour: its parts from top to bottom, then its keys. What is bold is written on the page in just these words.
-        kinds: the kinds of models it is about; it opens on the model that shows the first of them best.
+        kinds: the kinds of models it is about.
+        opens_on: the model that ships whose picture shows best what the page is about; if empty, the best example of the first
+            kind. It opens on this model until the reader has chosen something.
         has_what_it_shows: whether a model with this configuration has the parts that the page is about.
         has_model: whether it is about one model that a reader chooses.
         reads_prompt: whether it shows at once what a model makes of the reader's prompt.
@@ -66,6 +68,7 @@ class Page:
     tour: tuple[str | Keys, ...]
     step: str = ""
     kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
+    opens_on: str = ""
     has_what_it_shows: Callable[[Config], bool] = lambda _: True
     has_model: bool = True
     reads_prompt: bool = True

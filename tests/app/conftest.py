@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import ElementTree
 
+from gptviz.model import devices
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
@@ -52,7 +53,7 @@ SPEED = estimate.Speed(50e9, 4e9, 20e-6)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine is needs no measuring, and other tests have measured nothing."""
     monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
-    monkeypatch.setattr(planned_run, "_fastest", {})
+    monkeypatch.setattr(planned_run, "_fastest", dict.fromkeys(devices.devices(), SPEED))
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,12 @@ def _a_page_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 def clear_caches() -> None:
     st.cache_data.clear()
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def tiny_saved(tiny_model: TinyModel) -> None:
+    """There is a small decoder of characters, called tiny."""
+    tiny_model()
 
 
 @pytest.fixture

@@ -96,14 +96,6 @@ def test_full_attention_has_nothing_blank(tiny_model: TinyModel) -> None:
     assert sent(at)[0]["triangle"] is False
 
 
-def test_a_model_without_attention_says_so_and_leads_on(tiny_model: TinyModel) -> None:
-    tiny_model(n_layer=0)
-    at = page(prompt="the dog")
-    assert not views(at)
-    assert any("no attention" in info.value for info in at.info)
-    assert any("See its guesses" in str(link.proto) for link in at.get("page_link"))
-
-
 def test_try_this_asks_the_view_for_the_heads_it_names(seed_sized: Path) -> None:
     at = page(prompt="How now")
     assert sent(at)[0]["asked"] is None

@@ -131,15 +131,6 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
     assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
 
 
-def test_the_attention_is_the_full_square_of_every_head(labelled: LabelledTexts) -> None:
-    at = page(view=ATTENTION)
-    for head in range(3):
-        shown = pattern(at, 1, head)
-        expected = gptviz.load("judge").trace(REVIEW)["blocks.1.attention.pattern"][0, head].numpy()
-        np.testing.assert_allclose(shown, expected, atol=1e-6)
-        np.testing.assert_allclose(shown.sum(1), 1, atol=1e-5)
-
-
 def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(labelled: LabelledTexts) -> None:
     at = page(view=WORDS)
     at.button(key="try The most selective head").click().run()
@@ -150,11 +141,6 @@ def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(lab
     shares = np.stack([trace[f"blocks.{block}.attention.pattern"][0].numpy() for block in range(2)])[:, :, 1:]
     entropies = -(shares * np.log(shares)).sum(-1).mean(-1)
     np.testing.assert_allclose(spread, np.exp(entropies), rtol=1e-4)
-
-
-def test_a_model_without_blocks_says_that_there_is_no_attention(judge: Make) -> None:
-    judge(n_layer=0)
-    assert "no attention" in says(page(view=ATTENTION))
 
 
 def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labelled: LabelledTexts) -> None:
@@ -175,17 +161,6 @@ def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labell
     sure = table(at, "probability")
     assert sure == sorted(sure, reverse=True)
     np.testing.assert_allclose(sure, sorted((100 * p for p, _ in wrong), reverse=True), atol=1e-3)
-
-
-def test_the_baseline_beside_it_learned_from_the_same_texts(judge: Make) -> None:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    training, held_out = LabelledSource(judge(), 0.5).split()
-    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000)).fit(training.texts, training.labels)
-    expected = pipeline.score(held_out.texts, held_out.labels)
-    assert page(view=HELD_OUT).metric[1].value == percent(expected)
 
 
 def test_of_stars_the_page_counts_how_far_off_model_and_baseline_are(judge: Make) -> None:
@@ -244,24 +219,8 @@ def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missi
     assert "in the one it was trained on, the texts held out are found again" in says(at)
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        None,
-        "many",
-        [[1, 2]],
-        [[1, 2], [3]],
-        [[1, 2, 0], [3, 4, 0], [0, 0, 0]],
-        [[1, -2], [3, 4]],
-        [[1, 2.5], [3, 4]],
-        [[1, True], [3, 4]],
-        [[1, 10**30], [3, 4]],
-        [1, 2],
-        {"0": [1, 2], "1": [3, 4]},
-    ],
-)
-def test_a_confusion_on_the_card_that_is_nonsense_is_ignored(judge: Make, counts: object) -> None:
-    judge(kept=False, card={"confusion": counts})
+def test_a_confusion_on_the_card_of_other_labels_is_ignored(judge: Make) -> None:
+    judge(kept=False, card={"confusion": [[1, 2, 0], [3, 4, 0], [0, 0, 0]]})
     at = page(view=HELD_OUT)
     assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("card confusion")]
     assert "not on this machine" in says(at)
@@ -357,23 +316,9 @@ def test_until_there_is_a_file_an_example_is_labelled_and_tested(labelled: Label
     assert not [button for button in at.button if "Train" in button.label]
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("review,label\nfine,positive\n", "'text'"),
-        ("", "empty"),
-        ("text,label\n", "no rows"),
-        ('text\n"never closed\n', "quotation"),
-        ("text\ncaf\xe9\n".encode("latin-1"), "UTF-8"),
-        ("text,label\ngood\n".encode("utf-16"), "UTF-8"),
-        ("text\n\x00\n", "not text"),
-    ],
-)
-def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(
-    labelled: LabelledTexts, content: str | bytes, complaint: str
-) -> None:
-    at = give(page(view=OWN), content, "odd *file*.csv")
-    assert any(complaint in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
+def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(labelled: LabelledTexts) -> None:
+    at = give(page(view=OWN), "text\ncaf\xe9\n".encode("latin-1"), "odd *file*.csv")
+    assert any("UTF-8" in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
     assert len(table(at, "text")) == own_file.N_OPINIONS
 
 
@@ -381,7 +326,6 @@ def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(
     ("content", "complaint"),
     [
         ("text,label\ngood,positive\nbad,positive\n", "at least two labels"),
-        ("text,label\n" + "".join(f"good,{i}\n" for i in range(1_000)), "1,000 different labels"),
         ("text,label\ngood,yes\nbad,no\n", "the model knows"),
     ],
 )
@@ -438,39 +382,6 @@ def test_try_without_a_word_takes_away_the_one_that_counts_most(labelled: Labell
     rest = at.text_area(key="prompt").value
     assert logits(rest)[label] == pytest.approx(logits(weakest)[label], abs=1e-6)
     assert bars(at).sum() == pytest.approx(logits(rest)[1] - logits(rest)[0], abs=1e-5)
-
-
-def test_every_try_this_sets_the_page_to_what_it_speaks_of(labelled: LabelledTexts) -> None:
-
-    def tries(at: AppTest) -> list[Any]:
-        return [button for button in at.button if button.key and button.key.startswith("try ")]
-
-    count = len(tries(page(view=OWN)))
-    assert count == 4
-    for place in range(count):
-        at = page(view=OWN)
-        tries(at)[place].click().run()
-        assert at.segmented_control(key="view").value in (WORDS, ATTENTION)
-
-
-@pytest.mark.parametrize("prompt", ["שלום עולם", "12 + 3", "好的电影", "a", "\u200b", "*" * 50])
-def test_a_text_without_words_is_said_to_be_one_and_an_example_shown(labelled: LabelledTexts, prompt: str) -> None:
-    at = page(prompt=prompt)
-    assert at.info
-    assert len(bars(at)) > 1
-
-
-def test_words_that_are_all_unknown_are_said_to_say_nothing(labelled: LabelledTexts) -> None:
-    at = page(prompt="zyx <b>wvu</b>")
-    assert any("knows no word" in warning.value for warning in at.warning)
-    assert set(words(at)[1:]) == {"⟨unknown⟩"}
-
-
-def test_of_ten_thousand_words_the_first_are_read(labelled: LabelledTexts) -> None:
-    at = page(prompt="the plot was dull " * 2_500)
-    assert any("10,000" in info.value and "16" in info.value and "first" in info.value for info in at.info)
-    assert len(bars(at)) == 1 + 16
-    assert bars(at).sum() == pytest.approx(np.diff(logits("the plot was dull " * 4))[0], abs=1e-5)
 
 
 def test_labels_and_words_are_no_markup(judge: Make) -> None:

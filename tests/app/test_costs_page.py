@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
 from gptviz.ui.pages.costs import planner
+from gptviz.ui.views import planned_run
 from tests.app.conftest import SPEED
 from tests.app.opening import chart, page_at
 from tests.drawn import numbers
 from tests.tiny import CONTEXT, TinyModel, tiny
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +74,24 @@ def test_what_is_planned_is_what_the_estimate_says_and_real_steps_are_taken_on_d
     at.button(key="time steps").click().run()
     (measured,) = [text.value for text in at.markdown if "Measured" in text.value]
     assert f"predicted: {expected.seconds_per_step * 1e3:.3g} ms" in measured
+
+
+def test_the_counts_are_shown_while_the_speed_of_this_machine_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = Event()
+
+    def measure(device: str) -> estimate.Speed:
+        assert may_end.wait(PATIENCE)
+        return SPEED
+
+    monkeypatch.setattr(planned_run, "_fastest", {})
+    monkeypatch.setattr(planned_run, "MEASURED_FOR", 10**6)  # another key than that of other tests, and one that stays
+    monkeypatch.setattr(estimate, "measure", measure)
+    at = page(model="small")
+    assert "Memory to train" in metrics(at)
+    assert "Disk" not in metrics(at)
+    may_end.set()
+    planned_run.measuring("cpu").result()
+    assert metrics(at.run())["Disk"]
 
 
 @pytest.mark.parametrize(

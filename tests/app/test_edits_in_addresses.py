@@ -10,17 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from tests.app.opening import page_at, payload, says
-from tests.tiny import TinyModel
 
 HEAD, MEAN, MISSING = "blocks.1.attention.head.2", "blocks.0.mlp=mean", "blocks.9.mlp"
 TEXT = "the quick brown fox jumps over the lazy dog"
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_model: TinyModel) -> None:
-    tiny_model()
-
-
+pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/next_token.py", model="tiny", prompt="the fox")
 
 

@@ -37,11 +37,7 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_model: TinyModel) -> None:
-    tiny_model()
-
-
+pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/embeddings.py")
 
 
@@ -64,7 +60,7 @@ at.query_params["model"] = "tiny"
 at.run()
 assert not at.exception, at.exception
 assert any("PCA keeps" in caption.value for caption in at.caption)
-assert "sklearn" in sys.modules and "umap" not in sys.modules and "numba" not in sys.modules
+assert not {"sklearn", "umap", "numba"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600, cwd=ROOT)
 
@@ -79,7 +75,7 @@ def test_another_method_another_seed_and_another_dimension_are_other_pictures() 
     at.segmented_control(key="method").set_value("t-SNE").run()
     pictures.append(chart(until_ready(at), "map"))
     assert "keeps neighbours together" in says(at)
-    assert "Trustworthiness" in says(at)
+    assert "trustworthiness" in says(at)
     at.segmented_control(key="seed").set_value("1").run()
     pictures.append(chart(until_ready(at), "map"))
     at.segmented_control(key="dimensions").set_value("3-D").run()
@@ -219,6 +215,16 @@ def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(monkeypatch:
     for name in ("a", "o", "e", "z"):
         at.selectbox(key="token").set_value(name).run()
         assert ("not among them" in says(at)) == (name not in shown)
+
+
+def test_of_a_large_vocabulary_it_says_how_many_tokens_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MOST_PLACED", 10)
+    at = page(model="tiny", token="z")
+    whole = len(at.selectbox(key="token").options)
+    shown = {text for trace in chart(at, "map")["data"] for text in trace.get("hovertext", [])}
+    assert 10 <= len(shown) < whole
+    assert "z" in shown
+    assert f"Drawn are {len(shown)} of the {whole} tokens" in says(at)
 
 
 def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,22 +145,6 @@ def test_a_fork_leaves_the_text_alone_and_makes_another_each_time() -> None:
         assert writing(at).ids == before
         assert len(writing(at).tree.nodes) > nodes
         nodes = len(writing(at).tree.nodes)
-
-
-def test_each_node_tells_the_models_own_probability_and_what_else_was_likely() -> None:
-    at = page(temperature="0.5", top_k="3")
-    header, arrays = shown(at)
-    lm, now = gptviz.load("tiny"), writing(at)
-    assert len(arrays["node"]) == FIRST + FORK
-    for i, node in enumerate(arrays["node"].tolist()):
-        *before, token = now.tree.ids(node)
-        p = torch.softmax(logits_after(before), -1)
-        assert np.exp(arrays["logprob"][i]) == pytest.approx(p[token].item(), rel=1e-4)
-        likely = sorted(range(len(p)), key=lambda i: -p[i].item())[:8]
-        assert arrays["candidates"][i].tolist() == likely
-        assert arrays["candidate_p"][i, :, 0].tolist() == pytest.approx(p[likely].tolist(), rel=1e-3)
-        assert (arrays["candidate_p"][i, :, 1] > 0).sum() == 3, "top-k 3"
-        assert header["labels"][str(token)] == lm.tokenizer.label(token)
 
 
 def test_undo_and_a_step_draw_the_same_token() -> None:
@@ -343,12 +326,6 @@ def test_the_next_token_can_be_chosen_by_hand() -> None:
     assert writing(at.run()).ids == [*before, chosen]
 
 
-def test_what_the_settings_cut_is_struck_out_among_what_may_come_next() -> None:
-    header, arrays = shown(page(top_k="2"))
-    assert header["cut"] == ["", "", *["top-k"] * 6]
-    assert arrays["ghost_p"][2:, 1].tolist() == [0] * 6
-
-
 def test_new_settings_keep_the_text_and_hold_from_the_next_token_on() -> None:
     at = page(temperature="1.5")
     before = writing(at).ids
@@ -356,15 +333,6 @@ def test_new_settings_keep_the_text_and_hold_from_the_next_token_on() -> None:
     assert writing(at).ids == before
     likeliest = int(logits_after(writing(at).tree.ids()).argmax())
     assert writing(press(at, "one token")).ids == [*before, likeliest]
-
-
-@pytest.mark.parametrize("temperature", ["0", "0.01"])
-def test_a_cold_text_is_the_likeliest_one(temperature: str) -> None:
-    at = page(temperature=temperature)
-    assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0)
-    assert np.isfinite([(one.logprob, one.draw_logprob) for one in writing(at).written]).all()
-    if temperature == "0":
-        assert [one.draw_logprob for one in writing(at).written] == [0.0] * FIRST
 
 
 def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_same_tokens() -> None:
@@ -476,17 +444,6 @@ def test_a_reload_brings_the_whole_tree_back_and_computes_none_of_it() -> None:
     press(other, "one token")
     assert again.ids[:-1] == before.ids, "each has a tree of its own"
     assert address(other)["tree"] != address(at)["tree"]
-
-
-def test_a_link_to_a_text_drawn_at_one_go_is_what_the_library_writes() -> None:
-    at = page(seed="5")
-    for _ in range(4):
-        press(at, "one token")
-    line = address(at)["route"]
-    assert line.startswith(f"t0.8s5n{FIRST + 4}_")
-    linked = page(seed="5", route=line)
-    assert writing(linked).text == gptviz.load("tiny").generate(PROMPT, FIRST + 4, temperature=0.8, seed=5)
-    assert address(linked)["route"] == line
 
 
 def test_new_settings_alone_keep_the_text_in_the_address() -> None:
@@ -631,19 +588,6 @@ def test_a_text_that_repeats_itself_is_said_to(monkeypatch: pytest.MonkeyPatch) 
     assert any("From token 4 on, the text repeats the same 4 tokens." in caption.value for caption in at.caption)
 
 
-def test_the_page_opens_on_as_much_text_however_fast_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = len(writing(page()).ids)
-    model = gptviz.load("tiny").model
-    forward = type(model).forward
-
-    def slow(*args: Any, **kwargs: Any) -> torch.Tensor:
-        time.sleep(0.02)
-        return forward(*args, **kwargs)
-
-    monkeypatch.setattr(type(model), "forward", slow)
-    assert len(writing(page()).ids) == usual
-
-
 def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
     def length(**changes: Any) -> int:
         model = scrambled(tiny(**changes))
@@ -765,17 +709,6 @@ def test_of_a_long_text_a_step_sends_little(tiny_model: TinyModel, monkeypatch: 
     assert drawn_path(at)[len(PROMPT) :] == [gptviz.load("tiny").tokenizer.label(one.token) for one in path]
 
 
-def test_while_it_plays_all_tokens_travel_and_no_attention() -> None:
-    at = page()
-    now = writing(at)
-    press(at, "play")
-    _, arrays = shown(at)
-    assert arrays["node"].tolist() == [node for node in now.tree.nodes if node != ROOT]
-    assert "attention" not in arrays
-    press(at, "pause")
-    assert "attention" in shown(at)[1]
-
-
 def test_a_full_tree_drops_old_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MOST_NODES", FIRST + FORK + 1)
     at = page()
@@ -806,14 +739,6 @@ def test_speed_is_the_models_time_and_not_the_readers(clock: Clock, monkeypatch:
     for _ in range(3):
         now.step()  # nothing is computed
     assert now.speedometer.tokens_per_second == pytest.approx(100)
-
-
-def test_a_step_keeps_a_handful_of_a_large_vocabulary(tiny_model: TinyModel) -> None:
-    tiny_model(text="".join(map(chr, range(0x100, 0x100 + 50_257))), d_model=2, n_head=1, n_layer=1, d_mlp=2)
-    at = page(prompt="ĀāĂ")
-    written = writing(at).written
-    assert len(written) == FIRST
-    assert all(len(one.candidates) == 8 for one in written)
 
 
 def test_no_text_of_a_model_becomes_markdown(tiny_model: TinyModel) -> None:

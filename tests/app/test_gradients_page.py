@@ -110,9 +110,9 @@ def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away(
     at = page()
     low, high = charts(at)[0]["layout"]["yaxis"]["range"]
     assert high - low < 10
-    assert "none leaves the picture" in below_the_title(at)
+    assert "the line “none” runs out of it" in below_the_title(at)
     at.segmented_control(key="scale").set_value("All decades").run()
     low, high = charts(at)[0]["layout"]["yaxis"]["range"]
     assert low < -45
-    assert "leaves" not in below_the_title(at)
+    assert "runs out" not in below_the_title(at)
     assert not [control for control in page(std="0.24").segmented_control if control.key == "scale"], "one axis holds all"

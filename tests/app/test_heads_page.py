@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from torch.nn import functional as F
 
 import gptviz
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores
@@ -58,6 +58,9 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     grid = chart(at, "heads grid")
     np.testing.assert_allclose(numbers(grid["data"][0]["z"]), expected, atol=1e-6)
     assert (grid["data"][0]["zmin"], grid["data"][0]["zmax"]) == (0, 1)
+    middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
+    assert f"It is highest in head 2 of block 1 {brief(expected.max())}; half of the {expected.size} heads" in says(at)
+    assert f"are at most at {brief(sum(middle) / 2)}." in says(at)
     frame = at.dataframe[0].value
     assert list(frame["head"][:1]) == ["1.2"]
     assert list(frame.columns)[:2] == ["head", "Induction"]
@@ -236,15 +239,6 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
         assert not at.warning
         assert chart(at, "heads pattern")
     assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))
-
-
-def test_a_model_with_one_block_or_none_says_what_it_lacks(tiny_model: TinyModel) -> None:
-    tiny_model("one", n_layer=1, context_length=32)
-    assert "has one block" in says(page(model="one", view=READS, prompt="the"))
-    tiny_model("none", n_layer=0, context_length=32)
-    assert "no blocks and therefore no attention" in says(page(model="none", prompt="the"))
-    tiny_model("replaced", n_layer=2, context_length=32, residual="none")
-    assert "without residual connections" in says(page(model="replaced", view=READS, prompt="the"))
 
 
 def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model: TinyModel) -> None:

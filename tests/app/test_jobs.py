@@ -24,12 +24,13 @@ class Sum:
     """A long computation, the sum of the numbers up to one: half of it is done when it waits for `go_on`."""
 
     def __init__(self) -> None:
-        self.go_on, self.begun, self.ended = Event(), 0, 0
+        self.go_on, self.is_half_done, self.begun, self.ended = Event(), Event(), 0, 0
 
     def up_to(self, number: int) -> int:
         self.begun += 1
         try:
             progress.report(1, 2, "half")
+            self.is_half_done.set()
             while not self.go_on.wait(0.01):
                 progress.report(1, 2, "half")
             if number < 0:
@@ -75,9 +76,18 @@ def page_of_doubles() -> None:
 
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[list[str]]:
-    """The texts of the bar; each run of a page ends when the bar is shown a second time, as Streamlit does after a click."""
+    """The texts of the bar; each run of a page ends when the bar is shown a second time, as Streamlit does after a click.
+
+    No clock decides what a page sees: the sum half done, or its end if it may go on.
+    """
     said: list[str] = []
-    show = DeltaGenerator.progress
+    show, wait = DeltaGenerator.progress, job.Job.wait
+
+    def in_step(self: job.Job[Any], seconds: float | None = None) -> bool:
+        if self.title == "Adding up":
+            assert SUM.is_half_done.wait(PATIENCE)
+            seconds = PATIENCE if SUM.go_on.is_set() else 0
+        return wait(self, seconds)
 
     def clicked(self: DeltaGenerator, share: float, text: str, **rest: Any) -> DeltaGenerator:
         said.append(f"{share:.0%} {text}".replace("\\", ""))
@@ -86,8 +96,8 @@ def held(monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[list[s
         return show(self, share, text, **rest)
 
     monkeypatch.setattr(DeltaGenerator, "progress", clicked)
-    monkeypatch.setattr(jobs, "AT_FIRST", 0.1)
-    monkeypatch.setattr(jobs, "LOOK", 0.01)
+    monkeypatch.setattr(job.Job, "wait", in_step)
+    monkeypatch.setattr(job, "_now", lambda: 0.0)
     SUM.__init__()  # type: ignore[misc]
     yield said
     SUM.go_on.set()

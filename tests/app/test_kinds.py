@@ -242,14 +242,6 @@ def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
     assert sent(at)[0]["keys"] == ["good", "⟨unknown⟩"]
 
 
-def test_a_stack_without_blocks_says_so_and_leads_on(tiny_classifier: TinyModel) -> None:
-    tiny_classifier(n_layer=0)
-    at = opened("pages/attention.py", model="judge", prompt=REVIEW)
-    assert "no blocks and therefore no attention" in says(at)
-    assert any("Classify" in label for label in links(at))
-    assert not opened("app.py", model="judge", prompt=REVIEW).error
-
-
 @pytest.mark.usefixtures("one_of_each")
 def test_a_classifier_has_no_unembedding_to_show() -> None:
     at = opened("pages/embeddings.py", model="judge")
@@ -386,3 +378,17 @@ def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: i
     assert reading.tokens_read(gptviz.load("judge"), ids) == ids[:8]
     pair = gptviz.load("pair")
     assert reading.tokens_read(pair, ids) == [*ids[:23], pair.special_tokens.end]
+
+
+@pytest.mark.parametrize("chosen", [None, "addition", "shakespeare"])
+def test_each_page_opens_on_its_own_model_until_one_is_chosen_and_then_on_that_one(chosen: str | None) -> None:
+    own = {page.title: page.opens_on for page in PAGES.values() if page.opens_on}
+    assert len(set(own.values())) > 1
+    at = opened("pages/lens.py", **({} if chosen is None else {"model": chosen}))
+    assert at.selectbox(key="model").value == (chosen or own["Logit lens"])
+    menu = {link.proto.label: parse_qs(link.proto.query_string).get("model") for link in at.sidebar.get("page_link")}
+    assert {title: menu[title] for title in own} == {title: [chosen or model] for title, model in own.items()}
+
+
+def test_an_address_without_a_model_that_asks_for_something_is_about_the_usual_model_as_ever() -> None:
+    assert opened("pages/lens.py", position="3").selectbox(key="model").value == "shakespeare"

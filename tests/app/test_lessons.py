@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.ui.shell.around import take_home
-from gptviz.ui.shell.around.lesson import OpenLesson, lessons, told_key
+from gptviz.ui.shell.around.lesson import WRONG, OpenLesson, lessons, told_key
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -39,6 +39,8 @@ kind: number
 answer: parameters()
 within: 10
 unit: numbers
+hint: More than {{ 10 * 10 }}.
+claim: parameters() > 100
 reveal: "Exactly {{ parameters() }}."
 ```
 
@@ -107,7 +109,14 @@ def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
     check(at, 0)
     assert "a guess is fine" in says(at)
     at.sidebar.number_input[0].set_value(n_parameter + 11)
+    check(at, 0)
+    assert "Not yet. More than 100. Try once more." in says(at)
+    assert "Not quite" not in says(at), "the answer is not shown before the second try"
+    assert at.query_params["lesson_done"] == "1.1h"
+    assert any("0 of 4 answered" in element.proto.text for element in at.sidebar.get("progress"))
     assert re.search(r"Not quite: it is \S+ numbers", says(check(at, 0)))
+    assert "Not yet" not in says(at)
+    assert at.query_params["lesson_done"] == "1.1w"
     at.sidebar.number_input[0].set_value(n_parameter - 10)
     assert re.search(rf"That is right: it is \S+ numbers\. Exactly {n_parameter}", says(check(at, 0)))
     best = lm.tokenizer.label(int(lm.trace("a", ["logits"])["logits"][0, -1].argmax()))
@@ -117,6 +126,11 @@ def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
     again = opened("pages/positions.py", lesson="teacher", lesson_step="1", lesson_done="1.1r-1.2w")
     assert "That is right" in says(again)
     assert "Not quite" in says(again)
+    tried = opened("pages/positions.py", lesson="teacher", lesson_step="1", lesson_done="1.1h")
+    assert "Not yet. More than 100." in says(tried)
+    tried.sidebar.number_input[0].set_value(n_parameter)
+    assert "That is right" in says(check(tried, 0))
+    assert tried.query_params["lesson_done"] == "1.1r"
 
 
 def test_next_leads_to_the_page_of_the_next_step_with_all_that_was_answered() -> None:
@@ -210,8 +224,8 @@ def test_titles_are_no_markup(home: Path) -> None:
 
 def test_the_address_of_a_step_has_the_page_that_was_opened_last() -> None:
     lesson = lessons().lessons["teacher"]
-    assert OpenLesson(lesson, 1, {(0, 0): False}).address.startswith("./attention?")
-    assert "lesson_done=1.1w" in OpenLesson(lesson, 1, {(0, 0): False}).address
+    assert OpenLesson(lesson, 1, {(0, 0): WRONG}).address.startswith("./attention?")
+    assert "lesson_done=1.1w" in OpenLesson(lesson, 1, {(0, 0): WRONG}).address
 
 
 def test_what_was_answered_is_counted_beside_the_page_and_in_the_list() -> None:
@@ -235,11 +249,16 @@ def test_home_leads_to_the_first_lesson_until_one_is_open() -> None:
 
 def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(tiny_model: TinyModel) -> None:
     assert lessons().lessons["13-a-real-model"].model == "bpe"
+    asked = {"lesson": "13-a-real-model", "lesson_step": "2", "lesson_done": "1.1r"}
+    offered = urlparse(links(opened("pages/costs.py", model="bpe", **asked))["Open a model first"])
+    assert offered.path == "./open_model"
+    assert {name: values[0] for name, values in parse_qs(offered.query).items()} == asked
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 1_100)))  # enough tokens for one that reads pieces of words
     tiny_model("theirs", text=text, card={"imported_from": "somebody/theirs"})
     tiny_model("small", card={"imported_from": "somebody/small"})
     lessons.clear()
     assert lessons().lessons["13-a-real-model"].model == "theirs"
+    assert "Open a model first" not in links(opened("pages/costs.py", model="theirs", **asked))
     assert lessons().lessons["02-a-bigram"].model == "ladder-0"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
 from gptviz.interp.trace import run
 from gptviz.interp.units.neurons import promoted
@@ -18,7 +19,7 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.neurons import computed
+from gptviz.ui.pages.neurons import computed, show
 from gptviz.ui.pages.neurons.choices import HELD_OUT, OWN, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
 from tests import hand_built
@@ -90,12 +91,14 @@ def test_what_is_shown_is_computed_by_the_code_below_it() -> None:
 
 
 def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() -> None:
-    page(model="mine", block="0", text=OWN, own=TEXT, unit="blocks.0.mlp.neuron.4")
+    opened = page(model="mine", block="0", text=OWN, own=TEXT, unit="blocks.0.mlp.neuron.4")
     lm = gptviz.load("mine")
     rows = lm.rows(TEXT)
     seen = lm.neurons(0, TEXT)
     pieces = tuple((tuple(rows[row].tolist()), at) for row, at in seen.places(4)[:3])
     key = model_key(lm.name, "cpu")
+    (often, times), *_ = Counter(lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: show.SHOWN]).most_common()
+    assert f"Here that is “{often}” {counted(times, 'time')}" in says(opened)
     for context, (row, at), value in zip(computed.contexts(key, 0, 4, pieces), pieces, seen.highest[:, 4], strict=False):
         assert context.activations[context.at] == pytest.approx(value)
         assert context.labels[context.at] == lm.tokenizer.label(row[at])
@@ -196,13 +199,6 @@ def test_neurons_of_a_gated_mlp_show_their_lowest_activations_too(tiny_model: Ti
     query = {"model": "gated", "block": "0", "text": OWN, "own": TEXT, "unit": f"blocks.0.mlp.neuron.{neuron}"}
     assert "The highest activations" in says(page(**query))
     assert "The lowest activations" in says(page(**query, side="Lowest"))
-
-
-def test_a_model_without_neurons_says_so_and_leads_on(tiny_model: TinyModel) -> None:
-    tiny_model("attention", d_mlp=0)
-    assert "no MLP, and so no neurons" in says(page(model="attention"))
-    tiny_model("bigram", n_layer=0)
-    assert "has no blocks" in says(page(model="bigram"))
 
 
 def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,11 +31,7 @@ from tests.tiny import TinyModel, scrambled, tiny
 PROMPT = "the fox"
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_model: TinyModel) -> None:
-    tiny_model()
-
-
+pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/next_token.py", model="tiny", prompt=PROMPT)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
+from gptviz.ui.pages import PAGES, classify, heads
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened, says
 from tests.tiny import TinyModel
@@ -61,3 +62,31 @@ def test_a_model_that_lacks_a_part_is_shown(page: Page, changes: dict[str, Any],
     at = opened(page.path, model="lacking", prompt="the fox")
     assert not at.error
     assert not at.warning
+
+
+# What a page says of a model that lacks what it is about: the page, the kind of model, what the model lacks, and what is said.
+LACKS: list[tuple[str, Kind, dict[str, Any], str]] = [
+    ("attention", "decoder", {"n_layer": 0}, "no attention"),
+    ("attention", "classifier", {"n_layer": 0}, "no blocks and therefore no attention"),
+    ("classify", "classifier", {"n_layer": 0}, "no attention"),
+    ("heads", "decoder", {"n_layer": 0}, "no blocks and therefore no attention"),
+    ("heads", "decoder", {"n_layer": 1}, "has one block"),
+    ("heads", "decoder", {"residual": "none"}, "without residual connections"),
+    ("neurons", "decoder", {"n_layer": 0}, "has no blocks"),
+    ("neurons", "decoder", {"d_mlp": 0}, "no MLP, and so no neurons"),
+    ("patching", "decoder", {"n_layer": 0}, "no blocks"),
+    ("switch_off", "decoder", {"n_layer": 0}, "no heads and no MLPs"),
+    ("translate", "encoder-decoder", {"n_layer": 0}, "no cross-attention"),
+]
+# The view in which it is said, where it is not the first.
+VIEW = {"classify": classify.ATTENTION, "heads": heads.READS}
+
+
+@pytest.mark.parametrize(("name", "kind", "changes", "said"), LACKS)
+def test_a_model_that_lacks_what_the_page_is_about_is_told_so(
+    name: str, kind: Kind, changes: dict[str, Any], said: str, request: pytest.FixtureRequest
+) -> None:
+    saved = {"decoder": "tiny_model", "classifier": "tiny_classifier", "encoder-decoder": "tiny_pair"}[kind]
+    request.getfixturevalue(saved)("lacking", **changes)
+    view = {"view": VIEW[name]} if name in VIEW else {}
+    assert said in says(opened(PAGES[name].path, model="lacking", prompt="the", **view))

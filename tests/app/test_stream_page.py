@@ -87,7 +87,7 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     by_layer = interp.rows(seen, unit=True)
     picture = interp.maps(by_layer, list(TEXT))[row]
     assert f"hold {percent(sum(picture.explained))} of the variance" in says(at)
-    assert f"Trustworthiness {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f}" in says(at)
+    assert f"it is {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f} (called trustworthiness)" in says(at)
     layout = chart(at, "stream map")["layout"]
     other = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer="blocks.0.mlp")
     assert chart(other, "stream map")["layout"]["xaxis"]["range"] == layout["xaxis"]["range"]

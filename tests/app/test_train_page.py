@@ -21,10 +21,6 @@ from gptviz.data.classification import LabelledSource
 from gptviz.figures.kit.format import percent
 from gptviz.machine import memory
 from gptviz.model import changed, parameter_count
-from gptviz.model.parts.activations import ACTIVATIONS
-from gptviz.model.parts.norms import NORMS
-from gptviz.model.parts.positions import POSITIONS
-from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import RunState, Status, read_status, request_stop
@@ -88,7 +84,7 @@ def _in_threads(home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.
 def at_state(at: AppTest, name: str, state: str) -> AppTest:
     """The page once the run is in this state, as its timer would show it."""
     wait_until(lambda: read_status(checkpoints.find(name)).state == state)
-    wait_until(lambda: state in ("running", "waiting") or queue.place(name) is None)
+    wait_until(lambda: state in ("running", "waiting") or queue.own_queue().place(name) is None)
     at.run()
     return at
 
@@ -162,16 +158,6 @@ def test_the_time_said_grows_with_the_steps_and_the_memory_with_the_batch() -> N
     assert expected(at)[2] > 1.2 * memory
 
 
-def test_dimensions_that_do_not_divide_are_named_and_nothing_is_lost() -> None:
-    at = page(plan="copy", run_steps="77")
-    at.number_input(key="run_n_head").set_value(5).run()
-    assert "d_model 64 does not divide into n_head 5" in says(at)
-    assert button(at, "Train").disabled
-    assert at.number_input(key="run_steps").value == 77
-    at.number_input(key="run_n_head").set_value(8).run()
-    assert not button(at, "Train").disabled
-
-
 def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path) -> None:
     at = page(**TINY)
     for name in ("../../x", "a b"):
@@ -181,15 +167,6 @@ def test_a_name_no_model_can_have_is_refused_with_the_reason(home: Path) -> None
     at.text_input(key="save_as").set_value("a-b").run()
     assert not button(at, "Train").disabled
     assert not list(home.rglob("config.json"))
-
-
-def test_a_name_that_is_taken_is_said_before_anything_begins(tiny_model: TinyModel) -> None:
-    tiny_model("copy")
-    at = page(**TINY)
-    assert at.text_input(key="save_as").placeholder == "copy-2"
-    at.text_input(key="save_as").set_value("copy").run()
-    assert "there is a model named copy already" in says(at)
-    assert button(at, "Train").disabled
 
 
 def check_a_run_from_beginning_to_end() -> None:
@@ -517,22 +494,6 @@ def test_the_command_shown_describes_the_run() -> None:
     assert "train induction --name induction-2 --set d_model=32 --steps 50" in code
 
 
-def test_a_part_with_an_entry_in_its_table_is_offered_and_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables: dict[str, dict[str, Any]] = {"activation": ACTIVATIONS, "norm": NORMS, "residual": RESIDUALS, "positions": POSITIONS}
-    default = PLANS["copy"].config
-    for field, table in tables.items():
-        monkeypatch.setitem(table, "brand-new", table[getattr(default, field)])
-    at = page(plan="copy")
-    parameters = expected(at)[0]
-    for field, table in tables.items():
-        control = at.selectbox(key=f"run_{field}")
-        assert control.options == [*table]
-        assert f"**brand-new**: {table['brand-new'].about}" in control.help
-        control.set_value("brand-new").run()
-        assert expected(at)[0] == parameters, "it is the default part under another name"
-        assert f"--set {field}=brand-new" in next(one.value for one in at.code if "gptviz train" in one.value)
-
-
 KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}
 
 
@@ -624,34 +585,20 @@ def test_a_table_of_ones_own_decides_words_and_labels() -> None:
 
 
 UNSUITED = {
-    ("my own", "uploaded"): {
-        "Grüße".encode("utf-16"): "is not UTF-8",
-        "Grüße aus Köln".encode("latin-1"): "byte 2 fits no character",
-        b"\x7fELF\x00\x01": "byte 4 is zero",
-        b"": "is empty",
-    },
-    ("classifier", "labelled"): {
-        b"review,stars\ngood,5\n": "no column 'text' and 'label'",
-        b"text,label\ngood,1\nbad,1\n": "at least two labels",
-        b"text,label\n" + b"\n".join(b"t,%d" % i for i in range(1000)): "1,000 different labels",
-        "text,label\nGrüße,1\n".encode("latin-1"): "is not UTF-8",
-    },
-    ("seq2seq", "pairs"): {
-        b"one\ntwo\n": "with a tab or a comma between them",
-        b"one,1\ntwo,\n": "the answer is empty",
-        b"a" * 3_000 + b",1\nb,2\n": "context_length",
-    },
+    ("my own", "uploaded"): ("Grüße".encode("utf-16"), "is not UTF-8"),
+    ("classifier", "labelled"): (b"review,stars\ngood,5\n", "no column 'text' and 'label'"),
+    ("seq2seq", "pairs"): (b"a" * 3_000 + b",1\nb,2\n", "context_length"),
 }
 
 
 @pytest.mark.parametrize(("plan", "key"), UNSUITED)
 def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(plan: str, key: str) -> None:
     at = page(plan=plan, data="a file of yours")
-    for content, message in UNSUITED[plan, key].items():
-        upload(at, "mine.csv", content, key)
-        assert message in says(at)
-        assert "mine" in says(at)
-        assert button(at, "Train").disabled
+    content, message = UNSUITED[plan, key]
+    upload(at, "mine.csv", content, key)
+    assert message in says(at)
+    assert "mine" in says(at)
+    assert button(at, "Train").disabled
 
 
 def test_pairs_of_ones_own_are_trained_on() -> None:

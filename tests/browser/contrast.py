@@ -20,16 +20,41 @@ FAINT = """({ least, without }) => {
     const over = ([r, g, b, a], ground) => [r, g, b].map((c, i) => a * c + (1 - a) * ground[i]);
     const mixed = (front, back, share) => front.map((c, i) => share * c + (1 - share) * back[i]);
     const above = (one) => one.parentElement ?? one.getRootNode().host;
-    // The colours of a text and of what lies behind it.
+    const roots = [...document.querySelectorAll('*')].flatMap((one) => one.shadowRoot ?? []);
+    // What is filled in drawings, in the order in which it is painted.
+    const shapes = roots.flatMap((root) => [...root.querySelectorAll('svg :is(rect, path, circle)')])
+        .filter((one) => one.checkVisibility() && getComputedStyle(one).fill !== 'none')
+        .map((one) => [one, one.getBoundingClientRect(), one.getScreenCTM().inverse()]);
+    const middle = (one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        const { left, top, width, height } = range.getBoundingClientRect();
+        return new DOMPoint(left + width / 2, top + height / 2);
+    };
+    const filledBehind = (text) => {
+        const at = middle(text);
+        return shapes.filter(([one, { left, right, top, bottom }, inverse]) =>
+            left <= at.x && at.x <= right && top <= at.y && at.y <= bottom
+            && one.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING
+            && one.isPointInFill(at.matrixTransform(inverse))).map(([one]) => one);
+    };
+    // The colours of a text and of what lies behind it: the grounds of what it stands in, and what is drawn there before it.
     const seen = (one) => {
-        const chain = [];
-        for (let at = one; at; at = above(at)) chain.unshift(getComputedStyle(at));
+        const chain = [], filled = filledBehind(one);
+        for (let at = one; at; at = above(at)) chain.unshift(at);
         let ground = [255, 255, 255], behind = [];
-        for (const style of chain) {
+        chain.forEach((at, i) => {
+            const style = getComputedStyle(at);
             behind.push([ground, Number(style.opacity)]);
             ground = over(read(style.backgroundColor), ground);
-        }
-        let text = over(read(getComputedStyle(one).color), ground);
+            for (const shape of filled) {
+                if (!at.contains(shape) || chain[i + 1]?.contains(shape)) continue;
+                const { fill, fillOpacity } = getComputedStyle(shape), [r, g, b, a] = read(fill);
+                ground = over([r, g, b, a * fillOpacity], ground);
+            }
+        });
+        const style = getComputedStyle(one);
+        let text = over(read(one instanceof SVGElement ? style.fill : style.color), ground);
         for (const [back, opacity] of behind.reverse()) {
             [text, ground] = [mixed(text, back, opacity), mixed(ground, back, opacity)];
         }
@@ -44,13 +69,12 @@ FAINT = """({ least, without }) => {
         return (upper + 0.05) / (lower + 0.05);
     };
     const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim());
-    const roots = [...document.querySelectorAll('*')].flatMap((one) => one.shadowRoot ?? []);
-    const texts = roots.flatMap((root) => [...root.querySelectorAll('.root *')]);
+    const texts = roots.flatMap((root) => [...root.querySelectorAll('.root :not(title)')]);
     const shown = texts.filter((one) => hasText(one) && one.checkVisibility() && !(without && one.closest(without)));
     if (!shown.length) throw new Error('there is no text');
     return shown.map((one) => [contrast(one), one])
         .filter(([ratio]) => ratio < least)
-        .map(([ratio, one]) => `${ratio.toFixed(2)} ${one.className} “${one.textContent}”`);
+        .map(([ratio, one]) => `${ratio.toFixed(2)} ${one.getAttribute('class') ?? one.localName} “${one.textContent}”`);
 }"""
 
 

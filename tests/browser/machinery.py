@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlparse
@@ -21,6 +20,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.chromium import installed
+from tests.waiting import app_answers, on_a_free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 # The pages by what their address has after the server's: Home has nothing.
@@ -88,41 +88,19 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
 
 
 def started(log: Path, script: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """A server that answers, and its address. A port that somebody else takes before the server does is given up for another."""
+    """A server that answers, and its address."""
     # The page "Open a model" looks for models where other programs keep them: not for those of this machine's user.
     user = log.parent / "user"
     elsewhere = {"HOME": str(user), "HF_HOME": str(user / "huggingface"), "HF_HUB_OFFLINE": "1"}
     environment = {**os.environ, **elsewhere, "GPTVIZ_HOME": str(log.parent / "home")}
-    for _ in range(5):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+
+    def start(port: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
         with log.open("w") as output:
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            if answers(process, f"http://127.0.0.1:{port}", log):
-                return process, f"http://127.0.0.1:{port}"
-        except BaseException:
-            process.kill()
-            raise
-        written = log.read_text()
-        assert "not available" in written, written
-    raise AssertionError("five ports in a row were taken by others")
+            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
-
-def answers(process: subprocess.Popen[bytes], url: str, log: Path) -> bool:
-    """Whether this server comes to answer at `url`; False if it ended before."""
-    deadline = time.monotonic() + 2 * PATIENCE
-    while process.poll() is None:
-        assert time.monotonic() < deadline, f"the server did not answer in time:\n{log.read_text()}"
-        # The log says so too: what answers on this port may be somebody else's server.
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-            if url in log.read_text():
-                return True
-        time.sleep(0.05)
-    return False
+    process, port = on_a_free_port(start, partial(app_answers, log))
+    return process, f"http://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from gptviz.data.classification import LabelledSource
 from gptviz.runs import checkpoints
 from gptviz.text import opinions
-from tests.browser.machinery import Server, Visit, serve, visiting
+from tests.browser.machinery import Server, Visit, serve
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ PROMPT = re.compile("Prompt")
 
 
 @pytest.fixture(scope="module")
-def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with an untrained classifier of opinions, judge, whose held-out texts are to be had."""
     folder = tmp_path_factory.mktemp("judging")
     source = LabelledSource(opinions(), 0.9)
@@ -34,15 +34,9 @@ def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def seen(browser: Browser, judging: Server) -> Iterator[Visit]:
-    with visiting(browser, judging) as begun:
-        yield begun
-
-
 @pytest.mark.full
-def test_the_bars_are_seen_without_scrolling(seen: Visit) -> None:
-    page = seen.open("classify", model="judge", prompt="the acting was never dull and the ending was good")
+def test_the_bars_are_seen_without_scrolling(visit: Visit) -> None:
+    page = visit.open("classify", model="judge", prompt="the acting was never dull and the ending was good")
     chart = page.get_by_test_id("stPlotlyChart").nth(1)
     expect(chart.locator(".bars .point")).to_have_count(1 + 10)
     bottom = chart.bounding_box()
@@ -51,23 +45,23 @@ def test_the_bars_are_seen_without_scrolling(seen: Visit) -> None:
 
 
 @pytest.mark.full
-def test_a_mistake_that_is_chosen_is_read_above(seen: Visit) -> None:
-    page = seen.open("classify", model="judge", view="Held-out texts", prompt="film")
+def test_a_mistake_that_is_chosen_is_read_above(visit: Visit) -> None:
+    page = visit.open("classify", model="judge", view="Held-out texts", prompt="film")
     table = page.get_by_test_id("stDataFrame")
-    seen.drawn()
+    visit.drawn()
     table.click(position={"x": 16, "y": 53})  # the first row's box
     page.wait_for_url(re.compile(r"prompt=the\+"))
-    seen.settle()
+    visit.settle()
     assert " was " in page.get_by_role("textbox", name=PROMPT).input_value()
     expect(page.get_by_test_id("stPlotlyChart").nth(1).get_by_text("positive")).to_be_visible()
 
 
-def test_a_file_is_labelled_and_its_labels_come_back_as_csv(seen: Visit) -> None:
-    page = seen.open("classify", model="judge", view="A file of yours", prompt="film")
+def test_a_file_is_labelled_and_its_labels_come_back_as_csv(visit: Visit) -> None:
+    page = visit.open("classify", model="judge", view="A file of yours", prompt="film")
     content = 'id,text\n1,"the plot was dull"\n2,"<b>good</b>, never bad"\n'
     page.locator("input[type=file]").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()})
     expect(page.get_by_text("mine.csv: 2 texts")).to_be_visible()
-    seen.settle()
+    visit.settle()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download the labels as CSV").click()
     with open(waiting.value.path(), newline="", encoding="utf-8") as file:

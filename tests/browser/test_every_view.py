@@ -44,6 +44,7 @@ from gptviz.ui.views import attention as attention_view
 from gptviz.ui.views import model_map as map_view
 from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
+from tests.browser.keyboard import check_tools, unreached
 from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
 from tests.browser.pictures import faults, saved, small, words
@@ -121,7 +122,7 @@ def strip(lm: LanguageModel, turn: int) -> bytes:
     labels = [lm.tokenizer.label(i) for i in lm.encode(TEXT[turn:]).tolist()]
     alternatives = tuple((label, 0.25) for label in labels[:4])
     settings = {"generation": turn, "colour": "#CC3311", "selected": 2, "picks": True, "label": HOSTILE[0]}
-    settings |= {"legend": HOSTILE[1][:20], "height": None, "bars": False, "spaced": False}
+    settings |= {"legend": HOSTILE[1][:20], "height": None, "spaced": False}
     return token_strip.payload([Token(label, 0.9, alternatives, HOSTILE[2], mark=True) for label in labels], settings)
 
 
@@ -150,7 +151,6 @@ class View:
         payload: what it shows of a model on one of two turns.
         choices: what is open in it, as its part of the address says.
         touched: what of it a reader touches, as a selector.
-        unread: what the contrast is not measured of.
         names: whether it shows names of tokens.
         has_picture: whether it can be saved as a picture.
         tools: where the buttons for its numbers, code and picture are.
@@ -159,7 +159,6 @@ class View:
     payload: Callable[[LanguageModel, int], bytes]
     choices: tuple[dict[str, Any], ...] = ({},)
     touched: str = "button"
-    unread: str = ":disabled"
     names: bool = True
     has_picture: bool = True
     tools: str = ".root"
@@ -173,17 +172,13 @@ VIEWS = {
     "figure_tools": View(tools, touched="button", names=False, has_picture=False),
     "generation_tree": View(tree, touched=".stage .chip, .slider"),
     "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame"),
-    # What stands on a drawing has the drawing's colours behind it, which are not read here.
     "model_map": View(
         map_of_model,
         ({}, {"box": "blocks.0.attention.q"}),
         touched="[data-box], [data-block]",
-        unread=":disabled, svg",
         tools=".foot",
     ),
-    "sampling_ledger": View(
-        ledger, ({}, {"top_k": 3, "temperature": 1.3}), touched=".token-row, input[type=range]", unread=":disabled, .names"
-    ),
+    "sampling_ledger": View(ledger, ({}, {"top_k": 3, "temperature": 1.3}), touched=".token-row, input[type=range]"),
     "token_strip": View(strip, touched=".chip", has_picture=False),
     "unit_grid": View(grid_of_units, touched=".cell", names=False),
 }
@@ -224,6 +219,11 @@ def check_text_is_text(page: Page) -> None:
     assert page.title() == "A view"
     assert page.locator(".root").locator("img, script, a[href^='javascript']").count() == 0
     assert page.locator(".root").locator("b, strong").get_by_text("bold", exact=True).count() == 0
+
+
+def keys(data: bytes) -> list[str]:
+    """The keys that a view has in the address."""
+    return [*kit.unpack(data)[0].get("declared", ())] if data[4:5] == b"{" else []
 
 
 def test_every_folder_of_a_view_is_listed() -> None:
@@ -274,7 +274,7 @@ def test_every_text_is_large_and_clear_enough_and_nothing_sticks_out(
 ) -> None:
     page = seen(name, **choice, dark=dark, width=width).page
     assert small(page) == []
-    assert faint(page, VIEWS[name].unread) == []
+    assert faint(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -290,7 +290,27 @@ def test_the_wheel_over_a_view_scrolls_the_page_in_the_end(seen: Callable[..., M
         page.evaluate(FRAMES)
         return bool(page.evaluate("scrollY") > down)
 
-    wait_until(scrolled, 30, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
+    wait_until(scrolled, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_an_address_that_a_link_made_up_chooses_nothing(
+    seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
+) -> None:
+    def lines(**made_up: str) -> set[str]:
+        return set(seen(name, **made_up).page.locator(".root").inner_text().splitlines())
+
+    made_up = dict.fromkeys(keys(VIEWS[name].payload(hostile(LONG), 0)), "<b>x</b>")
+    assert [line for line in lines(**made_up) - lines() if "The link asks for" not in line] == []
+
+
+# The others open what they offer as one walks: their own tests do so by the keyboard alone.
+@pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"circuit_graph", "generation_tree", "model_map"}))
+def test_the_keyboard_reaches_all_that_a_pointer_can_use(seen: Callable[..., Mounted], name: str) -> None:
+    page = seen(name, SHORT).page
+    assert not unreached(page)
+    if VIEWS[name].has_picture:
+        check_tools(page)
 
 
 # Shows two payloads in turn, and touches one part of the view after each.

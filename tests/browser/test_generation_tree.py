@@ -275,13 +275,6 @@ def test_a_replay_ends_by_itself_and_leaves_no_trace(shown: Callable[..., Shown]
     expect(page.locator(".where")).to_have_text("4 steps")
 
 
-@pytest.mark.parametrize("nonsense", ["9.9", "<script>", "1", "-1.-1"])
-def test_nonsense_for_a_head_in_a_link_is_the_mean(shown: Callable[..., Shown], nonsense: str) -> None:
-    page = shown(written(opened_model(MODEL), tokens=5, forked=False), attended=nonsense).page
-    expect(page.locator(".heads")).to_have_value("")
-    expect(page.locator(".attended .item")).to_have_count(6)
-
-
 def test_the_arrow_keys_walk_the_tree_and_a_number_takes_another_token(shown: Callable[..., Shown]) -> None:
     view = shown()
     page, tree = view.page, view.tree
@@ -902,7 +895,7 @@ def pause(visit: Visit) -> None:
 
 @pytest.mark.full
 def test_while_it_plays_nothing_jumps_and_no_token_is_lost(visit: Visit) -> None:
-    page = opened(visit, speed="Fast")
+    page = opened(visit, speed="Medium")  # the fastest may be at its end before a busy machine has looked
     before = length(page)
     button(page, "Play").click()
     expect(button(page, "Pause")).to_be_visible(timeout=PATIENCE)

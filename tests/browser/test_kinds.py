@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, WordTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from tests.browser.machinery import serve, visiting
+from tests.browser.machinery import Visit, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -52,7 +52,7 @@ def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: 
             page.mouse.move(900, 20)  # a link's hint would cover the next
             visit.settle()
 
-        shows(page, "attention", "shakespeare")
+        shows(page, "attention", "sentences")
         menu("Classify")
         shows(page, "classify", "classifier")
         menu("Attention")
@@ -70,3 +70,20 @@ def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: 
         page.reload()
         visit.settle()
         shows(page, "translate", "seq2seq")
+
+
+def test_a_model_chosen_instead_of_the_pages_own_stays_after_a_reload_and_goes_along(visit: Visit) -> None:
+    page = visit.open("lens")
+    model = page.get_by_test_id("stMain").get_by_role("combobox", name="Model", exact=False).first
+    expect(model).to_have_value("sentences")
+    model.fill("shakespeare")
+    model.press("Enter")
+    visit.settle()
+    page.reload()
+    visit.settle()
+    expect(model).to_have_value("shakespeare")
+    for title in ("Heads", "Generate"):
+        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+        visit.settle()
+        expect(page).to_have_url(re.compile(title.lower()))
+        expect(model).to_have_value("shakespeare")

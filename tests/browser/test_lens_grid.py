@@ -147,6 +147,30 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_of_many_rows_with_words_the_last_one_and_the_tokens_stay_in_sight(mounted: Mount) -> None:
+    seen = seen_of(14, 30)
+    view = mounted("lens_grid", packed(seen), width=900, height=900, layer="blocks.20.mlp", position=3)
+    page, box = view.page, view.page.locator(".box")
+    last, inside = [f"t{token}" for token in seen.top[-1, :, 0]], "(one) => one.getBoundingClientRect().toJSON()"
+    for way in (None, 0, 10_000):  # as the link opens it, at the beginning and at the end
+        if way is not None:
+            box.evaluate("(box, way) => { box.scrollTop = way; }", way)
+        else:
+            assert box.evaluate("(box) => box.scrollTop") > 0, "the cell that the link asks for is in sight"
+        around, head, foot = (page.locator(one).evaluate(inside) for one in (".box", ".head", ".foot"))
+        assert head["top"] == pytest.approx(around["top"], abs=1)
+        assert foot["bottom"] == pytest.approx(around["bottom"], abs=1)
+        assert page.locator(".foot text").all_text_contents()[-14:] == last
+    box.evaluate("(box) => { box.scrollTop = 0; }")
+    places = page.locator(".foot rect").evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    page.mouse.click(places[5]["x"] + 5, places[5]["y"] + 5)
+    assert view.sent[-1].value == {"layer": 60, "index": 5, "of": "text"}
+    page.mouse.click(places[5]["x"] + 5, places[5]["y"] - 20)
+    assert 20 < view.sent[-1].value["layer"] < 60
+    cells = ElementTree.fromstring(saved(page)).findall(f".//{SVG}text")
+    assert len([one for one in cells if (one.text or "").startswith("t")]) >= seen.entropy.size, "the picture has all rows"
+
+
 SVG = "{http://www.w3.org/2000/svg}"
 # Writes words into the cells in place of the view's own, an element each: [word, ink] by row and column.
 WRITE = """(frame, cells) => {

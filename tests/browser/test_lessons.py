@@ -68,7 +68,7 @@ def test_choosing_the_right_part_of_the_page_answers_and_a_wrong_one_does_not(
     check.click()
     expect(sheet).to_contain_text("Choose it on the page first")
     visit.settle()
-    for part, said in ((wrong, "Not quite"), (right, "That is right")):
+    for part, said in ((wrong, "Not yet. "), (right, "That is right")):
         choose(page, part)
         visit.settle()
         check.click()

@@ -18,6 +18,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 import gptviz
 from gptviz.components.model_map import TensorPage, looked
+from gptviz.figures.kit import theme
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
@@ -32,6 +33,7 @@ from tests.browser.keyboard import check_tools, press, tab_to, to_start
 from tests.browser.machinery import FRAMES, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
+from tests.browser.pixels import check_pixels
 from tests.examples import quick
 from tests.tiny import scrambled, tiny
 
@@ -184,15 +186,6 @@ def test_weights_are_the_rows_of_the_matrix_that_the_box_uses(shown: Callable[..
     expect(page.locator("table.cells caption")).to_have_text("Numbers of W_K")
     np.testing.assert_allclose(cells(page), weight[192:204, :12].numpy(), atol=1e-6)
     page.wait_for_url(re.compile("tensor=1"))
-
-
-@pytest.mark.parametrize("path", ["nothing", "blocks.99.attention.q", "<img src=x>", "blocks.0.attention", "__proto__", "a\nb"])
-def test_a_box_that_the_model_lacks_is_not_opened(shown: Callable[..., Map], path: str) -> None:
-    view = shown(path, tensor="x", head="-1", block="7e9")
-    expect(box(view.page, "embed")).to_be_visible()
-    expect(panel(view.page)).to_be_hidden()
-    assert query(view.page) == {}
-    assert view.view.sent == []
 
 
 def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable[..., Map]) -> None:
@@ -674,7 +667,15 @@ def test_nothing_fades_where_the_reader_wants_no_motion(shown: Callable[..., Map
 def test_every_text_of_a_pattern_can_be_read(shown: Callable[..., Map], dark: bool) -> None:
     page = shown("blocks.2.attention.pattern", dark=dark).page
     cells(page)
-    assert faint(page, without=":disabled, svg") == []
+    assert faint(page) == []
+
+
+def test_every_pixel_of_a_thumbnail_has_the_colour_of_its_share(shown: Callable[..., Map]) -> None:
+    page = shown(block=1).page
+    patterns = gptviz.load("shakespeare").trace(PROMPT)["blocks.1.attention.pattern"][0].numpy().copy()
+    patterns[:, ~np.tri(len(PROMPT), dtype=bool)] = np.nan
+    check_pixels(page.locator("canvas[data-of='blocks.1.attention.pattern']").nth(2), patterns[2], theme.PATTERN)
+    check_pixels(page.locator("canvas.thumbnail:not([data-of])").nth(1), patterns.mean(0), theme.PATTERN)
 
 
 def test_in_the_dark_the_map_is_drawn_on_the_dark(shown: Callable[..., Map]) -> None:

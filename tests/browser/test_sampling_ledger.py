@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlparse
+from urllib.parse import parse_qsl, urlparse
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,7 +25,6 @@ from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
 from tests.browser.files import code
-from tests.browser.keyboard import unreached
 from tests.browser.machinery import HOSTILE, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -185,23 +184,8 @@ def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn
         np.testing.assert_allclose(numbers(found["after"]), stages.after, rtol=1e-9)
 
 
-def test_top_k_of_the_whole_vocabulary_keeps_all(ledger_of: Mount) -> None:
-    page = ledger_of("characters", top_k=65).page
-    (found,) = columns(page, [{"temperature": 0.5}])
-    check(found, CASES["characters"], {"temperature": 0.5, "top_k": 65, "top_p": 1})
-    assert set(found["in top-k"]) == {"true"}
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"temperature": 2, "top_k": None, "top_p": 0.5},
-        pytest.param({"temperature": 0.01, "top_k": None, "top_p": 0.999}, marks=pytest.mark.full),
-        pytest.param({"temperature": 1, "top_k": None, "top_p": 1}, marks=pytest.mark.full),
-        pytest.param({"temperature": 2, "top_k": 2, "top_p": 1}, marks=pytest.mark.full),
-    ],
-)
-def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(ledger_of: Mount, setting: dict[str, Any]) -> None:
+def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(ledger_of: Mount) -> None:
+    setting = {"temperature": 2, "top_k": None, "top_p": 0.5}
     (found,) = columns(ledger_of("words").page, [setting])
     check(found, CASES["words"], setting)
 
@@ -547,26 +531,14 @@ def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(ledger_of: Mou
     expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "12")
 
 
-MADE_UP = [
-    *(("temperature", value) for value in ("-1", "2.01", "x", "", "1e400", "<b>")),
-    *(("top_k", value) for value in ("1.5", "-3", "999999")),
-    *(("top_p", value) for value in ("0", "1.1")),
-    *(("seed", value) for value in ("100", "٣")),
-    *(("tokens", "none"), ("log", "1")),
-]
-
-
 def test_what_a_link_made_up_is_named_and_the_usual_shown(ledger_of: Mount) -> None:
-    view = ledger_of("characters")
-    page = view.page
-    for key, value in MADE_UP:
-        view.replace()
-        page.evaluate("search => history.replaceState(null, '', search)", f"?{urlencode({key: value})}")
-        view.show(payload_of("characters").data)
-        note = page.get_by_role("status").filter(has_text="The link asks for")
+    made_up = {"temperature": "2.01", "top_k": "1.5", "top_p": "0", "seed": "100", "tokens": "none", "log": "1"}
+    page = ledger_of("characters", **made_up).page
+    note = page.get_by_role("status").filter(has_text="The link asks for")
+    for key, value in made_up.items():
         expect(note).to_contain_text(f"{key} = “{value}”")
-        for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
-            expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
+    for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
+        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
 
 
 @pytest.mark.parametrize(
@@ -623,14 +595,13 @@ def test_the_list_grows_with_the_window_and_its_lines_follow_each_other(ledger_o
     assert heights[2] == pytest.approx(2 * heights[1], rel=0.05)
 
 
-# How many animations the number has in the second frame after the button was clicked.
+# How many animations of the number begin until the second frame after the button was clicked.
 FALLING = """async () => {
     const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    let count = 0;
+    root.querySelector('.fallen').animate = () => count++;
     [...root.querySelectorAll('button')].find((one) => one.textContent === 'Next seed').click();
     for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(done));
-    const running = root.querySelector('.fallen').getAnimations();
-    const count = running.length;
-    for (const one of running) one.finish();
     return count;
 }"""
 
@@ -647,8 +618,7 @@ def test_every_text_can_be_read_after_draws(ledger_of: Mount, dark: bool) -> Non
     page = ledger_of("characters", dark=dark, top_k=6, top_p=0.6, temperature=1.3).page
     assert page.locator(".token-row[data-cut='top-k']").count()
     drawn_many(page)
-    # Names on the interval lie on a drawing, whose colours are not read here.
-    assert faint(page, ":disabled, .names") == []
+    assert faint(page) == []
 
 
 def test_bars_keep_their_colours_where_the_system_chooses_colours(ledger_of: Mount) -> None:
@@ -798,8 +768,3 @@ def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) ->
     assert [text == "true" for text in found["in top-k"]] == stages.in_top_k[0].tolist()
     assert [text == "true" for text in found["in top-p"]] == stages.in_top_p[0].tolist()
     assert int(page.locator(".interval").get_attribute("data-drawn") or -1) == token
-
-
-@pytest.mark.full
-def test_the_keyboard_reaches_every_control(ledger_of: Mount) -> None:
-    assert not unreached(ledger_of("two").page)

@@ -58,14 +58,14 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
     )
     page.locator(".st-key-scrubber-play button").first.click()
     expect(shown(page)).not_to_have_text("last")
-    expect(shown(page)).to_have_text("last", timeout=60_000)
+    expect(shown(page)).to_have_text("last")
     expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
     # Where the machine is busy, the browser need not draw every step; those that it draws come in their order.
     seen = page.evaluate("window.seen")
     order = [*map(str, STEPS), "last"]
     played = seen[1:] if seen[0] == "last" else seen
     assert played == sorted(set(played), key=order.index)
-    assert len(played) > len(STEPS) / 3
+    assert len(played) > 1
     visit.settle()
 
 
@@ -73,9 +73,7 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
 STOP = """async ([x, y]) => {
     const at = (name) => document.elementFromPoint(x, y)?.closest(`.st-key-scrubber-${name} button`);
     at('play').click();
-    for (const begun = performance.now(); !at('pause') && performance.now() < begun + 60_000; ) {
-        await new Promise(requestAnimationFrame);
-    }
+    while (!at('pause')) await new Promise(requestAnimationFrame);
     at('pause').click();
 }"""
 

@@ -22,7 +22,7 @@ TEXT = [
 
 def packed(tokens: Sequence[Token], **changes: Any) -> bytes:
     usual = {"generation": 1, "colour": "#CC3311", "selected": None, "picks": True, "label": "Tokens"}
-    return payload(tokens, usual | {"legend": "probability", "height": None, "bars": False, "spaced": False} | changes)
+    return payload(tokens, usual | {"legend": "probability", "height": None, "spaced": False} | changes)
 
 
 def labels(page: Page) -> list[str]:
@@ -109,13 +109,3 @@ def test_the_focus_stays_near_where_it_was_when_its_chip_goes(mounted: Mount) ->
     strip.page.locator(".chip").nth(6).focus()
     strip.show(packed(TEXT[:3]))
     assert strip.page.evaluate("document.querySelector('body > div').shadowRoot.activeElement.dataset.index") == "2"
-
-
-def test_a_list_has_a_bar_and_a_number_on_each_line(mounted: Mount) -> None:
-    page = mounted("token_strip", packed(TEXT[1:4], bars=True)).page
-    assert page.locator(".chip .number").all_inner_texts() == ["25.0 %"] * 3
-    tops = {round((box or {"y": 0})["y"]) for box in (line.bounding_box() for line in page.locator(".chip").all())}
-    assert len(tops) == 3
-    assert page.locator(".chip .fill").first.evaluate(
-        "fill => fill.offsetWidth / fill.parentElement.offsetWidth"
-    ) == pytest.approx(0.25, abs=0.02)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
-from tests.browser.machinery import Server, Visit, serve, visiting
+from tests.browser.machinery import Server, Visit, serve
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ def made(seed: int, end_bias: float) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def translating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
     folder = tmp_path_factory.mktemp("translating")
     kept = checkpoints.save("scribe", made(0, -1e4), MARKS, {"steps": 9}, root=folder / "home" / "checkpoints")
@@ -42,12 +42,6 @@ def translating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def seen(browser: Browser, translating: Server) -> Iterator[Visit]:
-    with visiting(browser, translating) as begun:
-        yield begun
-
-
 def explorer(page: Page) -> Page:
     """The page, once the explorer has drawn."""
     page.locator(".head[aria-pressed=true]").first.wait_for()
@@ -55,8 +49,8 @@ def explorer(page: Page) -> Page:
     return page
 
 
-def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(seen: Visit) -> None:
-    page = explorer(seen.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
+def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(visit: Visit) -> None:
+    page = explorer(visit.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
     expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
     expect(page.locator(".about")).to_contain_text("What the mean hides")
     for part in (".tokens", ".frame", ".heads"):
@@ -65,8 +59,8 @@ def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean
         assert box["y"] + box["height"] <= 720
 
 
-def test_a_typed_output_shows_what_the_model_would_have_written(seen: Visit) -> None:
-    page = seen.open("translate", model="scribe", prompt=SOURCE, view="Next token")
+def test_a_typed_output_shows_what_the_model_would_have_written(visit: Visit) -> None:
+    page = visit.open("translate", model="scribe", prompt=SOURCE, view="Next token")
     chips = page.locator(".st-key-output-strip button.chip")
     expect(chips).to_have_count(16)
     expect(page.get_by_text("does not end by itself")).to_be_visible()
@@ -75,22 +69,22 @@ def test_a_typed_output_shows_what_the_model_would_have_written(seen: Visit) -> 
     box.press("Enter")
     page.wait_for_url(re.compile("output=june"))
     expect(chips).to_have_count(7)
-    seen.settle()
+    visit.settle()
     chips.nth(4).click()
     page.wait_for_url(re.compile("position=4"))
     expect(chips.nth(4)).to_have_class(re.compile("selected"))
-    seen.settle()
+    visit.settle()
 
 
 @pytest.mark.full
-def test_the_view_stays_where_it_is_while_training_is_walked_through(seen: Visit) -> None:
-    page = seen.open("translate", model="scribe", prompt=SOURCE, step=0)
+def test_the_view_stays_where_it_is_while_training_is_walked_through(visit: Visit) -> None:
+    page = visit.open("translate", model="scribe", prompt=SOURCE, step=0)
     view = explorer(page).locator(".body")
     before = view.bounding_box()
     expect(page.get_by_text("does not end by itself")).to_have_count(0)
     for step in (4, 9):
         page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
         page.wait_for_url(re.compile(f"step={step}"))
-        seen.settle()
+        visit.settle()
         expect(page.get_by_text("does not end by itself")).to_be_visible()
         assert view.bounding_box() == before

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gptviz.components import attention_explorer as explorer
-from gptviz.components.attention_explorer import Heads, blocks_sent, payload, switched, wanted
+from gptviz.components.attention_explorer import Heads, blocks_sent, payload
 from gptviz.components.kit import unpack
 
 
@@ -123,29 +123,3 @@ def test_the_default_model_on_a_full_context_is_sent_with_all_digits() -> None:
         payload(heads(6, 6, 256, q=np.zeros((6, 6, 256, 32), np.float32), k=np.zeros((6, 6, 256, 32), np.float32)), {})
     )
     assert (header["half"], header["count"], header["triangle"]) == (False, 6, True)
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"block": 2, "of": "x"}, 2),
-        ({"block": 2, "of": "y"}, None),
-        ({"block": 3, "of": "x"}, None),
-    ],
-)
-def test_a_block_is_given_only_to_the_text_that_asks_for_one_it_has(event: object, expected: int | None) -> None:
-    assert wanted(event, "x", 3) == expected
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"block": 2, "head": 1, "of": "x"}, (2, 1)),
-        ({"block": 2, "head": None, "of": "x"}, (2, None)),
-        ({"block": 2, "head": 4, "of": "x"}, None),
-        ({"block": 3, "head": 1, "of": "x"}, None),
-        ({"block": 2, "head": 1, "of": "y"}, None),
-    ],
-)
-def test_only_a_head_of_the_text_shown_is_switched(event: object, expected: tuple[int, int | None] | None) -> None:
-    assert switched(event, "x", 3, 4) == expected

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gptviz.components import generation_tree
-from gptviz.components.generation_tree import code, finished, packed, place, taken
+from gptviz.components.generation_tree import code, finished, packed
 from gptviz.components.generation_tree.finished import BY_HAND, Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.kit import Packed, unpack
@@ -18,7 +18,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Tree
 from gptviz.model import Record
-from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
+from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 
 
 def forked(**changes: Any) -> Tree:
@@ -190,27 +190,6 @@ def test_a_model_without_attention_and_one_that_looks_ahead_travel_too(changes: 
     header, arrays = unpack(whole(forked(**changes), looked()))
     assert header["heads"] == [changes.get("n_layer", 2), 3]
     assert bool(len(arrays["attention"])) == ("n_layer" not in changes)
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"number": 7, "at": 3}, 3),
-        ({"number": 7, "at": ROOT}, ROOT),
-        ({"number": 6, "at": 3}, None),
-        ({"number": 7, "at": 10_000}, None),
-    ],
-)
-def test_a_click_counts_only_on_a_node_of_the_tree_that_is_shown(event: dict[str, Any], expected: int | None) -> None:
-    assert place(event, forked(), 7) == expected
-
-
-@pytest.mark.parametrize(("token", "counts"), [(0, True), (VOCAB - 1, True), (VOCAB, False)])
-def test_only_a_token_of_the_vocabulary_is_taken(token: object, counts: bool) -> None:
-    tree = forked()
-    assert taken({"number": 7, "at": 2, "token": token}, tree, 7) == ((2, token) if counts else None)
-    assert taken({"number": 7, "at": 10_000, "token": token}, tree, 7) is None
-    assert taken({"number": 7, "at": 2}, tree, 7) is None
 
 
 def test_code_of_a_large_tree_has_the_current_branch_alone(monkeypatch: pytest.MonkeyPatch) -> None:

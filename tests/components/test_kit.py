@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
 from gptviz.components.kit import pack, unpack
-from gptviz.components.kit.events import Possible, maybe, number_between, read, text_up_to
+from gptviz.components.kit.events import Possible, list_up_to, maybe, number_between, read, text_up_to
 from gptviz.components.kit.modules import joined
 
 VIEWS = sorted(
@@ -85,8 +85,9 @@ SAID = (None, True, False, 0, 1, 2, -1, 1.0, 1.5, "", "1", "a", "ab", [], [1], [
         (maybe(range(2)), [None, 0, 1]),
         (text_up_to(1), ["", "1", "a"]),
         (number_between(1, 1.5), [1, 1.0, 1.5]),
+        (list_up_to(1, range(2)), [[], [1]]),
     ],
-    ids=["range", "names", "numbers", "text", "number", "maybe", "text_up_to", "number_between"],
+    ids=["range", "names", "numbers", "text", "number", "maybe", "text_up_to", "number_between", "list_up_to"],
 )
 def test_a_field_is_believed_if_its_value_is_possible(possible: Possible, expected: list[object]) -> None:
     believed = [fields["it"] for value in SAID if (fields := read({"it": value, "more": 1}, it=possible)) is not None]

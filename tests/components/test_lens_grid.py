@@ -9,7 +9,7 @@ import pytest
 
 from gptviz.components.kit import unpack
 from gptviz.components.kit.command import ViewCommand
-from gptviz.components.lens_grid import LensCell, asked, opened, payload
+from gptviz.components.lens_grid import LensCell, asked, payload
 from gptviz.interp.reading.lens import Lens, lens
 from tests.tiny import VOCAB, scrambled, some_ids, tiny
 
@@ -59,19 +59,6 @@ def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
         for name in ("top", "probability", "entropy", "rank", "true_probability")
     }
     assert len(payload(replace(seen, **large), label, **USUAL)) < 1_500_000
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"layer": 1, "index": 2, "of": "text"}, LensCell(1, 2)),
-        ({"layer": 1, "index": 2, "of": "another"}, None),
-        ({"layer": 5, "index": 2, "of": "text"}, None),
-        ({"layer": 1, "index": 4, "of": "text"}, None),
-    ],
-)
-def test_a_click_counts_if_its_cell_is_there(event: object, expected: LensCell | None) -> None:
-    assert opened(event, "text", n_layer=5, n_position=4) == expected
 
 
 @pytest.mark.parametrize(

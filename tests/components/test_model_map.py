@@ -16,7 +16,7 @@ import torch
 import gptviz
 from gptviz.components import model_map as view
 from gptviz.components.kit import ROLES, unpack
-from gptviz.components.model_map import HIDDEN, PAGE, WHOLE_SHARE, TensorPage, fit, looked, page, summary, taken, thumbnails
+from gptviz.components.model_map import HIDDEN, PAGE, WHOLE_SHARE, TensorPage, fit, page, summary, thumbnails
 from gptviz.components.token_strip import Token
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.interp.trace import run
@@ -40,33 +40,6 @@ def described(tiny_model: TinyModel, **changes: Any) -> tuple[Any, Read]:
     lm = gptviz.load("mine")
     ids = tuple(lm.seen(lm.encode(TEXT)).tolist())
     return model_key("mine", "cpu"), Read(ids)
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"guess": 1, "text": "now"}, 1),
-        ({"guess": 1, "text": "then"}, None),
-        ({"guess": 2, "text": "now"}, None),
-    ],
-)
-def test_a_guess_counts_only_on_the_map_it_was_clicked_on(event: object, expected: int | None) -> None:
-    assert taken(event, "now", 2) == expected
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"box": "embed", "piece": 0, "at": [3, 4]}, TensorPage("embed", 0, (3, 4))),
-        ({"box": "embed", "piece": 1, "at": []}, TensorPage("embed", 1, ())),
-        ({"box": "embed", "piece": -1, "at": []}, None),
-        ({"box": "embed", "piece": 0, "at": [1, 2, 3, 4]}, None),
-        ({"box": "embed", "piece": 0, "at": ["1"]}, None),
-        ({"box": "x" * 10_000, "piece": 0, "at": []}, None),
-    ],
-)
-def test_what_is_asked_for_is_a_place_in_a_tensor_or_nothing(event: object, expected: TensorPage | None) -> None:
-    assert looked(event) == expected
 
 
 def test_a_place_is_brought_into_the_tensor_and_a_box_of_another_model_is_none() -> None:

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz.components import sampling_ledger
 from gptviz.components.kit import unpack
 from gptviz.components.kit.command import ViewCommand
-from gptviz.components.sampling_ledger import chosen, payload
+from gptviz.components.sampling_ledger import payload
 
 LOGITS = np.array([1.5, -np.inf, 3.25], np.float32)
 
@@ -57,18 +57,6 @@ def test_labels_that_do_not_fit_the_logits_are_refused() -> None:
 def test_logits_of_a_damaged_model_are_refused(broken: float) -> None:
     with pytest.raises(ValueError, match="not numbers"):
         made(np.array([1, broken, 3], np.float32))
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"token": 2, "generation": 4}, 2),
-        ({"token": 2, "generation": 3}, None),
-        ({"token": 3, "generation": 4}, None),
-    ],
-)
-def test_a_click_counts_only_on_a_token_of_the_text_now_shown(event: object, expected: int | None) -> None:
-    assert chosen(event, 4, 3) == expected
 
 
 def test_a_click_made_on_a_text_that_is_gone_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

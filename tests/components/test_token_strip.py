@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gptviz.components.token_strip import Token, clicked, payload
+from gptviz.components.token_strip import Token, payload
 
 
 def parsed(tokens: list[Token], **settings: Any) -> dict[str, Any]:
@@ -42,21 +42,6 @@ def test_probabilities_keep_more_digits_than_are_shown() -> None:
 def test_two_thousand_tokens_fit_in_a_small_message() -> None:
     tokens = [Token("e", 0.5, tuple(("a", 0.1) for _ in range(8)), "drawn with 12.3 % (temperature 0.8)") for _ in range(2000)]
     assert len(payload(tokens, {})) < 500_000
-
-
-TOKENS = (Token("a", 0.5, (("a", 0.5), ("b", 0.2))), Token("c"))
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"at": 1, "generation": 4}, 1),
-        ({"at": 1, "generation": 3}, None),
-        ({"at": 2, "generation": 4}, None),
-    ],
-)
-def test_a_click_counts_only_on_what_is_shown_now(event: object, expected: int | None) -> None:
-    assert clicked(event, 4, TOKENS) == expected
 
 
 def script() -> None:
@@ -105,7 +90,7 @@ def test_two_strips_on_a_page_do_not_share_their_texts() -> None:
         from gptviz.components.token_strip import Token, token_strip
 
         token_strip([Token("a")], key="one")
-        token_strip([Token("b"), Token("c")], key="two", bars=True)
+        token_strip([Token("b"), Token("c")], key="two")
 
     def generations(at: AppTest) -> list[int]:
         return [json.loads(one.proto.bytes)["settings"]["generation"] for one in at.get("bidi_component") if one.proto.bytes]

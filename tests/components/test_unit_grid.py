@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from gptviz.components.kit import unpack
-from gptviz.components.unit_grid import About, clicked, payload, rows
-from gptviz.interp.units.unit import Unit, heads_and_mlps
+from gptviz.components.unit_grid import About, payload, rows
+from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import tiny
 
 ABOUT = About("x", "<b>a model</b>", "a prompt", "nats per token", "code")
@@ -39,16 +37,3 @@ def test_every_piece_travels_once_with_its_edit_and_its_change() -> None:
     assert [cell["edit"] for cell in cells if cell["edit"]] == ["blocks.0.attention.head.0=mean"]
     assert header["columns"] == ["head 0", "head 1", "head 2", "MLP"]
     assert header["model"] == ABOUT.model
-
-
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"unit": "blocks.1.mlp", "of": "x"}, Unit("mlp", 1)),
-        ({"unit": "blocks.0.attention.head.2", "of": "x"}, Unit("attention", 0, 2)),
-        ({"unit": "blocks.1.mlp", "of": "y"}, None),
-        ({"unit": "blocks.9.mlp", "of": "x"}, None),
-    ],
-)
-def test_only_a_piece_of_the_grid_that_is_shown_is_clicked(event: object, expected: Unit | None) -> None:
-    assert clicked(event, "x", heads_and_mlps(tiny())) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import yaml
 
 from gptviz.machine.hosting import Hosting, hosting, variable
 from tests.hosting.starting import HOSTING, ROOT, is_healthy, started
-from tests.waiting import free_port, wait_until
+from tests.waiting import wait_until
 
 
 def docker_works() -> bool:
@@ -24,8 +25,10 @@ def docker_works() -> bool:
 @pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
 def test_it_starts_answers_its_health_check_and_ends_when_it_is_asked_to(home: Path) -> None:
     with started(home, **{variable("read_only"): "1"}) as (process, environment):
-        assert not is_healthy(environment | {"PORT": str(free_port())})
-        wait_until(lambda: is_healthy(environment))
+        assert is_healthy(environment)
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            assert not is_healthy(environment | {"PORT": str(silent.getsockname()[1])})
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: process.poll() is not None)
     assert process.returncode == 0
@@ -59,8 +62,7 @@ def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch:
 @pytest.mark.skipif(not docker_works(), reason="there is no docker here")
 def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_write() -> None:
     subprocess.run(["docker", "build", "-f", "hosting/Dockerfile", "-t", "gptviz-test", "."], cwd=ROOT, check=True)
-    port = free_port()
-    run = f"docker run --rm --detach --read-only --tmpfs /tmp --publish 127.0.0.1:{port}:8501 gptviz-test".split()
+    run = ["docker", "run", "--rm", "--detach", "--read-only", "--tmpfs", "/tmp", "--publish", "127.0.0.1::8501", "gptviz-test"]
     container = subprocess.run(run, check=True, capture_output=True, text=True).stdout.strip()
 
     def inside(command: str) -> str:
@@ -68,7 +70,8 @@ def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
     try:
-        wait_until(lambda: is_healthy(os.environ | {"PORT": str(port)}))
+        published = subprocess.run(["docker", "port", container, "8501"], check=True, capture_output=True, text=True).stdout
+        wait_until(lambda: is_healthy(os.environ | {"PORT": published.strip().rpartition(":")[2]}))
         assert inside("id -u") == "10001"
         tries = "for place in /opt /opt/gptviz / /etc /data /tmp; do touch $place/written 2>/dev/null && echo $place; done; true"
         assert inside(tries).split() == ["/data", "/tmp"]

@@ -23,8 +23,8 @@ from websockets.typing import Subprotocol
 
 from gptviz.machine import terminal
 from gptviz.machine.hosting import variable
-from tests.hosting.starting import HOSTING, is_healthy, started
-from tests.waiting import free_port, wait_until
+from tests.hosting.starting import HOSTING, started
+from tests.waiting import on_a_free_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
 
@@ -34,7 +34,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
     """The port of a server that takes files of one megabyte, and the folder with its home and its log."""
     folder = tmp_path_factory.mktemp("server")
     with started(folder / "home", **{variable("uploads"): "1"}) as (_, environment):
-        wait_until(lambda: is_healthy(environment))
         yield int(environment["PORT"]), folder
 
 
@@ -182,18 +181,20 @@ def test_an_address_that_is_too_long_is_refused_and_the_server_goes_on(port: int
 def test_behind_the_proxy_answers_have_the_headers_that_the_app_does_not_send(
     server: tuple[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, outside = server[0], free_port()
-    ours = (HOSTING / "Caddyfile").read_text()
-    config = re.sub(r"^:80 ", f"http://127.0.0.1:{outside} ", ours, flags=re.MULTILINE)
-    config = "{\n\tadmin off\n}\n" + config.replace("dynamic a app 8501", f"to 127.0.0.1:{app}")
-    assert str(outside) in config
-    assert str(app) in config
-    (tmp_path / "Caddyfile").write_text(config)
     monkeypatch.setenv("HOME", str(tmp_path))  # where it keeps certificates
-    with (tmp_path / "log").open("w") as log:
-        proxy = subprocess.Popen(["caddy", "run", "--config", str(tmp_path / "Caddyfile")], stdout=log, stderr=subprocess.STDOUT)
+
+    def start(outside: int) -> subprocess.Popen[bytes]:
+        config = re.sub(r"^:80 ", f"http://127.0.0.1:{outside} ", (HOSTING / "Caddyfile").read_text(), flags=re.MULTILINE)
+        config = "{\n\tadmin off\n}\n" + config.replace("dynamic a app 8501", f"to 127.0.0.1:{server[0]}")
+        assert str(outside) in config
+        assert str(server[0]) in config
+        (tmp_path / "Caddyfile").write_text(config)
+        command = ["caddy", "run", "--config", str(tmp_path / "Caddyfile")]
+        with (tmp_path / "log").open("w") as log:
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    proxy, outside = on_a_free_port(start, lambda port: status(port, "GET", "/_stcore/health") == 200)
     try:
-        wait_until(lambda: status(outside, "GET", "/_stcore/health") == 200)
         connection = http.client.HTTPConnection("127.0.0.1", outside, timeout=60)
         connection.request("GET", "/lens?prompt=x")
         answer = connection.getresponse()

@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from gptviz import language_model
 from gptviz.__main__ import main
 from gptviz.language_model import LanguageModel
 from gptviz.machine import memory
@@ -129,13 +130,13 @@ def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(monk
     key = models.model_key("ladder-2", "cpu")
     one = models.language_model(key)
     assert models.language_model(key) is one
-    load = models.load
+    load = language_model.load
 
     def load_in_little_memory(*arguments: Any, **options: Any) -> LanguageModel:
         memory.room(10**18)  # as the library does before it reads weights
         return load(*arguments, **options)
 
-    monkeypatch.setattr(models, "load", load_in_little_memory)
+    monkeypatch.setattr(language_model, "load", load_in_little_memory)
     models.language_model(models.model_key("ladder-1", "cpu"))
     assert models.language_model(key) is not one
 

@@ -94,6 +94,14 @@ def test_what_differs_most_and_what_is_likeliest_is_chosen_by_falling_difference
     assert list(found.difference.values) == sorted(found.difference.values, reverse=True)
 
 
+def test_what_is_below_the_least_on_both_sides_is_left_out_but_what_is_likeliest_is_not() -> None:
+    axes = (Axis("token", tuple("abcde")),)
+    a, b = np.array([0.9, 0.0999, 0.0001, 0.0, np.nan]), np.array([0.9, 0.0008, 0.0009, 0.0, 0.0983])
+    found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5, least=0.001)
+    assert set(found.a.axes[0].labels) == {"a", "b", "e"}
+    assert len(compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5).a.axes[0].labels) == 5
+
+
 def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
     a, b = side(tiny(window=3)), side(tiny(window=3), seed=1)
     heads = [compare.attention(a, b, 1, head).a.values for head in range(3)]

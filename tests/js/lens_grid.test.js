@@ -72,6 +72,15 @@ test("61 rows of 256 tokens fit on a page and on a phone, without names in the c
   }
 });
 
+test("61 rows of a short text have words, and scroll", () => {
+  const labels = { layers: names(61, (i) => `attention ${i}`), tokens: names(14, () => "word"), names: names(9, () => "words") };
+  const layout = layoutOf(labels, 820, 16, false);
+  assert.ok(layout.letters >= 3);
+  assert.ok(layout.height > layout.size);
+  assert.equal(layout.everyLayer, 1);
+  assert.ok(61 * layout.height > layout.most && layout.most <= 520);
+});
+
 test("a short text has its tokens in the cells", () => {
   const labels = { layers: names(5), tokens: names(8), names: names(9) };
   const layout = layoutOf(labels, 1000, 16, false);

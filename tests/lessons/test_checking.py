@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,27 @@ def found(folder: Path, content: str, opened=lambda page: []) -> list[str]:
 def test_what_does_not_work_is_found(tmp_path: Path, content: str, said: str):
     (problem,) = found(tmp_path, content)
     assert said in problem
+
+
+def test_a_claim_that_is_not_true_is_found_with_its_line_and_its_value(tmp_path: Path):
+    share = gptviz.load("ladder-2", "cpu").trace("a", ["logits"])["logits"][0, -1].softmax(-1)
+    shown = lesson(page="open: attention\nclaim:\n  - 1 < 2 < parameters()\n  - vocabulary() == 1", more="claim: parameters()")
+    odd = lesson(page="open: attention\nclaim: probability('a', 'b') > 2", more="claim: vocabulry()")
+    for number, content in enumerate((shown, odd)):
+        (tmp_path / f"{number}.md").write_text(content, encoding="utf-8")
+
+    def functions(one):
+        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
+
+    said = [problem.in_words for problem in problems(library(tmp_path), functions, lambda page: [])]
+    n_token, likely = len(share), share[gptviz.load("ladder-2").tokenizer.id_of("b")].item()
+    assert said[0] == f"0.md, line 13, step 1: the claim 'vocabulary() == 1' is False, not True; it compares {n_token} and 1"
+    assert re.fullmatch(r"0\.md, line 20, step 1: the claim 'parameters\(\)' is \d+, not True", said[1])
+    compared = re.fullmatch(r"1\.md, line 11, step 1: the claim .* is False, not True; it compares (\S+) and 2", said[2])
+    assert compared
+    assert float(compared[1]) == pytest.approx(likely, rel=1e-4)
+    (unknown,) = said[3:]
+    assert unknown.startswith("1.md, line 18, step 1: a claim cannot be computed: there is no function 'vocabulry': did you mean")
 
 
 def test_pages_are_opened_with_the_lessons_model_and_the_answer_on_the_page(tmp_path: Path):
@@ -113,7 +135,19 @@ def test_a_folder_without_lessons_is_an_error(tmp_path: Path, capsys: pytest.Cap
 def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "one.md").write_text(lesson(), encoding="utf-8")
     assert main(["lessons", "check", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"lessons": 1, "steps": 1, "questions": 1, "failed": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "lessons": 1,
+        "steps": 1,
+        "questions": 1,
+        "claims": 0,
+        "failed": [],
+    }
+    claims = "claim: [1 < 2, parameters() < 2]"
+    (tmp_path / "one.md").write_text(lesson(more=claims), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["lessons", "check", str(tmp_path), "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert (said["claims"], len(said["failed"])) == (2, 1)
     (tmp_path / "one.md").write_text(lesson(answer="unheard()"), encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
         main(["lessons", "check", str(tmp_path), "--json"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.lessons.expression import ExpressionError, computed
+from gptviz.lessons.expression import ExpressionError, compared, computed
 
 FUNCTIONS = {"double": lambda x, plus=0: 2 * x + plus, "words": lambda text: text.split(), "broken": lambda: [][0]}
 
@@ -43,11 +43,18 @@ def test_arithmetic_is_that_of_python(text):
         ("[1, 'x', True][1]", "x"),
         ("1 if 2 > 1 else double(1)", 1),
         ("not (1 == 1.0)", False),
+        ("1 < double(1) <= 2 != 3", True),
+        ("1 < 3 < 2", False),
         ("-double(3)", -6),
     ],
 )
 def test_an_expression_has_its_value(text, value):
     assert computed(text, FUNCTIONS) == value
+
+
+def test_a_comparison_has_the_values_of_its_sides_and_another_expression_has_none():
+    assert compared("double(1) < 3 < double(4)", FUNCTIONS) == [2, 3, 8]
+    assert compared("double(1)", FUNCTIONS) == []
 
 
 @pytest.mark.parametrize(

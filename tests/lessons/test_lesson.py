@@ -23,6 +23,7 @@ open: attention
 prompt: "a: b"
 block: 1
 look_at: Here.
+claim: 1 < 2
 ```
 
 ```question
@@ -31,6 +32,10 @@ kind: number
 answer: 2 + 2
 within: 0.5
 unit: "%"
+hint: More than {{ 3 }}.
+claim:
+  - 2 + 2 == 4
+  - "[1, 2] == [1, 2]"
 reveal: "It is {{2 + 2}}."
 ```
 
@@ -64,7 +69,14 @@ def test_what_a_file_says_is_what_is_read():
     (question,) = first.questions
     assert (question.kind, question.answer, question.within, question.unit) == ("number", "2 + 2", 0.5, "%")
     assert second.questions[0].options == ("yes it is", "no")
-    assert [text.strip() for *_, text in lesson.expressions] == ["1 + 1", "2 + 2", "2 + 2", '"no"']
+    assert question.hint == "More than {{ 3 }}."
+    claims = ["1 < 2", "2 + 2 == 4", "[1, 2] == [1, 2]"]
+    assert [claim.expression for claim in first.claims] == claims
+    written = (FRONT + STEP).split("\n")
+    assert all(claim.expression in written[claim.line - 1] for claim in first.claims)
+    assert not second.claims
+    said = [text.strip() for *_, text in lesson.expressions]
+    assert said == ["1 + 1", "3", "2 + 2", "2 + 2", *claims, '"no"']
 
 
 @pytest.mark.parametrize(
@@ -82,6 +94,8 @@ def test_what_a_file_says_is_what_is_read():
         (FRONT + STEP.replace('[yes it is, "no"]', '["no", "no"]'), "step 2, question: a choice has two"),
         (FRONT + STEP.replace("within: 0.5", "withn: 0.5"), "'withn'"),
         (FRONT + STEP.replace("within: 0.5", "within: far"), "'within' is 'far'"),
+        (FRONT + STEP.replace("claim: 1 < 2", "claim: 1 <"), "line 17, step 1: '1 <' is no expression"),
+        (FRONT + STEP.replace("claim: 1 < 2", "claim:"), "'claim' is missing"),
         (FRONT + "## x\n" * 41, "41 steps"),
     ],
 )
@@ -98,15 +112,18 @@ def test_a_mistake_is_named_with_its_place(content, said):
         ("about: A sentence.", "title: again", 3, "leave one of them out"),
         ("about: A sentence.", "about: A sentence.\nminuts: 4", 4, "did you mean 'minutes'?"),
         ("```page", "```pgae", 12, "did you mean 'page'?"),
-        ("look_at: Here.\n```", "look_at: Here.", 12, "write a line ```"),
-        ("kind: number", "kind: numer", 21, "did you mean 'number'?"),
-        ("answer: 2 + 2", "answer: (2 + 2", 22, "'(' was never closed"),
-        ("answer: 2 + 2\n", "", 20, "write a line 'answer: …'"),
-        ("within: 0.5", "withn: 0.5", 23, "did you mean 'within'?"),
-        ("## Second", "## First", 28, "write another"),
+        ("claim: 1 < 2\n```", "claim: 1 < 2", 12, "write a line ```"),
+        ("kind: number", "kind: numer", 22, "did you mean 'number'?"),
+        ("answer: 2 + 2", "answer: (2 + 2", 23, "'(' was never closed"),
+        ("answer: 2 + 2\n", "", 21, "write a line 'answer: …'"),
+        ("within: 0.5", "withn: 0.5", 24, "did you mean 'within'?"),
+        ("hint: More", "hints: More", 26, "did you mean 'hint'?"),
+        ("  - 2 + 2 == 4", "  - 2 + 2 = 4", 28, "no expression"),
+        ("{{ 3 }}", "{{ 3 + }}", 26, "no expression"),
+        ("## Second", "## First", 33, "write another"),
         ("{{ 1 + 1 }}", "{{ 1 + }}", 6, "no expression"),
         ("about: A sentence.", 'about: "\\ud800"', 3, "half of a character"),
-        ("within: 0.5", 'within: 0.5\n"\\udfff": 1', 24, "half of a character"),
+        ("within: 0.5", 'within: 0.5\n"\\udfff": 1', 25, "half of a character"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_what_to_write(written: str, instead: str, line: int, fix: str):

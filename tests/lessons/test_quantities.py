@@ -9,11 +9,13 @@ import pytest
 import torch
 
 import gptviz
+from gptviz.interp.reading.gradients import GRADIENT
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
 from gptviz.lessons.quantities import OF_MODELS, PLAIN, Quantities
 from gptviz.text.datasets.sentences import contrasts
+from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 
 PROMPT = "ROMEO:"
 
@@ -82,6 +84,8 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     lm, prompt = gptviz.load("ladder-8"), "O Romeo"
     token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
     parts = {one.name: one.value for one in lm.attribute(prompt, token).parts}
+    strongest = computed(f"strongest_part({prompt!r}, {token!r}, model='ladder-8')", functions)
+    assert parts[strongest] == max(parts.values())
     name = computed(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
     assert parts[name] == max(value for part, value in parts.items() if ".head." in part)
     assert computed(f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions) == pytest.approx(parts[name])
@@ -97,6 +101,18 @@ def test_embeddings_are_compared_by_their_cosine(functions):
     cosines = rows @ rows[a]
     cosines[a] = -2
     assert computed("nearest('a')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+    own = [lm.tokenizer.id_of(vowel) for vowel in "aeiou"]
+    others = rows @ rows.T - 3 * np.eye(len(rows))
+    beside = sum(int(others[i].argmax()) in own for i in own)
+    assert computed("nearest_within('aeiou')", functions) == pytest.approx(beside / 5)
+
+
+def test_what_a_picture_by_pca_keeps_is_the_share_of_its_largest_singular_values(functions):
+    rows = gptviz.load("generator").model.head.unembed.weight.detach().double().numpy()
+    found = np.square(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False))
+    for dimensions in (2, 3):
+        kept = computed(f"pca_share('unembedding', {dimensions}, model='generator')", functions)
+        assert kept == pytest.approx(found[:dimensions].sum() / found.sum(), rel=1e-4)
 
 
 def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(functions):
@@ -247,7 +263,10 @@ def test_a_source_is_read_where_cross_attention_is_largest(functions):
 
 
 def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
-    assert computed("gradient_reaching('plain', 4)", functions) == pytest.approx(1.0, abs=0.1)
+    shown = table(Setup(**(DEFAULTS | {"depth": 4})))  # as on the page Gradients
+    sizes = shown.values[shown.axes[0].labels.index(GRADIENT)]
+    for kind, row in zip(shown.axes[1].labels, sizes, strict=True):
+        assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(row[0] / row[-1], rel=1e-6)
     deeper = [computed(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)]
     assert deeper[0] > deeper[1] > deeper[2] > 0
     with pytest.raises(ExpressionError, match="no residual"):

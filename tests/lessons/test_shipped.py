@@ -1,4 +1,4 @@
-"""The lessons that ship: every page of every step opens, every answer and every value in a text is computed."""
+"""The lessons that ship: every page of every step opens, every answer and value in a text is computed, every claim is true."""
 
 from __future__ import annotations
 
@@ -49,9 +49,16 @@ def test_what_is_said_after_an_answer_does_not_say_it_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LESSONS.lessons)
-def test_every_answer_and_value_is_computed(name: str) -> None:
+def test_every_answer_and_value_is_computed_and_every_claim_is_true(name: str) -> None:
     one = Library({name: LESSONS.lessons[name]}, {})
     assert not [problem.problem for problem in problems(one, functions, lambda page: [])]
+
+
+def test_they_make_many_claims_and_every_question_has_a_hint() -> None:
+    steps = [step for lesson in LESSONS.lessons.values() for step in lesson.steps]
+    assert sum(len(step.claims) for step in steps) >= 25
+    assert all(any(step.claims for step in lesson.steps) for lesson in LESSONS.lessons.values())
+    assert all(question.hint for step in steps for question in step.questions)
 
 
 @pytest.mark.full

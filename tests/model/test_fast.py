@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gptviz.model import Transformer, build
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.fast import HAS_LARGE_PAGES, LINE, Arena, ShortRMSNorm, make_fast, product
 from gptviz.model.parts.norms import RMSNorm
 from gptviz.model.parts.part import Linear

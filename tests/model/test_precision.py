@@ -11,7 +11,7 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.fast import HAS_LARGE_PAGES, LINE
 from gptviz.model.precision import AT_ONCE, PRECISIONS, are_finite, in_float32, place, said
 from tests.tiny import scrambled, some_ids, tiny

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import gptviz
 from gptviz.__main__ import main
 from gptviz.model import Config, Transformer, preset
-from gptviz.model.build import parameter_shapes
+from gptviz.model.builder import parameter_shapes
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import reference, referred, source_at, with_weights
 from gptviz.pretrained.sources.drafting import drafted

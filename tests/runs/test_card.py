@@ -38,6 +38,7 @@ def test_an_old_card_names_its_plan_and_a_new_one_its_architecture_too() -> None
 
 
 NONSENSE: list[Any] = [None, True, [], {}, "x", -1, float("nan"), float("inf"), 10**400, [[1, 2], [3]], [None], {"step": "x"}]
+NONSENSE += [[[1, 2]], *([[1, value], [3, 4]] for value in (-2, 2.5, True, 10**30)), [1, 2], {"0": [1, 2], "1": [3, 4]}]
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:20])
@@ -50,6 +51,7 @@ def test_nonsense_in_every_field_is_no_obstacle_and_is_kept(value: Any) -> None:
     assert (card.steps, card.losses, card.engine) == (None, (), None)
     assert card.wall_seconds == 0
     assert card.accuracy is None
+    assert not card.confusion
 
 
 JSON_VALUES = st.recursive(

@@ -18,7 +18,8 @@ import torch
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
-from gptviz.model import Transformer
+from gptviz.model import PRESETS, Transformer
+from gptviz.model.kinds import kind_said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
@@ -328,6 +329,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "half the header": (lambda f: cut(f, "model.safetensors", 100), "tiny/model.safetensors is damaged or cut short"),
     "half the weights": (lambda f: cut(f, "model.safetensors", 5_000), "tiny/model.safetensors is damaged or cut short"),
     "a byte less": (lambda f: cut(f, "model.safetensors", -1), "tiny/model.safetensors is damaged or cut short"),
+    "a byte more": (
+        lambda f: os.truncate(f / "model.safetensors", (f / "model.safetensors").stat().st_size + 1),
+        "tiny/model.safetensors is damaged or cut short",
+    ),
     "a folder": (a_folder, "tiny/model.safetensors is damaged"),
     "a pickle": (pickled, "tiny/model.safetensors is damaged"),
     "a pickle of torch": (torch_pickled, "tiny/model.safetensors is damaged"),
@@ -483,3 +488,10 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
             checkpoints.write_tensors(path, {"x": torch.zeros(3)})
     assert torch.equal(safetensors.torch.load_file(path)["x"], torch.ones(3))
     assert os.listdir(path.parent) == ["tensors.safetensors"]
+
+
+def test_the_kind_of_every_shipped_model_and_preset_is_known_without_its_parts() -> None:
+    for folder in (Path(__file__).parents[2] / "checkpoints").iterdir():
+        if (folder / "config.json").exists():
+            assert checkpoints.read_kind(folder) == checkpoints.read_config(folder).kind
+    assert all(kind_said(config.to_dict()) == config.kind for config in PRESETS.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -35,6 +36,8 @@ ask: How many numbers does it have?
 kind: number
 answer: parameters()
 within: 10
+hint: More than {{ parameters() - 1 }}.
+claim: parameters() > 2
 reveal: They are {{ parameters() }}.
 ```
 
@@ -47,14 +50,15 @@ def blank(name: str, query: dict[str, str]) -> PageContent:
     return PageContent(name, query, (Heading("The title of a page", 1),))
 
 
-def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
+def test_a_page_stands_beside_the_text_of_its_step_and_hint_and_answer_are_folded():
     content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1234}, blank)
     (beside,) = [group for group in content.all(PieceGroup) if group.look == "beside"]
     said, page = beside.pieces
     assert isinstance(said, PieceGroup)
     assert isinstance(page, PageContent)
     assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
-    (folded,) = [group for group in said.pieces if isinstance(group, PieceGroup) and group.look == "folded"]
+    hint, folded = [group for group in said.pieces if isinstance(group, PieceGroup) and group.look == "folded"]
+    assert (hint.label, hint.pieces) == ("A hint", (MarkdownText("More than 1233."),))
     assert folded.pieces == (PlainText("1234 (an answer within 10 counts as right)"), MarkdownText("They are 1234."))
     html = as_html(content)
     assert re.findall(r"<h(\d)>([^<]*)<", html) == [
@@ -64,12 +68,22 @@ def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_folded():
         ("2", "2 The second"),
     ]
     assert '<section class="page" data-address="model=ladder-2">' in html
+    assert re.search(r"<details><summary>A hint</summary>.*<p>More than 1233", html)
     assert re.search(r"<details><summary>The answer</summary>\s*<p>1234", html)
+    assert "parameters()" not in html, "a claim is not for readers"
+
+
+def test_a_lesson_about_any_decoder_says_that_a_small_model_stands_in_where_there_is_no_other():
+    said = "Until one is, it goes on with ladder-2"
+    lesson = parse_lesson(LESSON.replace("model: ladder-2", "model: ladder-2\nany_decoder: yes"), "own")
+    for one, is_said in ((lesson, True), (replace(lesson, any_decoder=False), False)):
+        words = [piece.body for piece in lesson_content(one, {"parameters": lambda: 1}, blank).all(PlainText)]
+        assert any(said in text for text in words) == is_said
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_the_text_of_a_lesson_is_never_markup(hostile: str):
-    question = Question(hostile, "choice", "'b'", (hostile, "b"), reveal=hostile)
+    question = Question(hostile, "choice", "'b'", (hostile, "b"), hint=hostile, reveal=hostile)
     step = LessonStep(hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,))
     html = as_html(lesson_content(Lesson("own", hostile, hostile, (step,), based_on=(hostile,)), {}, blank))
     assert "<img src=x" not in html

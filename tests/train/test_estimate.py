@@ -163,9 +163,7 @@ for _ in range(2):
 print(json.dumps({{"before": before, "step": most() - before}}))
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 
 

@@ -19,10 +19,11 @@ import { SIDES, clamp } from "./settings.js";
 
 // More tokens than this stand as flowing text, fewer in two columns with lines between them.
 const MOST_IN_COLUMNS = 25;
-// The height of a row of the columns, and what stands above them, in rem.
+// The height of a row of the columns, what stands above them, and above all tokens, in rem.
 const SMALLEST_ROW = 1.05,
   LARGEST_ROW = 2,
-  ABOVE_COLUMNS = 1.8;
+  ABOVE_COLUMNS = 1.8,
+  ABOVE_TOKENS = 5;
 // The size of a text in rem, and how much room a letter takes: its width and the height of a line as shares of its size.
 const SMALLEST_TEXT = 1,
   LARGEST_TEXT = 2.2,
@@ -79,6 +80,10 @@ export class Tokens {
     this.boxes = null;
     this.shares = { query: [], key: [] };
     this.element.classList.toggle("columns", this.inColumns);
+    // So high that no line ends out of sight.
+    const rows = Math.max(numbers.nQuery, numbers.nKey),
+      needed = rows * SMALLEST_ROW + ABOVE_COLUMNS + ABOVE_TOKENS;
+    this.explorer.body.style.setProperty("--columns", this.inColumns ? `${needed}rem` : "0rem");
     if (this.inColumns) {
       const text = make("div", "pair");
       text.append(this.column("query"), this.lines, this.column("key"));

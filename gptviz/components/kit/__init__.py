@@ -102,6 +102,12 @@ def register(folder: Path) -> Callable[..., None]:
     return mount
 
 
+def silent(folder: Path) -> Callable[..., None]:
+    """A function that mounts the view in `folder`, which is told nothing and tells nothing; it takes `key=`."""
+    mount = register(folder)
+    return lambda *, key: mount(key=key, data=pack({}))
+
+
 PART = "gptviz_part"
 _part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
 
@@ -138,6 +144,11 @@ def style(folder: Path) -> str:
     roles = " ".join(f"--{role}: {colour};" for role, colour in ROLES.items())
     sheets = [FOLDER / "kit.css", folder / f"{folder.name}.css"]
     return f":host {{ {roles} }}\n" + "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def fingerprint(*what: object) -> str:
+    """Identifies what is on screen, so that a late click on something else is not taken for a click on this."""
+    return hashlib.blake2b(repr(what).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
 
 
 def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:

@@ -30,8 +30,8 @@ def read(value: object, **possible: Possible) -> dict[str, Any] | None:
 def _is_possible(value: object, possible: Possible) -> bool:
     if callable(possible):
         return possible(value)
-    # Types are compared, since true and 1.0 are equal to 1 in Python.
-    if type(value) not in (int, str):
+    # Types are compared, since true and 1.0 are equal to 1 in Python, and a text would be compared with each number of a range.
+    if type(value) not in ((int,) if isinstance(possible, range) else (int, str)):
         return False
     return value == possible if isinstance(possible, str | int) else value in possible
 
@@ -44,6 +44,11 @@ def maybe(possible: Possible) -> Callable[[object], bool]:
 def text_up_to(longest: int) -> Callable[[object], bool]:
     """A text of at most `longest` characters."""
     return lambda value: isinstance(value, str) and len(value) <= longest
+
+
+def list_up_to(longest: int, possible: Possible) -> Callable[[object], bool]:
+    """A list of at most `longest` possible values."""
+    return lambda value: isinstance(value, list) and len(value) <= longest and all(_is_possible(one, possible) for one in value)
 
 
 def number_between(low: float, high: float) -> Callable[[object], bool]:

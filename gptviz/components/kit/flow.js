@@ -22,27 +22,25 @@ export class Flow {
    * @param {object} [how]
    * @param {number} [how.longest] characters of a word, so that a text without spaces still wraps
    * @param {boolean} [how.isSpaced] every token is a whole word
-   * @param {boolean} [how.isList] every token is on a separate line
    */
-  constructor(element, { longest = 24, isSpaced = false, isList = false } = {}) {
+  constructor(element, { longest = 24, isSpaced = false } = {}) {
     this.element = element;
     this.longest = longest;
     this.isSpaced = isSpaced;
-    this.isList = isList;
   }
 
   /** Put a chip at the end. @param {HTMLElement} chip @param {string} label its token */
   add(chip, label) {
-    const { element, longest, isSpaced, isList } = this;
+    const { element, longest, isSpaced } = this;
     let word = element.lastElementChild;
     const before = word?.lastElementChild?.textContent || "⏎"; // nothing, or the break after a newline
     const length = (word?.textContent ?? "").length + label.length;
-    if (!word || isSpaced || isList || breaksBetween(before, label) || length > longest) {
+    if (!word || isSpaced || breaksBetween(before, label) || length > longest) {
       word = make("span", isSpaced ? "word spaced" : "word");
       element.append(word);
     }
     word.append(chip);
-    if (label.endsWith("⏎") && !isList) word.append(make("br"));
+    if (label.endsWith("⏎")) word.append(make("br"));
   }
 
   /** Take `chip` away, and all that comes after it. @param {HTMLElement} chip */

@@ -170,7 +170,7 @@ export class Heatmap {
     this.marks.setAttribute("height", String(whole.height));
   }
 
-  /** The cell under the pointer; null outside them. @param {MouseEvent} event @returns {Cell | null} */
+  /** The cell under the pointer; null outside them. @param {{ clientX: number, clientY: number }} event @returns {Cell | null} */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
     const row = Math.floor(((event.clientY - box.top) / box.height) * this.rows),

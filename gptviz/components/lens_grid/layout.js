@@ -1,6 +1,6 @@
 // How large the cells of the grid are, and what is written in and next to them.
 
-// In rem: the size of type, the usual height of a row, the widest column, and how high a grid of many rows is.
+// In rem: the size of type, the usual height of a row, the widest column, and how high many rows are together: more scroll.
 const TYPE = 0.78,
   ROW = 1.5,
   WIDEST = 6.5,
@@ -8,6 +8,9 @@ const TYPE = 0.78,
 // The width of a letter as a share of the size of type; the room next to a name, in letters.
 export const LETTER = 0.62;
 const BESIDE = 0.8;
+// The height of a row with words as a share of the size of type; so many letters of a word are worth that height.
+const READABLE = 1.15,
+  WORTH = 3;
 // Pixels, so that every cell is seen, and letters of a name at most.
 const LOWEST = 4,
   LONGEST = 12;
@@ -29,6 +32,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
  * @property {number} everyLayer one of this many layers is named
  * @property {boolean} turned whether the tokens above the grid are written upwards
  * @property {number} bottom room for what really comes next; 0 where it is not written
+ * @property {number} most how high all rows may be together without scrolling
  */
 
 /** @param {string} label */
@@ -60,17 +64,20 @@ export function layoutOf({ layers, tokens, names }, room, unit, isReadable, spac
     width = Math.max(width, needed);
     height = ROW * unit;
   }
-  const letters = height >= 1.15 * size ? Math.floor((width + spacing - BESIDE * alone) / letter + 0.01) : 0;
+  const fitting = Math.floor((width + spacing - BESIDE * alone) / letter + 0.01);
+  if (fitting >= Math.min(WORTH, usualLength(names))) height = Math.max(height, READABLE * size);
+  const letters = height >= READABLE * size ? fitting : 0;
   const turned = width < needed;
   const longest = Math.min(LONGEST, Math.max(...tokens.map(lettersOf)));
   // A token that is written upwards is as wide as its type is high; where not every one is named, its position stands with it.
-  const everyToken = turned ? stepOf(1.15 * size, width) : 1;
+  const everyToken = turned ? stepOf(READABLE * size, width) : 1;
   const digits = everyToken > 1 ? String(tokens.length).length + 1 : 0;
   const top = turned ? letter * (longest + digits + 1) + 0.4 * size : 1.6 * size;
   return {
     ...{ left, top, width, height, size, letters: Math.max(0, letters), everyToken, turned },
-    everyLayer: stepOf(1.15 * size, height),
+    everyLayer: stepOf(READABLE * size, height),
     bottom: letters > 0 && !turned ? 1.7 * size : 0,
+    most: Math.max(HIGHEST * unit, LOWEST * layers.length),
   };
 }
 

@@ -45,7 +45,12 @@ export class Grid {
     this.heatmap = new Heatmap("grid");
     this.words = new Words(this.heatmap, this.box);
     // A ring of either ink is seen on any colour.
-    this.rings = ["ground", "opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
+    const rings = () => ["ground", "opened", "hover"].map((name) => shape("rect", { class: name, fill: "none" }));
+    this.rings = rings();
+    this.ringsBelow = rings();
+    // Where rows scroll, these stay in sight: the tokens above them, and below the last row, the model's own guess.
+    this.head = shape("svg", { class: "stays head", "aria-hidden": "true" });
+    this.foot = shape("svg", { class: "stays foot", "aria-hidden": "true" });
     this.arrange();
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
@@ -58,6 +63,7 @@ export class Grid {
     this.colours.append(...Object.entries(COLOURS).map(([value, { title }]) => make("option", "", title, { value })));
     const choice = make("div", "tools");
     choice.append(this.colours, this.large, this.legend);
+    this.heatmap.frame.append(this.head, this.foot);
     this.box.append(this.heatmap.frame);
     const below = make("div", "row below");
     below.append(
@@ -106,6 +112,7 @@ export class Grid {
     if (asked) this.choose(asked);
     else if (before) this.remember();
     this.draw();
+    if ((!before || asked) && this.opened.layer !== this.end.layer) this.bringIntoView(this.opened);
   }
 
   /** @param {Lens} lens */
@@ -196,6 +203,7 @@ export class Grid {
       height = Math.ceil(layout.top + layout.height * nLayer + layout.bottom) + 1;
     heatmap.lay(nLayer, nPosition, layout, { width, height });
     heatmap.marks.replaceChildren(...this.names(layout), ...this.rings);
+    this.keepInSight(layout, width);
     const type = { size: layout.size, letterSpacing: `${spacing}px`, wordSpacing };
     this.words.show((from, to) => this.guesses(layout, from, to), type);
     const help = "arrow keys walk the cells, Enter opens one";
@@ -222,6 +230,42 @@ export class Grid {
 
   get ink() {
     return getComputedStyle(this.root).color;
+  }
+
+  /**
+   * Where the rows scroll, lay the tokens and the last row over them: two windows on the same drawing.
+   *
+   * @param {import("./layout.js").Layout} layout
+   * @param {number} across the width of the drawing
+   */
+  keepInSight(layout, across) {
+    const { box, head, foot, table } = this;
+    const { left, top, width, height, size, bottom, most } = layout;
+    const { nLayer, nPosition } = this.cells;
+    const scrolls = height * nLayer > most;
+    box.style.maxHeight = scrolls ? `${Math.ceil(top + most + bottom) + 1}px` : "";
+    for (const one of [head, foot]) one.style.display = scrolls ? "" : "none";
+    if (!scrolls) return;
+    const last = top + (nLayer - 1) * height;
+    for (const [one, from, high] of /** @type {[SVGElement, number, number][]} */ ([
+      [head, 0, top],
+      [foot, last, height + bottom + 1],
+    ])) {
+      for (const [name, value] of Object.entries({ viewBox: `0 ${from} ${across} ${high}`, width: across, height: high })) {
+        one.setAttribute(name, String(value));
+      }
+      one.replaceChildren(...this.names(layout));
+    }
+    for (let index = 0; index < nPosition; index++) {
+      const place = this.place({ layer: nLayer - 1, index });
+      const fill = Number.isNaN(place) ? "none" : colourAt(table, Math.max(0, Math.min(1, place)));
+      // A little wider than the cell, so that no gap shows between two.
+      foot.append(shape("rect", { x: left + index * width, y: last, width: width + 0.5, height, fill }));
+    }
+    for (const { text, x, y, ink } of this.guesses(layout, 0, nPosition, nLayer - 1)) {
+      foot.append(textOfSize(text, size, { "text-anchor": "middle", x, y, fill: ink }));
+    }
+    foot.append(...this.ringsBelow);
   }
 
   /**
@@ -266,13 +310,14 @@ export class Grid {
    * @param {import("./layout.js").Layout} layout
    * @param {number} from
    * @param {number} to
+   * @param {number} [first] the first of the layers
    * @returns {Iterable<import("../kit/heatmap.js").Word>}
    */
-  *guesses({ left, top, width, height, letters }, from, to) {
+  *guesses({ left, top, width, height, letters }, from, to, first = 0) {
     if (!letters) return;
     const { cells, table, ink } = this;
     const inks = Array.from({ length: 256 }, (_, i) => inkOn(colourAt(table, i / 255)));
-    for (let layer = 0; layer < cells.nLayer; layer++) {
+    for (let layer = first; layer < cells.nLayer; layer++) {
       for (let index = from; index < to; index++) {
         const name = cells.best({ layer, index });
         if (lettersOf(name) > letters && letters === 1) continue;
@@ -290,7 +335,9 @@ export class Grid {
   /** Outline the cell that is opened, and the one that is looked at. */
   ring() {
     [this.opened, this.opened, this.hover].forEach((cell, i) => {
-      this.heatmap.outline(this.rings[i], cell && { row: cell.layer, column: cell.index });
+      for (const rings of [this.rings, this.ringsBelow]) {
+        this.heatmap.outline(rings[i], cell && { row: cell.layer, column: cell.index });
+      }
     });
   }
 
@@ -312,7 +359,14 @@ export class Grid {
 
   /** The cell under the pointer. @param {MouseEvent} event @returns {Cell | null} */
   under(event) {
-    const cell = this.heatmap.at(event);
+    const { head, foot, heatmap } = this,
+      over = /** @type {Node} */ (event.target);
+    if (head.contains(over)) return null;
+    let y = event.clientY;
+    if (foot.contains(over)) {
+      y += heatmap.canvas.getBoundingClientRect().bottom - heatmap.place.height - foot.getBoundingClientRect().top;
+    }
+    const cell = heatmap.at({ clientX: event.clientX, clientY: y });
     return cell && { layer: cell.row, index: cell.column };
   }
 
@@ -335,13 +389,19 @@ export class Grid {
     event.stopPropagation();
   }
 
-  /** Scroll sideways until the cell that is looked at is seen. */
-  bringIntoView() {
-    const { layout, hover, box } = this;
-    if (!layout || !hover) return;
-    const from = layout.left + hover.index * layout.width;
-    if (from + layout.width > box.scrollLeft + box.clientWidth) box.scrollLeft = from + layout.width - box.clientWidth;
-    else if (from - layout.left < box.scrollLeft) box.scrollLeft = from - layout.left;
+  /** Scroll until a cell is seen, unless given the one that is looked at. @param {Cell | null} [cell] */
+  bringIntoView(cell = this.hover) {
+    const { layout, box } = this;
+    if (!layout || !cell) return;
+    const { left, top, width, height, bottom } = layout;
+    const from = left + cell.index * width;
+    if (from + width > box.scrollLeft + box.clientWidth) box.scrollLeft = from + width - box.clientWidth;
+    else if (from - left < box.scrollLeft) box.scrollLeft = from - left;
+    if (cell.layer === this.end.layer) return; // it stays in sight
+    const above = cell.layer * height,
+      seen = box.clientHeight - top - height - bottom;
+    if (above + height > box.scrollTop + seen) box.scrollTop = above + height - seen;
+    else if (above < box.scrollTop) box.scrollTop = above;
   }
 
   picture() {
@@ -367,7 +427,7 @@ export class Grid {
       textOfSize(text, layout?.size ?? 0, { "text-anchor": "middle", x, y, fill: ink }),
     );
     this.rings[0].before(...texts);
-    const copy = copyOf([this.heatmap.frame], ".words");
+    const copy = copyOf([this.heatmap.frame], ".words, .stays");
     for (const text of texts) text.remove();
     return copy;
   }

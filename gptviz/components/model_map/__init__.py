@@ -16,7 +16,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.kit import register
-from gptviz.components.kit.events import read, text_up_to
+from gptviz.components.kit.events import list_up_to, read, text_up_to
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor
 from gptviz.labelled_array import Float32Array, Float64Array
 from gptviz.settings.address_values import Values, one_of, whole
@@ -93,13 +93,8 @@ def taken(value: object, text: str, guesses: int) -> int | None:
 
 def looked(value: object) -> TensorPage | None:
     """The page of a tensor that an event asks for, None if it asks for none. This model may not have it: see `fit`."""
-    fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=_is_place)
+    fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31)))
     return None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
-
-
-def _is_place(value: object) -> bool:
-    """Whether this is a list of indices, one for each axis of a tensor."""
-    return isinstance(value, list) and len(value) <= 3 and all(type(index) is int for index in value)
 
 
 def fit(look: TensorPage, drawn: Anatomy) -> tuple[Box, BoxTensor, tuple[int, ...]] | None:

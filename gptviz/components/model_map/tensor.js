@@ -4,6 +4,7 @@ import { colourAt, diverging, inkOn, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { coloursOf, legendOf } from "../kit/heatmap.js";
 import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, chip, count, shortened } from "../kit/text.js";
@@ -82,9 +83,6 @@ function steps({ axis, size, first, page, isAcross, name }) {
   ];
 }
 
-// Where the scale of colour is drawn from.
-const STOPS = [0, 0.25, 0.5, 0.75, 1];
-
 /** A page of numbers, drawn. */
 class Tensor {
   /** @param {ModelMap} map @param {Cells} cells */
@@ -121,11 +119,9 @@ class Tensor {
 
   scaleLine() {
     const { cells, scale } = this;
-    const line = make("div", "scale-line note");
-    const bar = make("span", "bar");
-    bar.style.background = `linear-gradient(to right, ${STOPS.map((at) => colourAt(scale, at)).join(", ")})`;
+    const line = make("div", "scale-line");
     const [low, high] = cells.ends;
-    line.append(make("span", "number", low), bar, make("span", "number", high), make("span", "", cells.unit));
+    line.append(...legendOf(scale, low, high, cells.unit));
     return line;
   }
 
@@ -184,12 +180,7 @@ class Tensor {
       title: `${piece.name}${range} ${sizes(piece.shape)}${lead}`,
       model,
       prompt: piece.kind === "activation" ? prompt : "",
-      scale: {
-        stops: STOPS.map((at) => /** @type {[number, string]} */ ([at, colourAt(scale, at)])),
-        low,
-        high,
-        unit: cells.unit,
-      },
+      scale: { stops: coloursOf(scale), low, high, unit: cells.unit },
     };
     return picture(map.root, heading, copy.drawing, copy);
   }

@@ -64,7 +64,6 @@ def token_strip(
     label: str = "Tokens",
     legend: str = "probability",
     height: int | None = None,
-    bars: bool = False,
     spaced: bool = False,
 ) -> None:
     """Show `tokens` as chips.
@@ -78,7 +77,6 @@ def token_strip(
         legend: the words next to the scale that say what a probability is; empty for no legend.
         height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: the height of its
             text.
-        bars: one token a line, with its probability as a bar and a number.
         spaced: a gap between tokens, for vocabularies whose text has one there.
     """
     events: dict[str, Any] = {}
@@ -92,7 +90,6 @@ def token_strip(
         "label": label,
         "legend": legend,
         "height": height,
-        "bars": bars,
         "spaced": spaced,
     }
     _mount(key=key, data=payload(tokens, settings), **events)

@@ -10,7 +10,7 @@ import { nameBarNumber, percent, tinted } from "../kit/text.js";
 const HIDE_AFTER = 150;
 
 /** A line with a token, its probability as a bar, and the number. @param {HTMLElement} line @param {string} label @param {number} probability */
-export function fillLine(line, label, probability) {
+function fillLine(line, label, probability) {
   const name = make("span", "name", label);
   name.style.setProperty("--tint", tinted(probability));
   line.append(...nameBarNumber(name, probability));

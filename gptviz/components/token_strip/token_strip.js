@@ -5,7 +5,7 @@ import { Flow } from "../kit/flow.js";
 import { USUAL } from "../kit/size.js";
 import { PALEST, percent, SPOKEN, STRONGEST, spoken, tinted } from "../kit/text.js";
 import { view } from "../kit/view.js";
-import { Card, fillLine } from "./card.js";
+import { Card } from "./card.js";
 import { inCommon, parsed } from "./tokens.js";
 
 /** @typedef {import("./tokens.js").Token} Token @typedef {import("./tokens.js").Payload} Payload */
@@ -88,45 +88,39 @@ class Strip {
     const { root, text, legend } = this;
     root.style.setProperty("--role", data.colour);
     root.classList.toggle("picks", data.picks);
-    text.classList.toggle("bars", data.bars);
     text.classList.toggle("framed", data.height !== null);
     text.classList.toggle("spaced", data.spaced);
     text.style.height = data.height === null ? "" : `${data.height / USUAL}rem`;
     text.setAttribute("aria-label", data.label);
-    legend.hidden = !data.legend || data.bars || !data.tokens.some((token) => token.probability !== null);
+    legend.hidden = !data.legend || !data.tokens.some((token) => token.probability !== null);
     this.meaning.textContent = data.legend;
   }
 
   /** Keep the chips up to the first that differs, make the rest again. @param {Payload | null} before @param {Payload} data */
   change(before, data) {
-    const isSameKind = before !== null && before.bars === data.bars && before.spaced === data.spaced;
+    const isSameKind = before !== null && before.spaced === data.spaced;
     const kept = isSameKind ? inCommon(before.tokens, data.tokens) : 0;
-    Object.assign(this.flow, { isSpaced: data.spaced, isList: data.bars });
+    this.flow.isSpaced = data.spaced;
     const gone = this.chips.splice(kept);
     if (this.card.chip && gone.includes(this.card.chip)) this.card.close();
     if (!kept) this.text.replaceChildren();
     else if (gone.length) this.flow.cut(gone[0]);
     for (const token of data.tokens.slice(kept)) {
-      const chip = this.chipOf(token, data);
+      const chip = this.chipOf(token);
       this.flow.add(chip, token.label);
       this.chips.push(chip);
     }
   }
 
-  /** @param {Token} token @param {Payload} data */
-  chipOf({ label, probability, note, isMarked, isFaint }, data) {
+  /** @param {Token} token */
+  chipOf({ label, probability, note, isMarked, isFaint }) {
     const chip = make("button", "chip", undefined, { tabindex: "-1", "data-index": this.chips.length });
     chip.classList.toggle("prompt", probability === null);
     chip.classList.toggle("mark", isMarked);
     chip.classList.toggle("faint", isFaint);
-    chip.classList.toggle("blank", !data.bars && label in SPOKEN);
-    if (data.bars) {
-      fillLine(chip, label, probability ?? 0);
-      chip.title = note; // a card would cover the next lines
-    } else {
-      chip.textContent = label;
-      if (probability !== null) chip.style.setProperty("--tint", tinted(probability));
-    }
+    chip.classList.toggle("blank", label in SPOKEN);
+    chip.textContent = label;
+    if (probability !== null) chip.style.setProperty("--tint", tinted(probability));
     const said = [spoken(label), ...(probability === null ? [] : [percent(probability)]), ...(note ? [note] : [])];
     chip.setAttribute("aria-label", said.join(", "));
     return chip;
@@ -162,9 +156,7 @@ class Strip {
   open(event) {
     const i = this.index(event);
     if (i === null || !this.data) return this.card.closeSoon();
-    const token = this.data.tokens[i];
-    if (this.data.bars && !token.alternatives.length) return;
-    this.card.open(this.chips[i], token);
+    this.card.open(this.chips[i], this.data.tokens[i]);
   }
 
   /** @param {Event} event */

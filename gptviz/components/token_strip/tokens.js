@@ -19,7 +19,6 @@
  * @property {string} label of the strip
  * @property {string} legend
  * @property {number | null} height in pixels
- * @property {boolean} bars one token a line
  * @property {boolean} spaced
  *
  * @typedef {Settings & { tokens: Token[] }} Payload

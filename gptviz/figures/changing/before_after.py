@@ -38,7 +38,6 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
         bargap=0.25,
         dragmode=False,
         legend={"traceorder": "normal"},
-        modebar={"orientation": "h"},
         xaxis={
             "title": {"text": change.unit, "standoff": 6},
             "range": [0, max(0.05, 1.05 * float(change.values.max()))],

@@ -61,7 +61,6 @@ def contributions(
         bargap=0.25,
         dragmode=False,
         uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
-        modebar={"orientation": "h"},
         # If there is not room for all words, plotly names as many as do not overlap; the pointer shows the others.
         xaxis={
             "type": "category",

@@ -17,7 +17,9 @@ from gptviz.labelled_array import LabelledArray
 ROW = 27  # pixels
 SHOWN = 12
 LONGEST_LABEL = 40
-MARGIN = {"l": 8, "r": 16, "t": 28, "b": 44}
+# Pixels beside a bar for its number.
+BESIDE = 48
+MARGIN = {"l": 8, "r": BESIDE, "t": 28, "b": 44}
 # The most columns with room for a number in each cell, on a phone too.
 MOST_NUMBERED = 8
 MOST_NAMED = 14
@@ -68,7 +70,10 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     dotted = {"color": theme.text, "width": 1, "dash": "dot"}
     for row, end in enumerate(ends[1:]):  # from the end of each bar to the next
         figure.add_shape(type="line", x0=end, x1=end, y0=row, y1=row + 1, line=dotted)
-    room = 0.16 * (max(ends) - min(ends)) or 0.1
+    span = max(ends) - min(ends) or 1.0
+    # The number of a bar that takes away stands at its left: before those at the edge the names step back.
+    is_at_edge = any(size < 0 and start + size < min(ends) + 0.25 * span for start, size in zip(starts, sizes, strict=True))
+    room = 0.02 * span
     figure.update_layout(
         margin=MARGIN,
         bargap=0.3,
@@ -86,6 +91,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         yaxis={
             "tickvals": rows,
             "ticktext": [*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"],
+            **({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
             "range": [len(rows) - 0.5, -0.5],
             "fixedrange": True,
         },
@@ -144,15 +150,16 @@ def _named(labels: list[str]) -> dict[str, list[object]]:
 
 
 def _legend(figure: go.Figure, above: str, below: str, scale: str = "") -> None:
-    """The meaning of the two colours, above the figure."""
+    """The meaning of the two colours, above the figure; it ends at its right edge, so that it may be wider than the picture."""
     text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
     figure.add_annotation(
         text=text + (f"   {scale}" if scale else ""),
         font={"size": 12},
-        x=0,
+        x=1,
+        xshift=figure.layout.margin.r - 8,
         y=1,
         xref="paper",
         yref="paper",
-        xanchor="left",
+        xanchor="right",
         yanchor="bottom",
     )

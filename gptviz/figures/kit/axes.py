@@ -19,7 +19,8 @@ MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
 MOST_IN_A_ROW = 20
 MOST_STAGGERED = 40
 MOST_THINNED = 64
-LONGEST_LABEL = 12
+# The letters of a token on an axis: names of more would take more room than the picture.
+LONGEST_LABEL = 8
 
 MONOSPACE = {"family": "monospace"}
 
@@ -39,13 +40,16 @@ def token_names(axis: Axis) -> list[str]:
 
     Where the names are also written on the axis, special tokens are shortened as elsewhere.
     """
-    labels = axis.labels if _all_fit(axis) else tuple(map(short_label, axis.labels))
+    labels = axis.labels if all_fit(axis) else tuple(map(short_label, axis.labels))
     return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
 
 def token_room(axis: Axis) -> int:
     """Pixels next to the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
-    return 54 if _all_fit(axis) else 48 + 8 * max(min(_cells(name), LONGEST_LABEL + 5) for name in token_names(axis))
+    if all_fit(axis):
+        return 54
+    letters = (len(f"{index} ") + _cells(short_label(label)[:LONGEST_LABEL]) for index, label in enumerate(axis.labels))
+    return 48 + math.ceil(7.4 * max(letters))
 
 
 def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
     """
     title = {"text": axis.name, "standoff": 14}
     look = {"title": title, "ticks": "", "automargin": False, "type": "category", "tickfont": MONOSPACE}
-    if not _all_fit(axis):
+    if not all_fit(axis):
         return look | {"tickangle": 0 if down else -90}
     places = some(len(axis.labels), MOST_STAGGERED)
     labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
@@ -70,6 +74,6 @@ def _cells(label: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in label)
 
 
-def _all_fit(axis: Axis) -> bool:
+def all_fit(axis: Axis) -> bool:
     """Whether tokens of the axis can be shown by themselves: they are single characters or special tokens, and not too many."""
     return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)

@@ -44,18 +44,18 @@ def power(number: float) -> str:
 
 
 def brief(number: float, digits: int = 3) -> str:
-    """So many significant digits, with a real minus, and never as 1e-05."""
+    """A number with this many significant digits, a real minus, and never as 1e-05."""
     text = f"{abs(number):.{digits}g}"
     return _not_finite(number) or ("−" if number < 0 else "") + (power(abs(number)) if "e" in text else text)
 
 
 def fixed(number: float, places: int = 2) -> str:
-    """So many decimal places, with a real minus; what is rounded to nothing has no sign."""
+    """A number with this many decimal places and a real minus; what is rounded to nothing has no sign."""
     return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
 def small(number: float, places: int) -> str:
-    """So many decimal places of a number from 0 on; what they would show as 0 is a power of ten: 7.0 · 10⁻⁸."""
+    """A number from 0 on with this many decimal places; what they would show as 0 is a power of ten: 7.0 · 10⁻⁸."""
     return power(number) if 0 < number < 0.5 * 10**-places else fixed(number, places)
 
 

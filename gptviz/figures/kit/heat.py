@@ -10,7 +10,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from gptviz.figures.kit.axes import MARGIN, axis, some, token_axis, token_names, token_room
+from gptviz.figures.kit.axes import MARGIN, all_fit, axis, some, token_axis, token_names, token_room
 from gptviz.figures.kit.theme import PATTERN, Theme, base, diverging, ink, plain, sequential
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -120,28 +120,35 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         showscale=False,
         hovertemplate="query %{y}<br>key %{x}<br><b>%{z:.2%}</b><extra></extra>",
     )
-    # Where the mask leaves the upper right corner blank, title and legend stand in it; else above the picture.
-    corner = bool(np.isnan(shares.values[0, -1]))
-    lines = [
-        {"text": f"<b>{title}</b>", "y": 1, "yshift": -14, "font": {"size": 15}},
-        {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
-    ]
-    place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "yanchor": "top", "align": "right"}
-    above = {"text": f"{title}<br><span style='font-size: 12px'>{UNIT}</span>", "xref": "paper", "font": {"size": 15}}
+    masked, left = bool(np.isnan(shares.values[0, -1])), token_room(queries)
+    # Title and legend stand in the corner that the mask leaves blank, if names of tokens leave it large; else above the picture.
+    in_corner = masked and all_fit(queries) and all_fit(keys)
+    bar: dict[str, Any] = {"orientation": "h", "xpad": 0, "yref": "paper", "ypad": 4, "tickangle": 0}
+    if in_corner:
+        room = 4
+        lines = [
+            {"text": f"<b>{title}</b>", "y": 1, "yshift": -14, "font": {"size": 15}},
+            {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
+        ]
+        place = {"x": 1, "xanchor": "right", "yanchor": "top", "align": "right"}
+        bar |= {"len": 0.42, "x": 0.96, "xanchor": "right", "y": LEGEND_AT, "yanchor": "top"}
+        bar |= {"title": {"text": UNIT, "side": "top"}}
+    else:
+        room = 98 if masked else 82
+        said = f"{UNIT}<br>blank: comes later, may not be read" if masked else UNIT
+        lines = [{"text": f"<b>{title}</b><br><span style='font-size: 12px'>{said}</span>", "y": 1, "font": {"size": 15}}]
+        place = {"x": 0, "xshift": 4 - left, "xanchor": "left", "yanchor": "bottom", "yshift": 36, "align": "left"}
+        bar |= {"len": 0.9, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
     layout = base(
         theme,
         height=height,
-        title=None if corner else above,
-        annotations=[place | line for line in lines] if corner else [],
+        annotations=[{"xref": "paper", "yref": "paper"} | place | line for line in lines],
         showlegend=False,
-        modebar={"orientation": "h", "activecolor": PATTERN},
-        margin={"l": token_room(queries), "r": 8, "t": 4 if corner else 58, "b": token_room(keys)},
+        margin={"l": left, "r": 8, "t": room, "b": token_room(keys)},
         xaxis=token_axis(keys) | {"constrain": "domain", "constraintoward": "left"},
         yaxis=token_axis(queries, down=True)
         | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
     )
-    title_and_place = {"title": {"text": UNIT, "side": "top"}, "y": LEGEND_AT, "yref": "paper"}
-    bar = ABOVE | {"len": 0.42, "x": 0.96, "ypad": 4} | (title_and_place if corner else {"y": 0.95})
     marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": drawn.colorscale, "showscale": True}
     # The scale is a trace without points, since a heat map's own changes the room it has.
     legend = go.Scatter(
@@ -181,17 +188,18 @@ def signed_matrix(
         x=_numbers(columns),
         y=_numbers(rows),
         hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b><extra></extra>",
-        colorbar=scale([-limit, 0, limit]) | {"len": 0.6, "outlinewidth": 1},
+        colorbar=scale([-limit, 0, limit])
+        | {"len": 0.6, "outlinewidth": 1, "title": {"text": values.unit, "side": "top"}}
+        | {"yref": "paper", "yanchor": "bottom", "ypad": 4},
     )
     figure = go.Figure([drawn], base(theme, height=height))
     figure.update_layout(
-        margin=MARGIN | {"t": 36},
+        margin=MARGIN | {"t": 54},
         xaxis=axis(columns.name) | {"constrain": "domain", "constraintoward": "right"},
         yaxis=axis(rows.name)
         | {"autorange": "reversed", "constrain": "domain", "constraintoward": "top"}
         | ({"scaleanchor": "x"} if square else {}),
     )
-    add_unit(figure, values.unit, 20)
     if tokens:
         _point_out(figure, tokens, rows, theme)
     if column is not None:

@@ -121,7 +121,7 @@ def cloud(
     picture = _Points(points, theme)
     figure = go.Figure(layout=base(theme, height=height))
     if trail is not None:
-        figure.add_trace(_trail(trail, theme, picture.scatter))
+        figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
         figure.add_trace(_lines(picture, chosen, neighbours))
     places = _label_places(picture, points.values if set_out is None else set_out, height)
@@ -312,7 +312,7 @@ def _in_prompt(picture: _Points, read: Sequence[int]) -> Any:
     )
 
 
-def _trail(trail: LabelledArray, theme: Theme, scatter: type[Any]) -> Any:
+def _trail(trail: LabelledArray, scatter: type[Any]) -> Any:
     """The earlier places of a point, as a line with a dot for each step; the first and the last have labels."""
     times = trail.axes[0].labels
     return scatter(

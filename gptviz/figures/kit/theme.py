@@ -119,7 +119,7 @@ def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
 @cache
 def _template(theme: Theme) -> go.layout.Template:
     """The layout that all figures share: transparent, quiet, with room for labels only; type in the colour of text; a legend
-    above the picture, and plotly's buttons upright at its edge, since lying they would cover the legend.
+    above the picture.
     """
     clear, small = "rgba(0,0,0,0)", {"size": 12, "color": theme.text}
     axis = {
@@ -141,7 +141,6 @@ def _template(theme: Theme) -> go.layout.Template:
         "title": {"x": 0, "xanchor": "left", "pad": {"l": 4}, "font": {"weight": "bold"}},
         "hoverlabel": {"font": {"family": "monospace"} | small, "bgcolor": theme.background, "bordercolor": theme.faint},
         "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "valign": "top", "font": small},
-        "modebar": {"orientation": "v", "bgcolor": clear, "color": theme.text},
         "annotationdefaults": {"showarrow": False},
         "xaxis": axis | {"title": {"standoff": 20, "font": small}},
         "yaxis": axis | {"title": {"standoff": 24, "font": small}},

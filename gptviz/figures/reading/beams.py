@@ -98,7 +98,7 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
 
 
 def ranks(nodes: Sequence[DrawnNode], width: int) -> tuple[dict[int, int], int]:
-    """By index, the row of each node that is drawn, and how many nodes are not drawn.
+    """The row of each node that is drawn, by its index, and how many nodes are not drawn.
 
     Nodes of one depth are sorted by their sums. Those that were kept have the rows from 0; the best `MOST_CUT` of those that were
     cut have the rows from `width`.

@@ -14,7 +14,7 @@ from gptviz.figures.kit.theme import Theme, base, blend, plain
 from gptviz.figures.training.curves import DASHES, MARKERS, colour
 from gptviz.labelled_array import LabelledArray
 
-# So many tokens have a colour and a name; the others are thin lines that say their name under the pointer.
+# How many tokens have a colour and a name; the others are thin lines that say their name under the pointer.
 NAMED = 5
 MOST_TICKS, MOST_MARKED = 14, 20
 # Where small probabilities are shown, the scale begins here.

@@ -16,8 +16,8 @@ from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, pla
 from gptviz.figures.kit.ticks import log_ticks
 from gptviz.labelled_array import LabelledArray
 
-# So many names fit on an axis.
-MOST_ACROSS, MOST_DOWN = 40, 34
+# How many names fit on an axis: of positions, and of layers.
+MOST_ACROSS, MOST_LAYERS_ACROSS, MOST_DOWN = 40, 20, 26
 # The looks of sublayers, by the ends of their names: colour, marker, hatching and name in the legend.
 WRITERS = {
     "cross_attention": (KEY, "diamond", "x", "cross-attention"),
@@ -60,7 +60,7 @@ def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height
     figure.update_layout(
         margin={"l": 130, "r": 10, "t": 8, "b": 60},
         xaxis=_named(names, MOST_ACROSS, "position") | {"tickangle": -90},
-        yaxis=_named([plain(one) for one in layers], MOST_DOWN, "") | {"autorange": "reversed"},
+        yaxis=_layers([plain(one) for one in layers], MOST_DOWN) | {"autorange": "reversed"},
     )
     return figure
 
@@ -80,8 +80,8 @@ def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, h
     figure = go.Figure([drawn], base(theme, height=height))
     figure.update_layout(
         margin={"l": 130, "r": 10, "t": 8, "b": 110},
-        xaxis=_named(names, MOST_ACROSS, "") | {"tickangle": -60},
-        yaxis=_named(names, MOST_DOWN, "") | {"autorange": "reversed"},
+        xaxis=_layers(names, MOST_LAYERS_ACROSS) | {"tickangle": -60},
+        yaxis=_layers(names, MOST_DOWN) | {"autorange": "reversed"},
     )
     return figure
 
@@ -121,11 +121,11 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         margin={"l": 66, "r": 10, "t": 34, "b": 120},
         bargap=0.25,
         legend={"font": {"size": 13}},
-        xaxis=_named([short(one) for one in writers.labels], MOST_ACROSS, "") | {"tickangle": -60, "anchor": "y2"},
+        xaxis=_layers([short(one) for one in writers.labels], MOST_LAYERS_ACROSS) | {"tickangle": -60, "anchor": "y2"},
         yaxis=line
         | _log_axis(np.maximum(size, SMALLEST))
-        | {"domain": [0.55, 1], "title": title | {"text": "size (× stream, log)"}},
-        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "along it (× stream)"}},
+        | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
+        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "part along the stream"}},
     )
     return figure
 
@@ -158,12 +158,25 @@ def _beside(title: str) -> dict[str, Any]:
     return {"thickness": 12, "title": {"text": title, "side": "right"}}
 
 
+def _layers(names: Sequence[str], most: int) -> dict[str, Any]:
+    """An axis of layers or sublayers, which end in the number of their block. Where they are more than fit, it names blocks: each
+    in the middle of its own.
+    """
+    if len(names) <= most:
+        return _ticks(range(len(names)), names)
+    blocks: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        number = name.rpartition(" ")[-1]
+        blocks.setdefault(f"block {number}" if number.isdecimal() else name, []).append(place)
+    shown = [list(blocks)[i] for i in some(len(blocks), most)]
+    return _ticks([sum(blocks[name]) / len(blocks[name]) for name in shown], shown)
+
+
 def _named(names: Sequence[str], most: int, title: str) -> dict[str, Any]:
     """An axis with these names, or some of them where they are more than fit."""
-    shown = list(some(len(names), most))
-    return {
-        "tickvals": shown,
-        "ticktext": [names[i] for i in shown],
-        "tickfont": MONOSPACE,
-        "title": {"text": title, "standoff": 6, "font": {"size": 13}},
-    }
+    shown = some(len(names), most)
+    return _ticks(shown, [names[i] for i in shown]) | {"title": {"text": title, "standoff": 6, "font": {"size": 13}}}
+
+
+def _ticks(places: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
+    return {"tickvals": list(places), "ticktext": list(names), "tickfont": MONOSPACE}

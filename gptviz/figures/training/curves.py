@@ -110,8 +110,8 @@ def losses(
         showlegend=True,
         # A zoom stays while a run grows, and goes where the axes become others.
         uirevision=f"{log_steps} {log_loss}",
-        xaxis=_scale("step", theme, log_steps) | _reach(until, log_steps),
-        yaxis=_scale("loss (nats per token)", theme, log_loss),
+        xaxis=_scale("step", log_steps) | _reach(until, log_steps),
+        yaxis=_scale("loss (nats per token)", log_loss),
     )
     return figure
 
@@ -137,8 +137,8 @@ def accuracies(
         hovermode="closest",
         showlegend=len(runs) > 1,
         uirevision=f"{log_steps}",
-        xaxis=_scale("step", theme, log_steps) | _reach(until, log_steps),
-        yaxis=_scale(whats.pop() if len(whats) == 1 else "right", theme, False) | {"range": [0, 1.02], "tickformat": ".0%"},
+        xaxis=_scale("step", log_steps) | _reach(until, log_steps),
+        yaxis=_scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
     )
     return figure.update_xaxes(title_text=about)
 
@@ -197,8 +197,8 @@ def values(
         margin=MARGIN,
         showlegend=False,
         uirevision=f"{name} {log}",
-        xaxis=_scale("step", theme, False) | _reach(until, False),
-        yaxis=_scale(f"{name} ({unit})" if unit else name, theme, log),
+        xaxis=_scale("step", False) | _reach(until, False),
+        yaxis=_scale(f"{name} ({unit})" if unit else name, log),
     )
     return figure
 
@@ -335,7 +335,7 @@ def _add_level(figure: go.Figure, level: _Level, theme: Theme, log_loss: bool) -
     )
 
 
-def _scale(name: str, theme: Theme, log: bool) -> dict[str, Any]:
+def _scale(name: str, log: bool) -> dict[str, Any]:
     steps = name == "step"
     look = axis(name) | {"showgrid": True, "tickformat": "," if steps else ".3~g"}
     if not log:

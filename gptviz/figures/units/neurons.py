@@ -12,10 +12,13 @@ from gptviz.labelled_array import LabelledArray
 
 PITCH = 22  # pixels from one token to the next
 LONGEST_LABEL = 16
+FROM_LOGARITHMIC = 100  # tokens in a bin
 
 
-def histogram(counts: LabelledArray, theme: Theme, *, width: float, height: int = 220) -> go.Figure:
-    """How many tokens have an activation in each bin of this width, on a logarithmic axis: most are near 0."""
+def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure:
+    """How many tokens have an activation in each bin of this width. The axis is logarithmic where one bin has many: most are
+    near 0.
+    """
     lows = np.array([float(label) for label in counts.axes[0].labels])
     values = np.asarray(counts.values, float)
     bars = go.Bar(
@@ -26,17 +29,24 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float, height: int 
         customdata=np.stack([lows, lows + width], -1),
         hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
+    figure = go.Figure([bars], base(theme, height=220))
     top = float(values.max(initial=1.0))
+    counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
+    if not is_logarithmic(counts):
+        counts_axis = {"range": [0, 1.1 * top], "dtick": max(1, round(top / 4)), "tickformat": "d"}
     figure.update_layout(
         margin={"l": 56, "r": 8, "t": 8, "b": 44},
         dragmode=False,
         bargap=0,
         xaxis={"title": {"text": "activation", "standoff": 6}, "fixedrange": True, "zeroline": True},
-        yaxis={"title": {"text": "tokens", "standoff": 4}, "fixedrange": True, "type": "log"}
-        | {"range": [-0.3, np.log10(top) + 0.15], "showgrid": True, "dtick": 1},
+        yaxis={"title": {"text": "tokens", "standoff": 4}, "fixedrange": True, "showgrid": True} | counts_axis,
     )
     return figure
+
+
+def is_logarithmic(counts: LabelledArray) -> bool:
+    """Whether the axis of a `histogram` with these numbers is logarithmic."""
+    return float(np.max(counts.values, initial=0)) >= FROM_LOGARITHMIC
 
 
 def promoted(values: LabelledArray, theme: Theme) -> go.Figure:

@@ -86,7 +86,7 @@ class Attribution:
 
     @property
     def error(self) -> float:
-        """By how much the sum is off the logit, as a share of the largest of the parts and the logit."""
+        """The distance of the sum from the logit, as a share of the largest of the parts and the logit."""
         scale = max(abs(self.logit), *(abs(part.value) for part in self.parts))
         return abs(self.sum - self.logit) / scale if scale else 0.0
 

@@ -278,7 +278,7 @@ class ScoreRow(NamedTuple):
 
 
 def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: int, at: Tensor, length: int) -> ScoreRow:
-    """Of a head, from the queries q [H, d_head] of all heads at a position, and its keys k [N, d_head] at the positions `at`."""
+    """The scores of a head at a `position`, from the queries q [H, d_head] there and the keys k [N, d_head] at positions `at`."""
     by_query = attention.scale * k  # [N, d_head]
     raw = by_query @ q[head]
     if attention.positions.acts_on == "scores":

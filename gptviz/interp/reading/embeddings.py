@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,17 @@ class Projection:
         """Which point stands for the token with this id, or None if it is not in the sample."""
         index = int(np.searchsorted(self.ids, token))
         return index if index < len(self.ids) and self.ids[index] == token else None
+
+    def drawn(self, also: Iterable[int]) -> Projection:
+        """What is drawn of the picture: all of it, or a sample of at most 5,000 tokens, and those of `also` that are in it."""
+        if len(self.ids) <= MOST_PLACED:
+            return self
+        named = [index for index in map(self.index, also) if index is not None]
+        which = np.union1d(sample(len(self.ids), MOST_PLACED, seed=0), np.array(named, np.int64))
+        tokens, components = self.points.axes
+        some = Axis(tokens.name, tuple(tokens.labels[i] for i in which.tolist()))
+        points = LabelledArray(self.points.values[which], (some, components), self.points.unit)
+        return Projection(points, self.ids[which], self.explained)
 
 
 @dataclass(frozen=True)
@@ -140,7 +152,8 @@ def _of_covariance(rows: Vectors, origin: Vectors, dimensions: int) -> Vectors:
     n_directions = min(dimensions, size)
     covariance = np.zeros((size, size))
     for part in _parts(rows):
-        covariance += (part - origin).T @ (part - origin)
+        centred = part - origin
+        covariance += centred.T @ centred  # as one matrix it takes half the time: the product is symmetric
     _, eigenvectors = np.linalg.eigh(covariance)  # [d, d], by rising eigenvalue
     directions: Vectors = np.zeros((size, dimensions), np.float32)
     directions[:, :n_directions] = eigenvectors[:, : -n_directions - 1 : -1]
@@ -292,16 +305,27 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
     away false neighbours really are; about 0.5 by chance, NaN for fewer than 4 tokens. Measured on a fixed sample of at most
     2,000 tokens.
 
-    Source: Venna & Kaski 2001, as in `sklearn.manifold.trustworthiness`.
+    Source: Venna & Kaski 2001, as in `sklearn.manifold.trustworthiness`, which takes longer to import than this to compute.
     """
-    from sklearn.manifold import trustworthiness as judge
-
     chosen = sample(len(projection.ids), MOST_JUDGED, seed=0)
-    count = min(5, (len(chosen) - 1) // 2)
-    if len(chosen) < FEWEST_PLACED:
-        return math.nan, len(chosen)
-    points = projection.points.values[chosen]
-    return float(judge(rows[projection.ids[chosen]], points, n_neighbors=count)), len(chosen)
+    size, count = len(chosen), min(5, (len(chosen) - 1) // 2)
+    if size < FEWEST_PLACED:
+        return math.nan, size
+    apart, near = _apart(rows[projection.ids[chosen]]), _apart(projection.points.values[chosen])  # [token, token] each
+    excess = 0
+    for neighbour in np.argsort(near, axis=1, kind="stable")[:, :count].T:  # [token]
+        rank = 1 + (apart < np.take_along_axis(apart, neighbour[:, None], axis=1)).sum(axis=1)  # [token]
+        excess += int(np.maximum(rank - count, 0).sum())
+    return 1 - excess * 2 / (size * count * (2 * size - 3 * count - 1)), size
+
+
+def _apart(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The squared distance of every two of the `rows` [token, d]: [token, token], infinite from a token to itself."""
+    exact = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    lengths = np.square(exact).sum(axis=1)
+    apart: npt.NDArray[np.float64] = lengths[:, None] + lengths - 2 * exact @ exact.T
+    np.fill_diagonal(apart, np.inf)
+    return apart
 
 
 @dataclass(frozen=True)

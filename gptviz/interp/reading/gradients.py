@@ -21,7 +21,7 @@ from gptviz.model.parts.residuals import RESIDUALS, Residual
 GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
 OUT = "out"  # the place after the last block
-INITIAL_STD = 0.02  # what `model.build.initialise` draws matrices with
+INITIAL_STD = 0.02  # what `model.builder.initialise` draws matrices with
 
 
 def sizes(model: Transformer, ids: Tensor, targets: Tensor) -> LabelledArray:
@@ -135,7 +135,7 @@ def of(table: LabelledArray, quantity: str) -> LabelledArray:
 
 
 def reaching(table: LabelledArray) -> dict[str, float]:
-    """By residual, the size of the gradient that enters block 0 as a share of the gradient at "out"."""
+    """The size of the gradient that enters block 0, as a share of the gradient at "out", by the residual."""
     gradient = of(table, GRADIENT)
     sizes = gradient.values.astype(np.float64)
     return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -63,6 +63,15 @@ def _of_block(config: Config, block: int) -> list[Layer]:
 def ends_of_blocks(every: Sequence[Layer]) -> list[int]:
     """Which of all `layers` are the embedding or the end of a block, as indices."""
     return [index for index, layer in enumerate(every) if index + 1 == len(every) or every[index + 1].block != layer.block]
+
+
+def of_whole_blocks(every: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers that end a block, called by the block: "block 3" instead of "MLP 3"; and the embedding."""
+    ends = (every[index] for index in ends_of_blocks(every))
+    return tuple(
+        layer if layer.block is None else replace(layer, title=f"block {layer.block}", short=f"block {layer.block}")
+        for layer in ends
+    )
 
 
 def is_parallel(config: Config) -> bool:

@@ -20,7 +20,7 @@ from gptviz.machine import progress
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 
-from .layers import Layer, ends_of_blocks, is_parallel, layers, stream_of, trace_stream
+from .layers import Layer, ends_of_blocks, is_parallel, layers, of_whole_blocks, stream_of, trace_stream
 
 Ids = npt.NDArray[np.int64]
 
@@ -124,7 +124,7 @@ def lens(
         with progress.part(1, 2):
             progress.report(min(start + each, len(flat)), len(flat), "cell")
     return Lens(
-        tuple(every[index] for index in read),
+        of_whole_blocks(every) if blocks_only else every,
         tuple(ids[-count:]),
         range(len(ids) - count, len(ids)),
         true,

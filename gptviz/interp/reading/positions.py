@@ -134,7 +134,7 @@ def nearness(square: LabelledArray) -> tuple[float, float]:
 
 
 def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
-    """Of each head in `bias` [head, distance], the first distance at which its score is 1 or more lower, or None if none is."""
+    """The first distance at which the score of each head in `bias` [head, distance] is 1 or more lower; None if none is."""
     distances = [int(label) for label in bias.axes[1].labels]
     return tuple(
         next((distance for distance, value in zip(distances, row, strict=True) if value <= -1), None) for row in bias.values
@@ -162,9 +162,9 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
     return LabelledArray(bias.cpu().numpy(), axes, "added to the score")
 
 
-def period(dimension: int, size: int, base: float = 10_000.0) -> float:
+def period(dimension: int, size: int) -> float:
     """After how many positions the wave in column `dimension` of a sinusoidal table of `size` columns repeats."""
-    return 2 * math.pi * base ** (2 * (dimension // 2) / size)
+    return 2 * math.pi * 10_000.0 ** (2 * (dimension // 2) / size)
 
 
 def turn(model: Transformer, pair: int, block: int = 0) -> float:

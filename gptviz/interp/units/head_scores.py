@@ -26,7 +26,7 @@ from ..reading.attention import AttentionPart
 from .head_weights import copying
 from .unit import Unit, unit
 
-# Repeated random tokens: so many different ones, then the same again, in so many sequences.
+# Repeated random tokens: how many different ones there are before the same come again, and in how many sequences.
 MOST_REPEATED, N_SEQUENCES = 25, 8
 # The most tokens of a text that are scored: every score is a mean over many queries already.
 MOST_TOKENS = 1024

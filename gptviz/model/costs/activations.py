@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
 
-from ..build import lay_out
+from ..builder import lay_out
 from ..config import Config
 from .operations import PARTS, part_of
 

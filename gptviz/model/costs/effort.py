@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..transformer import Transformer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..transformer import Transformer
 
 # Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2 and 5 seconds.
 LEAST, LITTLE, SOME, MUCH, MOST = 3e9, 1e10, 2e10, 3e10, 1e11

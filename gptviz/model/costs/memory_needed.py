@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gptviz.machine.memory import FLOAT32, LEAST_WITHIN_A_PASS, MOST_OF_MEMORY, in_bytes, way_out
 
-from ..build import describe
+from ..builder import describe
 from ..config import Config
 from ..parts.attention import queries_at_once
 from .operations import cache_numbers

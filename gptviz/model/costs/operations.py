@@ -18,7 +18,7 @@ from torch import nn
 
 from gptviz.machine.memory import FLOAT32
 
-from ..build import describe, lay_out
+from ..builder import describe, lay_out
 from ..config import Config
 from ..parts.attention import Attention, AttentionBase, CrossAttention
 from ..parts.heads import Head

@@ -16,10 +16,10 @@ from .positions import PositionEncoding
 from .qk_norms import QK_NORMS
 from .residuals import Dropout
 
-# Under a causal mask a block computes scores for at most so many queries at a time, with the keys up to the last of them: of 192
-# tokens that is two thirds of all scores.
+# Under a causal mask a block computes scores for at most this many queries at a time, with the keys up to the last of them: of
+# 192 tokens that is two thirds of all scores.
 MOST_QUERIES = 64
-# Of a longer text a block computes about so many scores at a time, a few arrays of which are in memory together. Larger arrays
+# Of a longer text a block computes about this many scores at a time, a few arrays of which are in memory together. Larger arrays
 # are not faster, and leave larger holes in the memory of a server's threads: with four times as many, a pass of SmolLM2-135M over
 # 2,048 tokens left 230 MB of them.
 MOST_SCORES = 2**20
@@ -28,7 +28,7 @@ ROOM = 32
 
 
 def queries_at_once(scores: int) -> int:
-    """For how many queries a block computes scores at a time, where it has so many of one query of all texts and heads."""
+    """For how many queries a block computes scores at a time, if one query of all texts and heads has this many."""
     return max(1, min(MOST_QUERIES, MOST_SCORES // scores))
 
 
@@ -187,7 +187,7 @@ class AttentionBase(LightCall):
         return self.grouped(self.dropout(tap("pattern", pattern)), v)
 
     def write(self, z: Tensor, tap: Tap) -> Tensor:
-        """From the values that the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model]."""
+        """From the values that the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model], by W_O."""
         z = tap("z", z)
         return tap("out", self.output(z.transpose(1, 2).flatten(2)))  # [B, T, d_model]
 

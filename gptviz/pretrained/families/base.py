@@ -259,6 +259,14 @@ def linear(ours: str, theirs: str, *, bias: bool, turned: bool = False) -> Itera
         yield same(f"{ours}.bias", f"{theirs}.bias")
 
 
+def ends(config: Config, embed: str, final_norm: str, unembed: str = "lm_head", **normed: bool) -> Iterator[Match]:
+    """The embedding, the final norm, and the unembedding where it is not the embedding; `normed` as in `norm`."""
+    yield same("embed.weight", f"{embed}.weight")
+    yield from norm("head.final_norm", final_norm, **{"bias": True, **normed})
+    if not config.tied:
+        yield from linear("head.unembed", unembed, bias=config.unembed_bias)
+
+
 def stacked(
     ours: str, theirs: tuple[str, str, str], config: Config, *, bias: bool, order: Tensor | None = None
 ) -> Iterator[Match]:

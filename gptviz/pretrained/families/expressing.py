@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import turned_pairs
 

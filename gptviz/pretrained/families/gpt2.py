@@ -9,7 +9,7 @@ import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, Match, by_head, layer_types, linear, norm, same, stacked, window_pattern
+from .base import Family, Given, Match, by_head, ends, layer_types, linear, norm, same, stacked, window_pattern
 
 
 class GPT2(Family):
@@ -44,7 +44,7 @@ class GPT2(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "transformer.wte.weight")
+        yield from ends(config, "transformer.wte", "transformer.ln_f")
         yield same("positions.table.weight", "transformer.wpe.weight")
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
@@ -54,9 +54,6 @@ class GPT2(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True, turned=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True, turned=True)
-        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
-        if not config.tied:
-            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class GPTNeo(Family):
@@ -100,7 +97,7 @@ class GPTNeo(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "transformer.wte.weight")
+        yield from ends(config, "transformer.wte", "transformer.ln_f")
         yield same("positions.table.weight", "transformer.wpe.weight")
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
@@ -112,9 +109,6 @@ class GPTNeo(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
-        if not config.tied:
-            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class OPT(Family):
@@ -150,7 +144,7 @@ class OPT(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "model.decoder.embed_tokens.weight")
+        yield from ends(config, "model.decoder.embed_tokens", "model.decoder.final_layer_norm")
         yield Match(
             "positions.table.weight",
             ("model.decoder.embed_positions.weight",),
@@ -168,9 +162,6 @@ class OPT(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", bias=bias)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", bias=bias)
-        yield from norm("head.final_norm", "model.decoder.final_layer_norm", bias=True)
-        if not config.tied:
-            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class Bloom(Family):
@@ -198,7 +189,7 @@ class Bloom(Family):
         return self.written(config)
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "transformer.word_embeddings.weight")
+        yield from ends(config, "transformer.word_embeddings", "transformer.ln_f")
         yield from norm("embed_norm", "transformer.word_embeddings_layernorm", bias=True)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
@@ -209,6 +200,3 @@ class Bloom(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
-        if not config.tied:
-            yield same("head.unembed.weight", "lm_head.weight")

@@ -12,12 +12,12 @@ from .base import (
     Given,
     Match,
     activation_name,
+    ends,
     layer_types,
     linear,
     norm,
     rotary,
     rotary_fields,
-    same,
     stacked,
     window_pattern,
 )
@@ -90,7 +90,7 @@ class Llama(Family):
         def normed(ours: str, theirs: str) -> Iterator[Match]:
             return norm(ours, theirs, bias=False, plus_one=self.plus_one)
 
-        yield same("embed.weight", "model.embed_tokens.weight")
+        yield from ends(config, "model.embed_tokens", "model.norm", bias=False, plus_one=self.plus_one)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"model.layers.{index}"
             for name, ending in self.norms.items():
@@ -103,9 +103,6 @@ class Llama(Family):
             yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", bias=config.output_bias)
             for one in ("gate", "up", "down"):
                 yield from linear(f"{ours}.mlp.{one}", f"{theirs}.mlp.{one}_proj", bias=config.mlp_bias)
-        yield from normed("head.final_norm", "model.norm")
-        if not config.tied:
-            yield same("head.unembed.weight", "lm_head.weight")
 
 
 class Mistral(Llama):

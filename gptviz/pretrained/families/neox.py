@@ -12,12 +12,12 @@ from .base import (
     Given,
     Match,
     by_head,
+    ends,
     linear,
     norm,
     rotary,
     rotary_fields,
     rotary_rows,
-    same,
     stacked,
     turned_share,
 )
@@ -66,7 +66,7 @@ class GPTNeoX(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "gpt_neox.embed_in.weight")
+        yield from ends(config, "gpt_neox.embed_in", "gpt_neox.final_layer_norm", "embed_out")
         order = rotary_rows(config)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"gpt_neox.layers.{index}"
@@ -77,9 +77,6 @@ class GPTNeoX(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)
-        yield from norm("head.final_norm", "gpt_neox.final_layer_norm", bias=True)
-        if not config.tied:
-            yield same("head.unembed.weight", "embed_out.weight")
 
 
 class GPTJ(Family):
@@ -120,7 +117,7 @@ class GPTJ(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "transformer.wte.weight")
+        yield from ends(config, "transformer.wte", "transformer.ln_f")
         order = rotary_rows(config, neighbours=True)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
@@ -130,8 +127,6 @@ class GPTJ(Family):
             yield from linear(f"{ours}.attention.output", f"{theirs}.attn.out_proj", bias=False)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc_in", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc_out", bias=True)
-        yield from norm("head.final_norm", "transformer.ln_f", bias=True)
-        yield from linear("head.unembed", "lm_head", bias=True)
 
 
 class Phi(Family):
@@ -175,7 +170,7 @@ class Phi(Family):
         }
 
     def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "model.embed_tokens.weight")
+        yield from ends(config, "model.embed_tokens", "model.final_layernorm")
         order = rotary_rows(config)
         for index in range(config.n_layer):
             ours, theirs = f"blocks.{index}", f"model.layers.{index}"
@@ -185,5 +180,3 @@ class Phi(Family):
             yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.dense", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc1", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc2", bias=True)
-        yield from norm("head.final_norm", "model.final_layernorm", bias=True)
-        yield from linear("head.unembed", "lm_head", bias=True)

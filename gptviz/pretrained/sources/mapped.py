@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
-from gptviz.model.build import parameter_shapes
+from gptviz.model.builder import parameter_shapes
 from gptviz.text import Tokenizer, from_json
 
 from ..families import ImportRefusedError

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
-from gptviz.model.build import parameter_shapes
+from gptviz.model.builder import parameter_shapes
 
 from ..families import ImportRefusedError, Take
 from ..families.base import in_order, rotary_rows

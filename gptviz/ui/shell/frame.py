@@ -14,8 +14,8 @@ from gptviz.components.history_steps import history_steps
 from gptviz.components.popover_keys import popover_keys
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
+from gptviz.model.devices import STORED
 from gptviz.model.kinds import Kind
-from gptviz.model.precision import STORED
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
 from gptviz.ui.page import Page
@@ -28,14 +28,20 @@ from .around import glossary, lesson, present, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
+# The model of an address that names none, but something else of what a page shows.
 DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
-# Keys of the session's state: the default prompt of the model shown last, and the page that is open.
-DEFAULT_SHOWN, OPEN_PAGE = "default prompt", "page open"
+# Keys of the session's state: the default prompt of the model shown last, the page that is open, and whether the reader has
+# chosen a model.
+DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN = "default prompt", "page open", "a model was chosen"
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
+# In the address of a page that opens on another model: that it shows `DEFAULT_MODEL`, which an address does not name.
+USUAL = "usual"
 # Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
-SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, USUAL, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+# Those that say nothing about a model.
+ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
 
 
 def page_about(kind: Kind) -> Page:
@@ -48,9 +54,15 @@ def current_page() -> Page:
     return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
 
 
-def default_model() -> str:
-    """The model that the open page shows unless another one is asked for."""
-    return kinds.best_model(current_page().kinds[0])
+def default_model(page: Page | None = None) -> str:
+    """The model that `page` shows if its address asks for nothing; of the open page unless given."""
+    page = page or current_page()
+    return page.opens_on if page.opens_on in checkpoints.folders() else kinds.best_model(page.kinds[0])
+
+
+def model_on_screen() -> str:
+    """The name of the model that the open page shows."""
+    return str(st.session_state.get("model", st.query_params.get("model", default_model())))
 
 
 def open_page(page: Page) -> None:
@@ -67,14 +79,16 @@ def open_page(page: Page) -> None:
         buttons.forget_pressed()
         visit.forget()
         _open_linked_model()
+    if model_on_screen() != default_model():
+        st.session_state[HAS_CHOSEN] = True
     addresses.forget_taken()
     for key in SHARED:
         addresses.takes(key, ANY)
+    addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
     st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
     present.listen()
-    state = shared_state()
     with st.sidebar:
         st.markdown("## gptviz")
         with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
@@ -83,7 +97,7 @@ def open_page(page: Page) -> None:
             history_steps(key="history steps")
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
-    kind = kinds.kind_of(checkpoints.folders().get(state.get("model", DEFAULT_MODEL))) or "decoder"
+    kind = kinds.kind_said(checkpoints.folders().get(model_on_screen())) or "decoder"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(_about(page.question, kind), anchor=False, width="content")
         with st.container(horizontal=True, width="content", gap="xsmall"):
@@ -125,22 +139,24 @@ def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
 
 def _menu() -> None:
     """The links to all pages."""
-    state = shared_state()
     for group, entries in GROUPS.items():
         with st.container(gap="xxsmall"):
             st.caption(f"**{group}**")
             for entry in entries:
-                link(entry, description=entry.sentence, query=state)
+                link(entry, description=entry.sentence)
 
 
 def _open_linked_model() -> None:
-    """Open the model that the link to this page names, else the page's own default.
+    """Open the model that the link to this page names. A link that asks for nothing opens the page's own model.
 
     This is set by hand: between pages Streamlit drops the keys that controls of the last page were bound to from the query, even
     if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
     differed from page to page would leave the model out of the link.
     """
-    asked = parse_qs(streamlit_internals.page_and_query()[1]).get("model", [default_model()])[-1]
+    query = parse_qs(streamlit_internals.page_and_query()[1])
+    asks_for_more = any(key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query)
+    usual = kinds.best_model(current_page().kinds[0]) if asks_for_more else default_model()
+    asked = query.get("model", [usual])[-1]
     if asked in checkpoints.folders():
         st.session_state["model"] = asked
         if asked != DEFAULT_MODEL:
@@ -148,18 +164,36 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """The state that all pages share, as the query of a link: model, step, prompt and whether all of it is read, device,
-    precision and edits, if they are not the defaults, and the open lesson.
+    """The state that all pages share, as the query of a link: the model; prompt, step, whether all of the prompt is read, device,
+    precision and edits, if they are not the defaults; and the open lesson.
     """
+    return {"model": model_on_screen()} | _choices() | lesson.state() | present.state()
+
+
+def _choices() -> dict[str, str]:
+    """What the reader has chosen for the model on screen, apart from the model itself."""
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
-    defaults = {"model": DEFAULT_MODEL, "step": scrubber.LAST, "prompt": prompt, "device": devices.devices()[0]}
-    defaults |= {"precision": STORED, WHOLE: "False"}
-    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in defaults} | {"prompt": controls.in_link("prompt")}
-    now |= {edits.EDITS: st.query_params.get(edits.EDITS), edits.TEXT: controls.in_link(edits.TEXT)}
+    defaults = {"step": scrubber.LAST, "prompt": prompt, "precision": STORED, WHOLE: "False"}
+    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in (*defaults, "device")}
+    now |= {key: controls.in_link(key) for key in ("prompt", edits.TEXT)} | {edits.EDITS: st.query_params.get(edits.EDITS)}
     state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
-    if "step" in state and not scrubber.has_step(state.get("model", DEFAULT_MODEL), state["step"]):
+    if "device" in state and state["device"] == devices.devices()[0]:
+        del state["device"]
+    if "step" in state and not scrubber.has_step(model_on_screen(), state["step"]):
         del state["step"]
-    return state | lesson.state() | present.state()
+    return state
+
+
+def _state_for(page: Page) -> dict[str, str]:
+    """The state with which a link opens `page`: the shared one, with the page's own model where the reader has chosen nothing.
+
+    A page about other kinds than decoders keeps its model: what leads on from there is about the same one.
+    """
+    state = shared_state()
+    has_chosen = st.session_state.get(HAS_CHOSEN) or state.keys() & {"prompt", "step", edits.EDITS}
+    if not has_chosen and "decoder" in current_page().kinds:
+        state["model"] = default_model(page)
+    return state
 
 
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
@@ -168,7 +202,10 @@ def link(page: Page, label: str | None = None, *, description: str | None = None
     Args:
         label: the page's title unless given.
         description: a sentence shown when the pointer rests on the link.
-        query: what the link asks for; the shared state unless given.
+        query: what the link asks for; unless given, the shared state, or the page's own model if the reader has chosen nothing.
     """
-    state = dict(shared_state() if query is None else query)
+    state = dict(_state_for(page) if query is None else query)
+    # An address leaves this model out, unless its page would open on another one, or the model of this page would be taken along.
+    if state.get("model") == DEFAULT_MODEL == model_on_screen() and not page.opens_on:
+        del state["model"]
     st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)

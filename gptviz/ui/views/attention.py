@@ -6,13 +6,13 @@ import json
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from gptviz.components import attention_explorer
+from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import attention
@@ -205,7 +205,7 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
         st.caption(sentence)
 
 
-def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], key: str = "explorer") -> None:
+def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any]) -> None:
     """The explorer of the tokens `read`.
 
     Args:
@@ -213,12 +213,11 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         read: the tokens of its stack.
         code: the code that computes what is shown, as a variable called `reading`.
         start: its first state: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
-        key: of the component.
     """
-    of = blake2b(repr((subject.key, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+    of = fingerprint(subject.key, read)
     config = subject.lm.model.config
     n_block = encoder_decoder.n_blocks(config, read.stack)
-    text, block = st.session_state.get(f"{key} block", ("", 0))
+    text, block = st.session_state.get("explorer block", ("", 0))
     command: ViewCommand = st.session_state.get(ASKED, NO_COMMAND)
     seen = view(subject.key, read)
     first = block if text == of else min(start["block"], n_block - 1)
@@ -226,7 +225,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
         "of": of,
         "model": subject.key.title if subject.key.step is None else f"{subject.key.title}, step {subject.key.step}",
         **_texts(subject, read),
-        "spaced": reading.is_spaced(subject.lm),
+        "spaced": subject.lm.tokenizer.is_spaced,
         "pooling": seen.overview.pooling,
         "start": dict(start),
         "hidden": _hidden(seen.whole.patterns) if read.stack == CROSS and seen.whole is not None else [],
@@ -239,7 +238,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
     def give(value: object) -> None:
         wanted = attention_explorer.wanted(value, of, n_block)
         if wanted is not None:
-            st.session_state[f"{key} block"] = (of, wanted)
+            st.session_state["explorer block"] = (of, wanted)
 
     def switch(value: object) -> None:
         asked = attention_explorer.switched(value, of, n_block, config.n_head)
@@ -248,7 +247,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], k
 
     packed, values = _packed(subject.key, read, json.dumps(header), first)
     addresses.takes_all(values)
-    attention_explorer.attention_explorer(packed, key=key, on_block=give, on_switch=switch)
+    attention_explorer.attention_explorer(packed, key="explorer", on_block=give, on_switch=switch)
 
 
 def _unit(read: Read, block: int, head: int | None) -> Unit:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 import torch
@@ -138,16 +139,12 @@ def loss_of_head(key: ModelKey, question: ContrastQuestion, found: NeededHead) -
     )
 
 
+@scrubber.same_at_every_step
+@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
 def known_since(key: ModelKey, contrast: Contrast) -> int | None:
     """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots, or
     too many to be read quickly, or if it never did.
     """
-    return _known_since(scrubber.as_saved_last(key.unedited), contrast)
-
-
-# The same value for all steps of the model.
-@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
-def _known_since(key: ModelKey, contrast: Contrast) -> int | None:
     since = None
     for step in _steps(key):
         lm = language_model(scrubber.at_step(key, step))
@@ -176,13 +173,10 @@ class Appeared:
     without: float = 0.0
 
 
+@scrubber.same_at_every_step
+@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
 def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
-    return _appeared(scrubber.as_saved_last(key.unedited), question, head)
-
-
-@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
-def _appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     found, last = None, None
     for step in _steps(key):
         model = language_model(scrubber.at_step(key, step)).model
@@ -197,7 +191,7 @@ def _appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared
     return found
 
 
-def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: str) -> Try | None:
+def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
     """A suggestion that leads to the step of training at which the head for a known answer appeared: the answer to the prompt on
     screen, else the first one. None if no head is needed that much, or its training is not known.
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gptviz.figures.training.curves import Curve
+from gptviz.machine.files import written
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -120,7 +121,7 @@ def _entry(folder: Path, status: Status) -> Entry:
         checkpoints.name_of(folder),
         folder,
         status,
-        problem=_wrong_weights(folder, config, _written(folder / "model.safetensors")),
+        problem=_wrong_weights(folder, config, written(folder / "model.safetensors")),
         diverged=problem or "",
         data=data,
         parameters=_parameter_count(config),
@@ -132,15 +133,6 @@ def _entry(folder: Path, status: Status) -> Entry:
         family=card.family,
         settings=settings,
     )
-
-
-def _written(file: Path) -> tuple[int, int] | None:
-    """The time when a file was written and its bytes, or None if there is none."""
-    try:
-        about = file.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size
 
 
 # Cached: laying out a model for every row, every two seconds, would take longer than everything else.

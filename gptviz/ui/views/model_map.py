@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ import streamlit as st
 import torch
 
 from gptviz.components import model_map as view
-from gptviz.components.kit import pack
+from gptviz.components.kit import fingerprint, pack
 from gptviz.components.token_strip import Token
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor, anatomy, values
 from gptviz.interp.trace import Trace, run
@@ -238,11 +237,6 @@ ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)
 trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 
-def map_id(key: ModelKey, read: Read, prompt: str) -> str:
-    """An identifier of the map, so that a late click on an earlier map is not taken for a click on this one."""
-    return hashlib.blake2s(repr((key, read, prompt)).encode(), digest_size=8).hexdigest()
-
-
 # Shared by all sessions. A payload is at most some megabytes: a tensor that travels whole.
 @st.cache_resource(max_entries=12, show_spinner=False)
 def payload(
@@ -263,7 +257,7 @@ def payload(
     label = lm.tokenizer.label
     own = _labelled(tokens)
     header: dict[str, Any] = {
-        "text": map_id(key, read, prompt),
+        "text": fingerprint(key, read, prompt),
         "model": key.title,
         "step": key.step,
         "kind": config.kind,
@@ -288,7 +282,7 @@ def payload(
         "source": [] if read.source is None else own,
         "guesses": _labelled(guesses),
         "takes": takes,
-        "spaced": reading.is_spaced(lm),
+        "spaced": lm.tokenizer.is_spaced,
         "page": view.PAGE,
         "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))),
         "declared": declared(view.address(whole)),
@@ -325,7 +319,7 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     appended to the prompt.
     """
     read = read_by(subject)
-    text = map_id(subject.key, read, subject.prompt)
+    text = fingerprint(subject.key, read, subject.prompt)
     whole = anatomy_of(subject.key, len(read.ids), len(read.source or ()))
 
     def take(value: object) -> None:

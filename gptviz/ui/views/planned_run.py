@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -10,8 +11,9 @@ import streamlit as st
 
 from gptviz.data.source import Source
 from gptviz.figures.kit.format import counted, duration, in_words, moment
-from gptviz.machine import memory
+from gptviz.machine import job, memory
 from gptviz.machine.hosting import hosting
+from gptviz.machine.job import Job, Results
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
@@ -64,14 +66,34 @@ class PlannedRun:
 
 # The fastest measurement so far by device: the speed of a machine does not change, only how busy it is.
 _fastest: dict[str, Speed] = {}
+# Seconds after which it is measured again how busy a device is.
+MEASURED_FOR = 120
 
 
-@st.cache_resource(max_entries=8, ttl=120, show_spinner="Measuring how fast this machine is")
+def measuring(device: str) -> Job[Speed]:
+    """The measurement of how fast `device` is, and how busy it is now: begun if the last one is too long ago."""
+
+    def measure(_: Results) -> Speed:
+        now = estimate.measure(device)
+        _fastest[device] = _fastest[device].or_faster(now) if device in _fastest else now
+        return _fastest[device]
+
+    key = "speed", device, int(time.monotonic() / MEASURED_FOR)
+    return job.begin(key, "Measuring how fast this machine is", measure, slots=None, patience=MEASURED_FOR)
+
+
+def speed_so_far(device: str) -> Speed | None:
+    """How fast `device` is, for the estimate, as it was measured last; None while it is measured for the first time."""
+    measured = measuring(device)
+    return _fastest.get(device) or measured.value
+
+
 def speed(device: str) -> Speed:
-    """How fast `device` is, for the estimate, and how busy it is now."""
-    now = estimate.measure(device)
-    _fastest[device] = _fastest[device].or_faster(now) if device in _fastest else now
-    return _fastest[device]
+    """The same for a page that shows nothing without it: it waits for the first measurement."""
+    if (fast := speed_so_far(device)) is not None:
+        return fast
+    with st.spinner("Measuring how fast this machine is"):
+        return measuring(device).result()
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -102,10 +102,10 @@ def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str
     """
     if math.isnan(score):
         return f"There are too few {things} to say how far the picture can be trusted."
-    sampled = f", judged on {judged:,} {things} drawn at random" if judged < placed else ""
+    sampled = f"; judged on {judged:,} {things} drawn at random" if judged < placed else ""
     return (
-        f"Trustworthiness {score:.2f}{sampled} (1: all neighbours in the picture are neighbours in the model too; 0.5: no "
-        "better than chance)."
+        "How many of the neighbours in this picture are neighbours in the model too? On a scale from 0.5 (as many as by chance) "
+        f"to 1 (all of them) it is {score:.2f} (called trustworthiness{sampled})."
     )
 
 
@@ -135,7 +135,6 @@ def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequen
     show_figure(
         scatter.side_by_side(shown, [f"seed {seed}" for seed in SEEDS], kinds(pictures[0]), theme(), height=230),
         key="over seeds",
-        config={"displayModeBar": False},
         alt=f"The pictures by {method} of {len(jobs)} seeds, each turned to match the first.",
     )
 

@@ -22,8 +22,8 @@ _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$"
 def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
     """Show `figure`, and return what `st.plotly_chart` returns; `look` are other arguments of it."""
     size = _size()
-    # Plotly's own button for a picture would leave the heading out.
-    look["config"] = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], **look.get("config", {})}
+    # Plotly's own buttons would lie over the legend, and its picture has no heading.
+    look["config"] = {"displayModeBar": False, **look.get("config", {})}
     sharp = not any(_IN_PIXELS.search(trace.type) for trace in figure.data)
     with st.container(gap=None):
         # A figure brings its own template: Streamlit's would be laid over it.

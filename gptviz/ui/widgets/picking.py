@@ -1,10 +1,13 @@
-"""A select box for choices made by a click on a figure: the keyboard and a screen reader do not reach the figure's points."""
+"""Choices made in a table, and a select box for those made by a click on a figure: the keyboard and a screen reader do not reach
+the figure's points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import pandas as pd
 import streamlit as st
 
 from .headings import say_chosen
@@ -30,3 +33,13 @@ def pick(
         choose(st.session_state[key])
 
     st.selectbox(label, options, key=key, format_func=format_func, on_change=take, help=help)
+
+
+def table(rows: pd.DataFrame, choose: Callable[[int], None], *, key: str, **look: Any) -> None:
+    """A table that calls `choose` with the number of a row that is chosen; `look` are other arguments of `st.dataframe`."""
+
+    def clicked() -> None:
+        if chosen := st.session_state[key].selection.rows:
+            choose(chosen[0])
+
+    st.dataframe(rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look)

@@ -96,9 +96,19 @@ def test_a_right_to_left_token_is_isolated_and_a_long_one_cut() -> None:
 def test_the_title_stands_in_the_blank_corner_or_above() -> None:
     causal = attention_pattern(pattern(6), LIGHT, title="Block 0, head 1").layout
     full = attention_pattern(pattern(6, causal=False), LIGHT, title="Block 0, head 1").layout
-    assert "Block 0, head 1" in causal.annotations[0].text
-    assert full.title.text.startswith("Block 0, head 1")
-    assert not full.annotations
+    words = attention_pattern(pattern(6, ("word",) * 6), LIGHT, title="Block 0, head 1").layout
+    for layout, anchor in ((causal, "top"), (full, "bottom"), (words, "bottom")):
+        assert "Block 0, head 1" in layout.annotations[0].text
+        assert layout.annotations[0].yanchor == anchor, "from the upper edge of the cells down, or up"
+    assert "may not be read" in words.annotations[0].text
+    assert "may not be read" not in full.annotations[0].text
+
+
+@pytest.mark.parametrize("letters", [3, 12, 100])
+def test_names_of_tokens_take_less_room_than_the_picture_has(letters: int) -> None:
+    margin = attention_pattern(pattern(50, ("x" * letters,) * 50), LIGHT, title="t", height=440).layout.margin
+    for least, most in ((margin.l, 340), (margin.t + margin.b, 440)):
+        assert most - least > 200
 
 
 def test_the_scale_starts_at_the_page_and_ends_at_the_same_hue_in_both_themes() -> None:

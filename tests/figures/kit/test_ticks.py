@@ -24,6 +24,7 @@ def test_every_axis_has_some_ticks_within_it_and_not_too_many(low: float, ratio:
     ("low", "high", "expected"),
     [
         (0.25, 1.25, [0.4, 0.6, 0.8, 1.0, 1.2]),
+        (0.13, 1.25, [0.2, 0.5, 1]),
         (0.1, 3.0, [0.1, 0.2, 0.5, 1, 2]),
         (0.02, 30.0, [0.1, 1, 10]),
         (1e-6, 100.0, [1e-6, 1e-4, 1e-2, 1, 100]),

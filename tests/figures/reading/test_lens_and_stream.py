@@ -84,6 +84,19 @@ def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
     assert len([tick for tick in figure.layout.yaxis.tickvals if low < tick < high]) > 2
 
 
+def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
+    names = tuple(f"blocks.{block}.{part}" for block in range(12) for part in ("attention", "mlp"))
+    shares = LabelledArray(np.ones((2, 24)), (Axis("quantity", ("size", "along")), Axis("sublayer", names)), "share")
+    axis = written(shares, LIGHT, height=400).layout.xaxis
+    assert axis.ticktext == tuple(f"block {block}" for block in range(12))
+    assert axis.tickvals == tuple(2 * block + 0.5 for block in range(12))
+    layers = ["embedding", *(f"{part} {block}" for block in range(30) for part in ("attention", "MLP"))]
+    cosines = LabelledArray(np.ones((61, 61)), (Axis("layer", tuple(layers)), Axis("other layer", tuple(layers))), "cosine")
+    for axis in (figure := directions(cosines, layers, LIGHT, height=400).layout).xaxis, figure.yaxis:
+        assert axis.ticktext[:2] == ("embedding", "block 1"), "of more blocks than fit, every second one"
+        assert axis.tickvals[1] == 3.5
+
+
 def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:
     tokens = Axis("token", HOSTILE[:4])
     points = [np.random.default_rng(seed).normal(size=(4, 2)) * (seed + 1) for seed in range(3)]

@@ -21,15 +21,19 @@ from gptviz.interp.reading.anatomy import Anatomy, Box, anatomy, values
 from gptviz.interp.reading.anatomy.boxes import lines
 from gptviz.interp.trace import Trace, run
 from gptviz.model import PRESETS, Config, Transformer, parameter_count
+from gptviz.model.parts import attention
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.positions import alibi_slopes
+from gptviz.model.tap import Tap
 from tests.tiny import families, scrambled, some_ids, tiny
 
 ROOT = Path(__file__).parents[3]
 # Unlike each other and unlike any size of the models: a product along the wrong axis shows.
 T, S = 5, 7
+# What the lines marked beside a box of attention do, whose tap stands in another function or before it.
+COMPUTED_BY = {"scores": "scores = self.grouped(", "pattern": ".softmax(-1)", "z": "self.grouped(", "out": "self.output("}
 
 
 @st.composite
@@ -119,10 +123,28 @@ def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
         marked = [written[number - box.lines.first] for number in box.lines.marked]
         for tap in box.taps:
             name = tap.name.rpartition(".")[2]
-            if name == "scores":  # computed here; their tap stands in the function that masks them
-                assert any("scores = self.grouped(" in line for line in marked), box.path
+            if name in COMPUTED_BY and "attention" in tap.name:
+                assert any(COMPUTED_BY[name] in line for line in marked), box.path
             elif not name.startswith("resid"):  # a residual or a norm computes the stream; its taps stand in the block
                 assert any(f'tap("{name}"' in line for line in marked), box.path
+
+
+@settings(max_examples=20)
+@given(families())
+def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Config) -> None:
+    model, trace, drawn = passed(config)
+    ids, no_tap = some_ids(T, 1, seed=0) % 10 + 1, Tap()
+    for index, block in enumerate(model.blocks):
+        at, part = f"blocks.{index}.attention", block.attention
+        part.cap = None  # scores are recorded below the cap
+        blocked = model.masks[model.mask_of[index]](ids, slice(0, T), config.padding)
+        inputs = {"pattern": (trace[f"{at}.scores"], blocked), "z": (trace[f"{at}.pattern"], trace[f"{at}.v"])}
+        for name, given_ in (inputs | {"out": (trace[f"{at}.z"],)}).items():
+            box, found = drawn.box(f"{at}.{name}"), dict(vars(attention))
+            assert box is not None
+            exec(box.lines.text, found)  # the lines as they stand beside the box
+            function = found[box.lines.text.partition("def ")[2].partition("(")[0]]
+            assert torch.equal(function(part, *given_, no_tap), trace[f"{at}.{name}"]), box.path
 
 
 def test_lines_that_are_not_there_are_rejected() -> None:

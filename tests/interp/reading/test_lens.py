@@ -115,7 +115,8 @@ def test_blocks_alone_have_the_rows_of_the_ends_of_blocks_and_no_others_are_comp
         patch.setattr(module, "_logits", lambda model, stream: read.append(len(stream)) or logits(model, stream))
         ends = lens(model, ids, following=3, blocks_only=True)
     assert sum(read) == len(kept) * len(ids)
-    assert ends.layers == tuple(whole.layers[row] for row in kept)
+    assert [(one.name, one.tap) for one in ends.layers] == [(whole.layers[row].name, whole.layers[row].tap) for row in kept]
+    assert [one.short for one in ends.layers] == ["embedding", *(f"block {block}" for block in range(len(kept) - 1))]
     np.testing.assert_array_equal(ends.rank, whole.rank[kept])
     for name in ("probability", "entropy", "true_probability"):
         np.testing.assert_allclose(getattr(ends, name), getattr(whole, name)[kept], rtol=1e-4, atol=1e-6)

@@ -19,15 +19,6 @@ def some_logits(size: int = VOCAB, seed: int = 0, spread: float = 3.0) -> torch.
     return spread * torch.randn(size, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
-def test_without_cuts_the_bars_are_torchs_softmax(temperature: float) -> None:
-    logits = some_logits()
-    prediction = predict(logits, Sampling(temperature=temperature))
-    np.testing.assert_allclose(prediction.before, torch.softmax(logits.double(), -1), atol=1e-15)
-    np.testing.assert_allclose(prediction.after, torch.softmax(logits.double() / temperature, -1), atol=1e-15)
-    assert set(prediction.cut) == {""}
-
-
 @pytest.mark.parametrize(("top_k", "top_p"), [(4, None), (None, 0.7), (5, 0.6), (VOCAB + 9, None)])
 def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(top_k: int | None, top_p: float | None) -> None:
     logits = some_logits()
@@ -45,6 +36,7 @@ def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(top_k: int | None, top_
         reached += weights[i] / total
     kept = sum(weights[i] for i in by_rank if i not in expected)
 
+    np.testing.assert_allclose(prediction.before, torch.softmax(logits.double(), -1), atol=1e-15)
     assert prediction.cut.tolist() == [expected.get(i, "") for i in range(VOCAB)]
     after = [0.0 if i in expected else weights[i] / kept for i in range(VOCAB)]
     np.testing.assert_allclose(prediction.after, after, rtol=1e-6)
@@ -67,24 +59,11 @@ def test_temperature_zero_leaves_the_likeliest_token_alone() -> None:
     assert set(prediction.cut) == {"", "temperature 0"}
 
 
-def test_a_tiny_temperature_stays_finite() -> None:
-    prediction = predict(some_logits(50_257, spread=20), Sampling(temperature=0.01))
-    assert np.isfinite(prediction.after).all()
-    assert prediction.after.sum() == pytest.approx(1)
-
-
 def test_the_order_is_that_of_a_sort_and_ties_go_to_the_smaller_id() -> None:
     logits = some_logits()
     logits[7] = logits[2]
     by_rank = sorted(range(VOCAB), key=lambda i: (-logits[i].item(), i))
     assert predict(logits, Sampling()).order().tolist() == by_rank
-
-
-def test_order_and_cuts_hold_over_a_vocabulary_of_gpt2s_size() -> None:
-    logits = some_logits(50_257)
-    prediction = predict(logits, Sampling(top_k=50, top_p=0.9))
-    assert prediction.order()[:3].tolist() == np.argsort(-logits.numpy(), kind="stable")[:3].tolist()
-    assert (prediction.cut == "top-k").sum() == 50_257 - 50
 
 
 def test_logits_are_those_of_the_whole_pass_at_the_positions_asked_for() -> None:

@@ -9,7 +9,7 @@ import torch
 
 from gptviz.machine.memory import LEAST_WITHIN_A_PASS
 from gptviz.model import Config, Transformer, build, preset
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.costs.memory_needed import MemoryNeeded, needed, refusal, to_read
 from gptviz.train.estimate import Follow
 from tests.tiny import tiny

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.model import Config, KVCache, Transformer, build, parameter_count, preset
-from gptviz.model.build import lay_out
+from gptviz.model.builder import lay_out
 from gptviz.model.costs import operations as costing
 from gptviz.model.costs.activations import kept_activations
 from gptviz.model.precision import place

@@ -4,7 +4,6 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import example, given, settings
@@ -90,9 +89,7 @@ def test_the_labels_of_gpt2_are_the_text_its_tokens_stand_for(gpt2: BPETokenizer
     assert [gpt2.piece(i) for i in gpt2.encode(" ☂").ids] == [" \ufffd", "\ufffd"]
     assert label(" ☂") == ["␣<E2 98>", "<82>"]
     assert gpt2.label(50256) == "<|endoftext|>"
-    started = perf_counter()
     labels = gpt2.labels()
-    assert perf_counter() - started < 1
     # Only the bytes of a partial character are written with a space between them.
     assert not re.search(r"\s", re.sub(r"<[0-9A-F]{2}( [0-9A-F]{2})*>", "", "".join(labels)))
     assert labels[::97] == [gpt2.label(i) for i in range(0, 50_257, 97)]

@@ -1,7 +1,5 @@
 """Character tokens, checked against a dictionary and a loop."""
 
-from time import perf_counter
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,9 +54,7 @@ def test_a_corpus_in_pieces_has_the_ids_of_the_whole(monkeypatch: pytest.MonkeyP
 
 def test_tiny_shakespeare_has_65_characters_and_the_known_counts(shakespeare: str) -> None:
     tokenizer = CharTokenizer(shakespeare)
-    started = perf_counter()
     ids = tokenizer.encode_ids(shakespeare)
-    assert perf_counter() - started < 1
     assert ids.shape == (1_115_394,)
     assert tokenizer.characters == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     assert tokenizer.vocab_size == 65

@@ -10,7 +10,7 @@ from math import prod
 import torch
 
 from gptviz.model import Config
-from gptviz.model.build import describe, lay_out
+from gptviz.model.builder import describe, lay_out
 from gptviz.model.parts.norms import NORMS, Norm
 from gptviz.model.parts.part import ModelPart
 
@@ -34,7 +34,7 @@ class Operand:
 
 @lru_cache(maxsize=32)
 def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
-    """By name, the shape of every parameter, and whether its numbers are counted under this name."""
+    """The shape of every parameter by its name, and whether its numbers are counted under this name."""
     return {
         f"{layer.name}.{name}": (shape, name not in layer.tied)
         for layer in describe(config)
@@ -44,7 +44,7 @@ def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
 
 @lru_cache(maxsize=32)
 def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
-    """By name, the shape of everything that is computed once and not trained."""
+    """The shape of everything that is computed once and not trained, by its name."""
     with torch.device("meta"):
         return {name: tuple(buffer.shape) for name, buffer in lay_out(config).named_buffers(remove_duplicate=False)}
 

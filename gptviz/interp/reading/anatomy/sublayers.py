@@ -260,7 +260,7 @@ class Sublayers(Drawing):
             role="pattern",
             about="Each token shares its attention among those it may read: every row sums to 1.",
             equation=f"pattern = softmax({'scores' if visible == scores else 'mask(scores)'})",
-            lines=lines(AttentionBase.read, 'tap("pattern"'),
+            lines=lines(AttentionBase.shares, "softmax(-1)"),
             pieces=(self.activation(f"{at}.pattern", self.flows[scores], axes, "pattern"),),
         )
         return self.gather(at, self.add(box, [visible]), v, query)
@@ -294,7 +294,7 @@ class Sublayers(Drawing):
             role="value",
             about="What each token gathers: the values of the others, weighted by its attention." + self.sharing,
             equation="z = pattern · v",
-            lines=lines(AttentionBase.write, 'tap("z"'),
+            lines=lines(AttentionBase.read, "self.grouped("),
             pieces=(self.activation(f"{at}.z", shape, ("head", query, "d_head"), "z"),),
         )
         z = self.add(box, [pattern, v])
@@ -306,7 +306,7 @@ class Sublayers(Drawing):
             role="stream",
             about="What all heads gathered, side by side, is projected back to the width of the stream.",
             equation=f"out = {self.times('z', 'O', pieces)}",
-            lines=lines(AttentionBase.write, 'tap("out"'),
+            lines=lines(AttentionBase.write, "self.output("),
             pieces=(self.activation(f"{at}.out", (queries, config.d_model), (query, "d_model"), "out"), *pieces),
         )
         return self.add(box, [z])

@@ -15,6 +15,7 @@ PAGE = Page(
     sentence="What each head looks at, for every block and head.",
     step="In attention the tokens read each other: see which token reads which, head by head.",
     has_what_it_shows=has_blocks,
+    opens_on="sentences",
     words=("query", "key", "value", "head", "block", "pattern", "softmax", "mask", "residual stream"),
     tour=(
         MODEL_ON_TOP,

@@ -25,5 +25,5 @@ PAGE = Page(
         DETAILS_BELOW,
         TOKEN_KEYS,
     ),
-    pictured={"model": "sentences"},
+    opens_on="sentences",
 )

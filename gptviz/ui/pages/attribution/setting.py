@@ -10,7 +10,6 @@ import streamlit as st
 from gptviz.interp.explaining.attribution import Attribution, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import text_position
@@ -22,7 +21,7 @@ from gptviz.ui.widgets import controls, jobs
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
 # The wrong answer where a prompt has a known one, else the next likeliest token.
 RIVAL = "the rival answer"
-# So many tokens are listed; any other one can be typed.
+# How many tokens are listed; any other one can be typed.
 LISTED = 30
 # How many tokens before a guess a sentence quotes.
 QUOTED = 12
@@ -127,7 +126,7 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
             about = (
                 "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
             )
-            text_position.plain_strip(labels, position, label=about, spaced=reading.is_spaced(subject.lm))
+            text_position.plain_strip(labels, position, label=about, spaced=subject.lm.tokenizer.is_spaced)
     return position
 
 
@@ -168,6 +167,6 @@ def setting(subject: Subject, text: Read, position: int | None, notices: Any) ->
 
 def quoted(setting: AttributionSetting, position: int) -> str:
     """The end of the text up to a position."""
-    label, gap = setting.subject.lm.tokenizer.label, " " if reading.is_spaced(setting.subject.lm) else ""
+    label, gap = setting.subject.lm.tokenizer.label, " " if setting.subject.lm.tokenizer.is_spaced else ""
     shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
     return ("…" if position > QUOTED else "") + shown

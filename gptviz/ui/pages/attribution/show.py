@@ -143,7 +143,7 @@ def parts(setting: AttributionSetting, found: Attribution) -> None:
     )
 
 
-def part_control(setting: AttributionSetting, found: Attribution, notices: Any) -> str | None:
+def part_control(found: Attribution, notices: Any) -> str | None:
     """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
     heads = list(found.sources)
     mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]

@@ -11,7 +11,7 @@ from gptviz.interp.explaining.attribution import Attribution, Part, attribute
 from gptviz.interp.units.unit import unit
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.views.contrasts import ContrastQuestion, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END
 from gptviz.ui.widgets.markdown import escaped, in_quotes
@@ -28,7 +28,8 @@ def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
     if not found.adds_up:
         return []
     known = [_known(setting.subject, question) for question in answered(setting.subject.key)]
-    offers = [*known, _against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
+    when = when_it_appeared(setting.subject.key, setting.subject.prompt, lambda _: END)
+    offers = [*known, when, _against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
     return [offer for offer in offers if offer is not None]
 
 

@@ -27,5 +27,6 @@ PAGE = Page(
         DETAILS_BELOW,
         Keys("circuit_graph", (*ARROWS, "Escape"), "lead from node to node, and let it go"),
     ),
-    pictured={"model": "sentences", "share": "0.5"},
+    opens_on="sentences",
+    pictured={"share": "0.5"},
 )

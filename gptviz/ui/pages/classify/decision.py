@@ -76,7 +76,6 @@ def decision_by_word(subject: Subject) -> Decision:
         show_figure(
             contributions(shares, theme(), above=above, below=below),
             key="contributions",
-            config={"displayModeBar": False},
             alt=(
                 f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest share "
                 f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most], 3)}. All shares and the bias together: "
@@ -112,7 +111,6 @@ def words_left_out(subject: Subject) -> Worth | None:
         show_figure(
             contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
             key="contributions",
-            config={"displayModeBar": False},
             alt=(
                 f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
                 f"without “{tokens[most]}”, {signed(found.of_tokens[most], 3)}."
@@ -166,7 +164,7 @@ def _labels(reading: Judged, names: tuple[str, ...]) -> None:
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
     likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
     spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
-    show_figure(labels(likeliest, theme()), key="labels", config={"displayModeBar": False}, alt=f"The text is: {spelled_out}")
+    show_figure(labels(likeliest, theme()), key="labels", alt=f"The text is: {spelled_out}")
 
 
 def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:

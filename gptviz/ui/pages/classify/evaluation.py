@@ -25,7 +25,7 @@ from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import jobs
+from gptviz.ui.widgets import jobs, picking
 from gptviz.ui.widgets.figure import pixels, show_figure
 
 from . import WORDS
@@ -77,16 +77,8 @@ class LabelledAnswers:
 
 
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
+@scrubber.same_at_every_step
 @st.cache_resource(max_entries=2, show_spinner="Opening the texts it was trained on")
-def _split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
-    lm = language_model(key)
-    source = source_from(dict(lm.card.source or {}))
-    if not isinstance(source, LabelledSource):
-        raise ValueError("its card names no texts with labels")
-    training, held_out = source.split()
-    return training.under(lm.labels), held_out.under(lm.labels)
-
-
 def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     """The texts the model was trained on and those held out, numbered as it numbers its labels.
 
@@ -94,7 +86,12 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
         ValueError: its card does not say which, or they are not the model's.
         OSError: they are not here.
     """
-    return _split(scrubber.as_saved_last(key))
+    lm = language_model(key)
+    source = source_from(dict(lm.card.source or {}))
+    if not isinstance(source, LabelledSource):
+        raise ValueError("its card names no texts with labels")
+    training, held_out = source.split()
+    return training.under(lm.labels), held_out.under(lm.labels)
 
 
 def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Float64Array:
@@ -203,7 +200,6 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     show_figure(
         confusion_figure.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
-        config={"displayModeBar": False},
         alt=(
             f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model gave, over {n_texts:,} {what}; "
             f"{right}."
@@ -231,7 +227,6 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
     show_figure(
         distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
-        config={"displayModeBar": False},
         alt=(
             f"How many labels away from the right one the model's label is: {spelled_out}; mean absolute error "
             f"{errors[0]:.2f}{beside}."
@@ -259,22 +254,16 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
         st.session_state["prompt"] = texts.iloc[row][: longest_prompt()]
         st.session_state["view"] = WORDS
 
-    def clicked() -> None:
-        if chosen := st.session_state[key].selection.rows:
-            read(chosen[0])
-
     def picked() -> None:
         if (row := st.session_state[box]) is not None:
             read(row)
 
     number = st.column_config.NumberColumn(format="%.1f %%")
-    st.dataframe(
+    picking.table(
         rows,
-        hide_index=True,
-        height=pixels(height),
+        read,
         key=key,
-        on_select=clicked,
-        selection_mode="single-row",
+        height=pixels(height),
         column_config={name: number for name in rows.columns if name.startswith("probability")},
     )
     st.selectbox(

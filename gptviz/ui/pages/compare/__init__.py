@@ -19,6 +19,7 @@ PAGE = Page(
     sentence="Two prompts, steps of training, models or sets of edits side by side, and the difference.",
     step="A picture says more beside another one: compare two prompts, steps, models or edits, and see what is different.",
     kinds=("decoder",),
+    opens_on="sentences",
     words=(
         *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
         *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),

@@ -28,6 +28,8 @@ from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped, in_quotes
 
 SHOWN = 16
+# A probability that is written "< 0.1 %" has no bar that could be seen.
+LEAST_SHOWN = 0.001
 MOST_CHANGED, LARGEST = "changed most", "differs most"
 # More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The lens multiplies every layer
 # by the whole vocabulary: with a large model it shows as many tokens as `MOST` allows on each side, and at least `FEWEST_TOKENS`.
@@ -60,7 +62,7 @@ def distributions(key: Key) -> Compared:
 def next_token(sides: Sides, notices: object) -> ViewNumbers:
     """The probability of each token to come next."""
     found = distributions(sides.key)
-    some = compare.chosen(found, SHOWN)
+    some = compare.chosen(found, SHOWN, LEAST_SHOWN)
     assert some.difference is not None
     tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
     guesses = [
@@ -293,7 +295,7 @@ def _attribution(key: Key, token: str) -> Compared:
 
 def attribution(sides: Sides, notices: object) -> ViewNumbers | None:
     """The amount that each part adds to the logit of a token, or None if nothing can be added up."""
-    some = compare.chosen(distributions(sides.key), SHOWN)
+    some = compare.chosen(distributions(sides.key), SHOWN, LEAST_SHOWN)
     assert some.difference is not None
     by_name = dict(zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True))
     names = [name for name, value in by_name.items() if not np.isnan(value)]

@@ -187,8 +187,4 @@ def swap(sides: Sides) -> None:
 def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
     """A side as the computations take it."""
     lm = language_model(key)
-    try:
-        repeats = lm.repeated_tokens()
-    except ValueError:  # too short a context, or too few tokens
-        repeats = None
-    return Side(lm.model, ids, tokens(key).labels, key.name, repeats)
+    return Side(lm.model, ids, tokens(key).labels, key.name, lm.repeats)

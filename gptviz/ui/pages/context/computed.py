@@ -19,7 +19,7 @@ from gptviz.ui.widgets import jobs
 # Leaving out each token takes as many passes as there are tokens: only the end of a longer text is measured, at least
 # `FEWEST_READ` tokens of it.
 MOST_READ, FEWEST_READ = 160, 32
-# So many tokens of held-out data are read at most, less of large models.
+# The most tokens of held-out data that are read, fewer with large models.
 MOST_DATA = 8_192
 # For a suggestion, at most this many tokens are left out.
 MOST_TRIED = 16

@@ -134,7 +134,7 @@ def tokens_in_words(count: int) -> str:
     return "token" if count == 1 else f"{count} tokens"
 
 
-def where(subject: Subject, text: MeasuredText, loss: Float64Array) -> None:
+def where(text: MeasuredText, loss: Float64Array) -> None:
     """The loss by position in the text."""
     half = (len(loss) + 1) // 2
     show_figure(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gptviz.figures.kit.format import percent
-from gptviz.interp.explaining.context_use import ContextUse, How
+from gptviz.interp.explaining.context_use import How
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views.contrasts import known_contrasts
@@ -18,7 +18,7 @@ from .computed import MOST_TRIED, MeasuredText, losses_of, most_read, tokens_lef
 from .show import named, tokens_in_words
 
 
-def tries(subject: Subject, text: MeasuredText, how: How, found: ContextUse) -> list[Try]:
+def tries(subject: Subject, text: MeasuredText, how: How) -> list[Try]:
     """The suggestions for this model and text; every sentence is measured on this model."""
     if known := known_contrasts(subject.lm):
         return [_contrast(subject, contrast) for contrast in known]

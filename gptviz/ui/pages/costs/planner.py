@@ -16,8 +16,8 @@ from gptviz.train import estimate
 from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.costs.counts import CostSetting, metrics
-from gptviz.ui.views.planned_run import BUSY, explanation, speed
-from gptviz.ui.widgets import controls
+from gptviz.ui.views.planned_run import BUSY, explanation, measuring, speed_so_far
+from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -110,8 +110,13 @@ def _estimated(config: Config, recipe: Recipe, fast: estimate.Speed) -> Estimate
 
 
 def prediction(run: Planned) -> None:
-    """The time, memory and disk that the run would take here, what that assumes, and on demand the time of real steps."""
-    fast = speed(run.device)
+    """The time, memory and disk that the run would take here, what that assumes, and on demand the time of real steps.
+
+    It stands there as soon as it is measured how fast this machine is.
+    """
+    if (fast := speed_so_far(run.device)) is None:
+        jobs.follow(measuring(run.device), "speed")
+        return
     expected = _estimated(run.config, run.recipe, fast)
     free = memory.available(run.device)
     read = run.recipe.batch_size * run.config.context_length * (run.recipe.steps or 0)

@@ -88,9 +88,13 @@ def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     show_figure(
         scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
         key="neighbours",
-        config={"displayModeBar": False},
         alt=f"The tokens nearest to {tokens(view.key).labels[token]}: {', '.join(near.similarity.axes[0].labels)}.",
     )
+
+
+def drawn(view: ProjectionChoice, projected: Projection, token: int, prompt: Sequence[int]) -> Projection:
+    """What is drawn of a picture: of a large vocabulary a sample, with `token`, its neighbours and the tokens of `prompt`."""
+    return projected.drawn([token, *neighbours_of(view.key, view.space, token).ids, *prompt])
 
 
 def cloud(
@@ -114,7 +118,7 @@ def cloud(
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
         ends=scatter.ends(trained.points) if trained else (),
-        set_out=trained.points[-1] if trained else None,
+        set_out=trained.points[-1][projected.ids] if trained else None,
         trail=trained.trail(token) if trained and trail else None,
         read=[i for i in map(projected.index, sorted(set(prompt))) if i is not None],
     )
@@ -127,14 +131,19 @@ def cloud(
     )
 
 
-def what_is_lost(projected: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
-    """A line on what a projection keeps of the original space and what it loses, and on whether `token` is in it."""
+def what_is_lost(projected: Projection, drawn: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
+    """A line on what a projection keeps of the original space and what it loses, how much of it is `drawn`, and on whether
+    `token` is in it.
+    """
     if view.method == "PCA":
         explained = sum(projected.explained)
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
         here = "" if view.key.step is None else " of this step"
+        count = f"{len(drawn.ids):,} of the {len(projected.ids):,} tokens"
+        some = f"Drawn are {count}: a sample, the chosen token with its neighbours, and those of the prompt. "
+        some = some if len(drawn.ids) < len(projected.ids) else ""
         return (
-            f"PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
+            f"{some}PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
             f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is not in the picture."
         )
     every = len(tokens(view.key).labels)

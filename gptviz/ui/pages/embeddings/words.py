@@ -23,7 +23,8 @@ HOW = (
   changed little from step to step, the picture changes little too.
 - **Neighbours**: the cosine $a \cdot b / (|a|\,|b|)$ of the full vectors, over all tokens.
 
-t-SNE and UMAP place a sample of 5,000 tokens where there are more, the same for every seed.
+Where there are more than 5,000 tokens, t-SNE and UMAP place a sample of so many, the same for every seed. PCA places all tokens,
+and the sample is drawn, with the tokens that the page is about.
 Computed by `project`, `neighbours` and `trustworthiness` in `gptviz/interp/reading/embeddings.py`.
 """
     + projections.HOW_STABLE

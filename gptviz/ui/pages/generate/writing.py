@@ -279,7 +279,7 @@ class Writing:
 
 
 def written_with(edits: tuple[str, ...]) -> str:
-    """With which edits of the model a branch was written, in words."""
+    """The edits of the model with which a branch was written, in words."""
     if not edits:
         return "written without edits"
     named = ", ".join(edits[:MOST_NAMED]) + (", …" if len(edits) > MOST_NAMED else "")

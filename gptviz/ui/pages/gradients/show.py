@@ -88,9 +88,10 @@ def scale_control(sizes: LabelledArray, notices: Any) -> tuple[Decades, str]:
     about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
     if controls.select("Scale", SCALES, key="scale", help=about, segmented=True, notices=notices) == ALL:
         return decades(sizes), ""
-    names = " and ".join((", ".join(leaving[:-1]), leaving[-1]) if len(leaving) > 1 else leaving)
-    leave = "leave" if len(leaving) > 1 else "leaves"
-    return span, f"Close up: {names} {leave} the picture, so that the others can be told apart; the scale “{ALL}” shows how far. "
+    quoted = [f"“{name}”" for name in leaving]
+    names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)
+    run = f"lines {names} run" if len(quoted) > 1 else f"line {names} runs"
+    return span, f"This is a close-up, in which the other lines can be told apart: the {run} out of it. “{ALL}” shows how far. "
 
 
 def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, height: int) -> None:

@@ -30,6 +30,6 @@ PAGE = Page(
         "Click a head to see all its scores and its pattern. The other view: **Which head reads which**.",
         DETAILS_BELOW,
     ),
-    pictured={"model": "induction"},
+    opens_on="induction",
     states=({"view": READS},),
 )

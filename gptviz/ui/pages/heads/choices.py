@@ -58,7 +58,7 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
     writes its own answer.
     """
     read = attention.stack_read(subject, stack)
-    if subject.kind == "encoder-decoder" or not has_room(subject):
+    if subject.kind == "encoder-decoder" or subject.lm.repeats is None:
         return HeadSetting(subject.key, stack, read)
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
@@ -74,15 +74,6 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
 
 def _has_held_out(subject: Subject) -> bool:
     return subject.kind == "decoder" and held_out.is_here(subject.key)
-
-
-def has_room(subject: Subject) -> bool:
-    """Whether the model can read random tokens that are repeated."""
-    try:
-        subject.lm.repeated_tokens()
-    except ValueError:
-        return False
-    return True
 
 
 def score(names: tuple[str, ...], first: str) -> str:

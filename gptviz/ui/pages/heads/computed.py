@@ -35,7 +35,7 @@ from gptviz.ui.widgets import jobs
 
 from .choices import HeadSetting
 
-# So many tokens of a long text are on the picture of a head's pattern.
+# How many tokens of a long text are on the picture of a head's pattern.
 MOST_SHOWN = 128
 # Kinds of heads; a head is said to be of a kind from this share on.
 KINDS = ("induction", "previous_token", "first_token", "duplicate_token")
@@ -80,12 +80,7 @@ def text(setting: HeadSetting) -> HeadTexts:
 def scores(setting: HeadSetting) -> HeadScores:
     """The scores of all heads of the stack."""
     lm, read = language_model(setting.key), text(setting)
-    repeats = None
-    if (setting.held_out or setting.read is not None) and lm.model.encoder is None:
-        try:
-            repeats = lm.repeated_tokens()
-        except ValueError:  # without room for repeats, those scores have no meaning
-            repeats = None
+    repeats = lm.repeats if (setting.held_out or setting.read is not None) and lm.model.encoder is None else None
     stack = stack_of(setting.key, setting.stack)
     if setting.held_out:
         found = scores_over_texts(stack, read.rows, repeats)

@@ -29,5 +29,5 @@ PAGE = Page(
         Keys("lens_grid", ("Enter", "Escape"), "opens a cell, and closes it"),
     ),
     states=({"rows": "every sublayer"},),
-    pictured={"model": "sentences"},
+    opens_on="sentences",
 )

@@ -11,7 +11,6 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.components.lens_grid import LensCell
 from gptviz.interp.reading import lens as interp
 from gptviz.interp.reading.lens import Course, Lens, settled
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion
 from gptviz.ui.views.read import Read
@@ -69,7 +68,7 @@ def payload_of(key: ModelKey, read: LensRows, of: str, code: str, command: ViewC
         model=name,
         vocab_size=lm.model.config.vocab_size,
         code=code,
-        spaced=reading.is_spaced(lm),
+        spaced=lm.tokenizer.is_spaced,
         command=command,
     )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import streamlit as st
 
 from gptviz.components import lens_grid
+from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import brief, counted
@@ -57,7 +56,7 @@ def rows_of(subject: Subject, read: Read) -> LensRows:
 
 def _text_of(key: ModelKey, read: LensRows) -> str:
     """Tells one text and model from another. The steps of one training are one: what is chosen stays while they are played."""
-    return blake2b(repr((key.name, read)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+    return fingerprint(key.name, read)
 
 
 def grid(subject: Subject, read: LensRows) -> bool:
@@ -110,7 +109,6 @@ def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray
         show_figure(
             label_bars(here, theme(), pitch=_PITCH),
             key="lens cell bars",
-            config={"displayModeBar": False},
             alt=f"The likeliest tokens after {layer.title}: {', '.join(names[:5])}.",
         )
     with right:

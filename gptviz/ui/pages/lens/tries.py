@@ -11,7 +11,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import Lens, settled
 from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.views.contrasts import ContrastQuestion, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
 
@@ -22,11 +22,16 @@ from .show import ASKED, ROWS, SUBLAYERS
 def tries(subject: Subject, read: LensRows) -> list[Try]:
     """The suggestions for this model and text; every sentence is computed from the lens."""
     seen = seen_by(subject.key, read)
-    if len(seen.layers) < 2 or not np.isfinite(seen.probability).all():
+    if not _can_be_read(seen):
         return []
     known = [_known(subject, question) for question in answered(subject.key)]
-    offers = [*known, _answer(subject, seen), _late(subject, seen), _lost(subject, seen), _right(seen)]
+    when = when_it_appeared(subject.key, subject.prompt, lambda _: {}, **lens_state())
+    offers = [*known, when, _answer(subject, seen), _late(subject, seen), _lost(subject, seen), _right(seen)]
     return [offer for offer in offers if offer is not None]
+
+
+def _can_be_read(seen: Lens) -> bool:
+    return len(seen.layers) > 1 and bool(np.isfinite(seen.probability).all())
 
 
 def _known(subject: Subject, question: ContrastQuestion) -> Try:
@@ -52,8 +57,12 @@ def _cell_state(seen: Lens, layer: int, index: int) -> dict[str, ViewCommand]:
     return lens_state(layer=seen.layers[layer].name, position=seen.positions[index])
 
 
-def _answer(subject: Subject, seen: Lens) -> Try:
-    """Where the guess after the whole text first comes on top to stay."""
+def where_the_answer_comes_from(subject: Subject, seen: Lens) -> str:
+    """The guess after the whole text, and the layer after which it first comes on top to stay, as Markdown; empty where nothing
+    can be said.
+    """
+    if not _can_be_read(seen):
+        return ""
     layer, token = int(settled(seen)[-1]), int(seen.top[-1, -1, 0])
     share, name = percent(float(seen.probability[-1, -1, 0])), in_quotes(subject.lm.tokenizer.label(token))
     when = f"It comes on top after {seen.layers[layer].title}, and stays there."
@@ -61,8 +70,12 @@ def _answer(subject: Subject, seen: Lens) -> Try:
         when = "It is on top from the embedding on: the last token alone decides it."
     elif layer == len(seen.layers) - 1:
         when = f"It comes on top only in the last row, after {seen.layers[layer].title}."
-    notice = f"After the whole text the model's guess is {name}, with {share}. {when}"
-    return Try("Where the answer comes from", notice, _cell_state(seen, layer, len(seen.positions) - 1))
+    return f"After the whole text the model's guess is {name}, with {share}. {when}"
+
+
+def _answer(subject: Subject, seen: Lens) -> Try:
+    cell = _cell_state(seen, int(settled(seen)[-1]), len(seen.positions) - 1)
+    return Try("Where the answer comes from", where_the_answer_comes_from(subject, seen), cell)
 
 
 def _late(subject: Subject, seen: Lens) -> Try | None:

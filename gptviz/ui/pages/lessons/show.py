@@ -41,7 +41,7 @@ def _card(number: int, one: Lesson, *, has_model: bool) -> None:
     )
     st.caption(f"{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
     if begun.done:
-        st.caption(f"**{begun.answered_words}**, {sum(begun.done.values())} of them right.")
+        st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
     if one.based_on:
         st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
     if not has_model:

@@ -16,6 +16,7 @@ PAGE = Page(
     sentence="What makes each neuron active, what it speaks for, and what changes if it is set by hand.",
     step="Between its heads a block has an MLP: see what its neurons are for, and set one by hand.",
     kinds=("decoder", "classifier"),
+    opens_on="sentences",
     has_what_it_shows=has_neurons,
     words=("neuron", "activation", "MLP", "block", "token", "logit", "residual stream", "unembedding", "norm"),
     tour=(

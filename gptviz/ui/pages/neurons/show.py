@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pandas as pd
 import streamlit as st
@@ -13,11 +14,11 @@ from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import edits
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, picking
 from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.picking import pick
 
 from .choices import RANKINGS, TIMES, NeuronSetting, choose
@@ -33,22 +34,14 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
     """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
     some = order[:MOST_ROWS]
     columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
-    frame = pd.DataFrame({"neuron": some} | columns)
-
-    def clicked() -> None:
-        if rows := st.session_state[_TABLE].selection.rows:
-            choose(setting, some[rows[0]])
-
     number = st.column_config.NumberColumn
     config = {
         title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
     }
-    st.dataframe(
-        frame,
-        hide_index=True,
+    picking.table(
+        pd.DataFrame({"neuron": some} | columns),
+        lambda row: choose(setting, some[row]),
         key=_TABLE,
-        on_select=clicked,
-        selection_mode="single-row",
         height=pixels(HIGH),
         column_config=config,
         alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
@@ -77,7 +70,8 @@ def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) ->
         lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
     pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
     extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
-    for number, context in enumerate(contexts(setting.key, setting.block, neuron, pieces)):
+    shown = contexts(setting.key, setting.block, neuron, pieces)
+    for number, context in enumerate(shown):
         tokens = [
             Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
             for label, value in zip(context.labels, context.activations, strict=True)
@@ -89,10 +83,15 @@ def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) ->
             selected=context.at,
             label=f"Context {number + 1}: activation {brief(context.activations[context.at])}",
             legend=f"activation, as a share of {brief(extreme)}" if number == 0 else "",
-            spaced=reading.is_spaced(subject.lm),
+            spaced=subject.lm.tokenizer.is_spaced,
         )
     which = "lowest" if lowest else "highest"
-    st.caption(f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at.")
+    at = Counter(context.labels[context.at] for context in shown)
+    found = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    st.caption(
+        f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at. "
+        f"Here that is {found}."
+    )
 
 
 def _share(value: float, extreme: float) -> float:
@@ -110,9 +109,8 @@ def distribution(activity: Activity, neuron: int) -> None:
         alt=f"Histogram of the activations of neuron {neuron}: from {brief(activity.smallest[neuron])} to "
         f"{brief(activity.largest[neuron])}, above 0 at {percent(activity.active[neuron])} of the tokens.",
     )
-    st.caption(
-        f"Above 0 at {percent(activity.active[neuron])} of the tokens. The axis is logarithmic: a line up is ten times as many."
-    )
+    scale = " The axis is logarithmic: a line up is ten times as many." if figures.is_logarithmic(counts) else ""
+    st.caption(f"Above 0 at {percent(activity.active[neuron])} of the tokens.{scale}")
 
 
 def speaks_for(setting: NeuronSetting, neuron: int) -> None:

@@ -26,5 +26,5 @@ PAGE = Page(
         "Each cell of the pictures is one piece, put from the first text into the second: how much of the answer comes back?",
         DETAILS_BELOW,
     ),
-    pictured={"model": "sentences"},
+    opens_on="sentences",
 )

@@ -16,6 +16,7 @@ PAGE = Page(
     sentence="How the model knows the order of its tokens.",
     step="An embedding does not say where its token stands: see how the model knows the order.",
     reads_prompt=False,
+    opens_on="generator",
     words=(
         *("position encoding", "vector", "cosine", "learned positions", "sinusoidal positions"),
         *("rotary positions", "ALiBi", "query", "key", "mask"),

@@ -38,7 +38,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=pixels(260)):
             about = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(entries), key="model", default=frame.DEFAULT_MODEL, help=about)
+            name = controls.select("Model", list(entries), key="model", default=frame.default_model(), help=about)
         folder, status = entries[name].folder, entries[name].status
         open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
@@ -67,7 +67,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
 
 
 def _about_the_import(folder: Path) -> None:
-    """Of a model that another program made: where it came from, its licence, and what to know of it."""
+    """Where a model that another program made came from, its licence, and what to know of it."""
     with suppress(CheckpointError):
         card = checkpoints.read_card(folder)
         if about := ", ".join(imported(card)):
@@ -106,7 +106,7 @@ def _delete(name: str) -> None:
 
     if _attempt(delete, f"{name} is in the trash."):
         left = list(checkpoints.folders())
-        st.session_state["model"] = frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in left else next(iter(left), None)
+        st.session_state["model"] = frame.default_model() if frame.default_model() in left else next(iter(left), None)
         _replace_chosen(name, None)
 
 

@@ -19,6 +19,7 @@ PAGE = Page(
     sentence="What each part writes into a token's vector, and where the vectors of a text lie.",
     step="Every part writes into one vector per token: see how much each writes, and how the vectors turn.",
     kinds=("decoder", "encoder-decoder"),
+    opens_on="sentences",
     has_what_it_shows=has_blocks,
     words=("residual stream", "vector", "block", "attention", "MLP", "norm", "cosine", "projection", "embedding"),
     tour=(

@@ -18,7 +18,6 @@ from gptviz.interp.reading.embeddings import METHODS, Projection
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
 from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read
@@ -85,7 +84,7 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
         label="The tokens of the text; choose one to see its position alone",
         legend="",
         height=64,
-        spaced=reading.is_spaced(subject.lm),
+        spaced=subject.lm.tokenizer.is_spaced,
     )
     if index is None:
         st.caption("All positions together. Click a token to see its position alone.")
@@ -129,8 +128,9 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
     )
     st.caption(
         f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
-        "there; dotted: as long as the stream itself. Below: its projection on the stream, negative where it takes away from "
-        "what is there. "
+        "there; dotted: as long as the stream itself. Below: the part of it that points the way the stream already points, also "
+        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth shorter. The rest of what is written "
+        "turns the stream. "
         f"{'The median over all positions.' if index is None else ''}"
     )
     return shown

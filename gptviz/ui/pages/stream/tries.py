@@ -22,10 +22,13 @@ LONG = 3.0
 
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    seen = stream_summary(subject.key, read)
-    if not seen.writers or not bool(np.isfinite(seen.states.numpy()).all()):
+    if not _can_be_read(stream_summary(subject.key, read)):
         return []
     return [one for one in (_loudest(subject, read), _long(subject, read), _turn(subject, read), _spread(subject, read)) if one]
+
+
+def _can_be_read(seen: StreamSummary) -> bool:
+    return bool(seen.writers) and bool(np.isfinite(seen.states.numpy()).all())
 
 
 def _title(seen: StreamSummary, writer: str) -> str:
@@ -34,17 +37,26 @@ def _title(seen: StreamSummary, writer: str) -> str:
     return by_name.get(writer, f"the {figures.WRITERS[part][-1]} of block {block}")
 
 
-def _loudest(subject: Subject, read: Read) -> Try | None:
-    """The sublayer that writes most against the stream it finds, and the one that writes least, where there are two."""
-    seen, median = stream_summary(subject.key, read), median_of(shares_of(subject.key, read), 2)[0]
+def who_writes_most(subject: Subject, read: Read) -> str:
+    """The sublayer that writes most against the stream it finds, and the one that writes least; empty where nothing
+    can be said.
+    """
+    seen = stream_summary(subject.key, read)
+    if not _can_be_read(seen):
+        return ""
+    median = median_of(shares_of(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
     if most == least:
-        return None
-    notice = (
+        return ""
+    return (
         f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({brief(median[most])} times its "
         f"length) and {_title(seen, seen.writers[least])} least ({brief(median[least])})."
     )
-    return Try("Who writes most", notice, {"view": WRITTEN}, {"position": ALL})
+
+
+def _loudest(subject: Subject, read: Read) -> Try | None:
+    notice = who_writes_most(subject, read)
+    return Try("Who writes most", notice, {"view": WRITTEN}, {"position": ALL}) if notice else None
 
 
 def _long(subject: Subject, read: Read) -> Try | None:

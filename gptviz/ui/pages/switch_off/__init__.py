@@ -25,5 +25,5 @@ PAGE = Page(
         Keys("unit_grid", ARROWS, "lead from part to part; **Enter** switches one"),
     ),
     states=({"edits": "blocks.1.attention.head.3"},),
-    pictured={"model": "sentences"},
+    opens_on="sentences",
 )

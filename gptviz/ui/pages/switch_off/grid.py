@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 
 import pandas as pd
 import streamlit as st
 
 from gptviz.components import unit_grid
+from gptviz.components.kit import fingerprint
 from gptviz.interp.changing.ablation import loss_with_each
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
@@ -100,7 +100,7 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
     """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
     lm, units = subject.lm, units_of(subject.lm)
     has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
-    of = blake2b(repr((subject.key, text, to)).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()
+    of = fingerprint(subject.key, text, to)
 
     def switch(value: object) -> None:
         unit = unit_grid.clicked(value, of, units)

@@ -158,13 +158,13 @@ def show_chart(run: WatchedRun) -> None:
     drawn = chart.draw(run) or draw_loss(run)
     beside = draw_accuracy(run) if chart is LOSS else None
     if beside is None:
-        show_figure(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+        show_figure(drawn.figure, key="live", alt=drawn.description)
     else:
         left, right = st.columns([3, 2], gap="small")
         with left:
-            show_figure(drawn.figure, key="live", config={"displayModeBar": False}, alt=drawn.description)
+            show_figure(drawn.figure, key="live", alt=drawn.description)
         with right:
-            show_figure(beside.figure, key="live accuracy", config={"displayModeBar": False}, alt=beside.description)
+            show_figure(beside.figure, key="live accuracy", alt=beside.description)
     if chart.label == "Accuracy" or beside is not None:
         st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on held-out data.")
 

@@ -131,7 +131,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     pattern = one_head(reading.patterns, block - reading.first, number, labels)
     figure = heat.attention_pattern(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
     about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
-    show_figure(figure, key="looks", config={"displayModeBar": False}, alt=about)
+    show_figure(figure, key="looks", alt=about)
 
 
 def _map(key: ModelKey) -> None:
@@ -143,7 +143,7 @@ def _map(key: ModelKey) -> None:
     array = LabelledArray(_laid_on_the_last(key.name, points)[some], axes, "coordinate")
     figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
     figure.update_layout(showlegend=False)
-    show_figure(figure, key="knows", config={"displayModeBar": False}, alt=f"A map of {counted(len(some), 'token')} by PCA.")
+    show_figure(figure, key="knows", alt=f"A map of {counted(len(some), 'token')} by PCA.")
     st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
 
 

@@ -60,7 +60,6 @@ def look(planned: PlannedRun) -> None:
     show_figure(
         frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme()),
         key="frequencies",
-        config={"displayModeBar": False},
         alt=f"How often each token comes in {known.counted}, the most frequent first.",
     )
     st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())

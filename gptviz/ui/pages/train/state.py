@@ -87,12 +87,12 @@ def ordinal(place: int) -> str:
 def _buttons(run: WatchedRun) -> None:
     if run.place == 0:
         about = "Saves everything and pauses. The result will be the same as without a pause."
-        _button("Pause", ":material/pause:", queue.pause, run.name, about)
+        _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
         about = "Ends the run here, with a last evaluation. It can still go on later."
-        _button("Stop", ":material/stop:", queue.stop, run.name, about)
+        _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
     elif run.place:
         about = "Takes the run out of the line of waiting runs. You can put it back later."
-        _button("Take back", ":material/undo:", queue.stop, run.name, about)
+        _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
     elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
         label = "Begin" if run.status.state == "ready" else "Go on"
         _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")

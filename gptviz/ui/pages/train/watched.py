@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
@@ -114,7 +115,7 @@ def _most_interesting(names: Sequence[str]) -> str:
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
     if own:
         return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
-    return frame.DEFAULT_MODEL if frame.DEFAULT_MODEL in names else names[0]
+    return frame.default_model() if frame.default_model() in names else names[0]
 
 
 def watched_run(name: str) -> WatchedRun:
@@ -133,7 +134,7 @@ def watched_run(name: str) -> WatchedRun:
         folder,
         read_status(folder),
         stop_request(folder),
-        place=queue.place(name) if folder.parent == queue.own_queue().root else None,
+        place=queue.own_queue().place(name) if folder.parent == queue.own_queue().root else None,
         kind=kinds.kind_of(folder),
         card=card,
         recipe=recipe,
@@ -150,17 +151,8 @@ def _last_line(log: Sequence[LogLine], kind: str, numbers: Sequence[str]) -> Log
     return next((line for line in lines if all(getattr(line, field) is not None for field in numbers)), None)
 
 
+@kept_until_written("log.jsonl", most=8)
 def _log(folder: Path) -> list[LogLine]:
-    try:
-        file = (folder / "log.jsonl").stat()
-    except OSError:
-        return []
-    return _read_log(folder, file.st_mtime_ns, file.st_size)
-
-
-# Read-only: all who watch one run share it.
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _read_log(folder: Path, written: int, length: int) -> list[LogLine]:
     return read_log(folder / "log.jsonl")
 
 

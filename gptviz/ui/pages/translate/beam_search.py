@@ -95,7 +95,7 @@ def search(subject: Subject) -> Search:
 def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
     figure = beams.tree(search.nodes, search.result.path(search.result.best.node), theme(), width=search.width)
-    show_figure(figure, key="tree", config={"displayModeBar": False}, alt=description(search))
+    show_figure(figure, key="tree", alt=description(search))
 
 
 def description(search: Search) -> str:

@@ -10,7 +10,6 @@ import streamlit as st
 from gptviz.components.sampling_ledger import Payload, address, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.interp.reading import next_token
-from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.widgets import addresses, controls
 
@@ -63,7 +62,7 @@ def show_strip(translation: Translation, position: int) -> None:
         label="The tokens of the output; choose one to see the guess made there",
         legend="how likely the model found each token"
         + ("; underlined: another is likelier" if translation.typed or translation.is_drawn else ""),
-        spaced=reading.is_spaced(translation.subject.lm),
+        spaced=translation.subject.lm.tokenizer.is_spaced,
     )
 
 

@@ -7,8 +7,6 @@ from functools import cache
 from threading import Lock
 from time import monotonic
 
-import torch
-
 from gptviz.streamlit_internals import session
 
 # Seconds after its last request for which a session counts as present.
@@ -39,6 +37,8 @@ _visitors = Visitors()
 @cache
 def _all() -> int:
     """The number of threads that torch uses for a single visitor: as many as the machine, or OMP_NUM_THREADS, allows."""
+    import torch
+
     return torch.get_num_threads()
 
 
@@ -48,6 +48,8 @@ def share() -> None:
     Threads of one visitor that wait for those of another take more of the processor than they save: with thirty visitors on two
     cores, an answer took three times as long with two threads each as with one.
     """
+    import torch
+
     visitor = session()  # None in a thread that serves no visitor
     if visitor is not None:
         torch.set_num_threads(max(1, _all() // _visitors.count(visitor)))

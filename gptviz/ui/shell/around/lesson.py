@@ -11,22 +11,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from gptviz.components.address_button import address_button
 from gptviz.components.step_in_sight import step_in_sight
-from gptviz.language_model import LanguageModel
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
-from gptviz.lessons.real_model import about_what_is_open
+from gptviz.lessons.real_model import about_what_is_open, stands_in
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.settings.address_values import one_of
+from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
@@ -35,9 +35,14 @@ from ..subject.models import ModelKey, language_model, model_key
 from . import present
 from .take_home import take_lesson_home
 
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
+
 # Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
 KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
-_DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rw])")
+_DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
+# What became of a question, as the address says it: answered, or answered wrong once, so that its hint is shown.
+RIGHT, WRONG, HINTED = "r", "w", "h"
 MOST_ANSWERS = 200
 # The key of the session's state with the answered questions of every lesson that was open, by its name.
 _ANSWERED = "lessons answered"
@@ -50,17 +55,18 @@ class OpenLesson:
     Attributes:
         lesson: the lesson.
         step: the number of the step, from 0.
-        done: for each question that was answered, by step and number, whether the answer was right.
+        done: for each question that the reader tried to answer, by step and number, what became of it: `RIGHT`, `WRONG` or
+            `HINTED`.
     """
 
     lesson: Lesson
     step: int
-    done: Mapping[tuple[int, int], bool]
+    done: Mapping[tuple[int, int], str]
 
     @property
     def state(self) -> dict[str, str]:
         """Its values in the address."""
-        done = "-".join(f"{step + 1}.{number + 1}{'r' if right else 'w'}" for (step, number), right in sorted(self.done.items()))
+        done = "-".join(f"{step + 1}.{number + 1}{became}" for (step, number), became in sorted(self.done.items()))
         return {LESSON: self.lesson.name, STEP: str(self.step + 1)} | ({DONE: done} if done else {})
 
     def at(self, step: int) -> OpenLesson:
@@ -68,14 +74,22 @@ class OpenLesson:
         return OpenLesson(self.lesson, step, self.done)
 
     def answered(self, number: int, right: bool) -> OpenLesson:
-        """The lesson after a question of this step was answered."""
-        return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): right})
+        """The lesson after a question of this step was answered: a first wrong answer shows its hint, if it has one."""
+        asked, is_first = self.lesson.steps[self.step].questions[number], (self.step, number) not in self.done
+        became = RIGHT if right else HINTED if asked.hint and is_first else WRONG
+        return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): became})
+
+    @property
+    def n_right(self) -> int:
+        """The number of questions that were answered right."""
+        return list(self.done.values()).count(RIGHT)
 
     @property
     def answered_words(self) -> str:
         """How many of its questions are answered, in words."""
         asked = {(step, number) for step, each in enumerate(self.lesson.steps) for number in range(len(each.questions))}
-        return f"{len(asked & set(self.done))} of {len(asked)} answered"
+        answered = {one for one, became in self.done.items() if became != HINTED}
+        return f"{len(asked & answered)} of {len(asked)} answered"
 
     @property
     def address(self) -> str:
@@ -100,7 +114,7 @@ def opened() -> OpenLesson | None:
         return None
     number = int(asked[STEP]) if re.fullmatch(r"[0-9]{1,3}", asked[STEP]) else 1
     found = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
-    done = {(int(step) - 1, int(number) - 1): right == "r" for step, number, right in found}
+    done = {(int(step) - 1, int(number) - 1): became for step, number, became in found}
     return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
 
 
@@ -147,6 +161,8 @@ def panel() -> bool:
     title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
+        if one.lesson.any_decoder:
+            _offer(one)
         st.markdown(f"### {escaped(step.title)}")
         about = _key(one.lesson)
         _text(step.text, about)
@@ -161,6 +177,15 @@ def panel() -> bool:
         where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
         _ways(one)
     return True
+
+
+def _offer(one: OpenLesson) -> None:
+    """Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one."""
+    there = f"./{OPEN_MODEL.name}?{urlencode(one.state)}"
+    st.html(
+        f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} first</a> '
+        f"{escape(stands_in(one.lesson))}</p>"
+    )
 
 
 def bring_into_sight() -> None:
@@ -191,7 +216,7 @@ def _key(lesson: Lesson) -> ModelKey:
     try:
         return model_key(lesson.model, "cpu")
     except CheckpointError:
-        return ModelKey(lesson.model, "cpu", written=0.0)
+        return ModelKey(lesson.model, "cpu", written=0)
 
 
 def _functions(model: str) -> dict[str, Callable[..., Any]]:
@@ -227,7 +252,9 @@ def _text(text: str, about: ModelKey) -> None:
 
 
 def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
-    """A question, a control for the reader's answer and, after that, the right answer. Returns the lesson as it then is."""
+    """A question, a control for the reader's answer and, after that, a hint or the right answer. Returns the lesson as it then
+    is.
+    """
     key = f"{one.lesson.name} {one.step} {number}"
     _text(question.ask, about)
     given: str | float | None
@@ -246,8 +273,9 @@ def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> O
             return one
         one = one.answered(number, answer.is_right(given))
         keep(one)
-    if (one.step, number) in one.done:
-        _reveal(question, one.done[one.step, number], about)
+    became = one.done.get((one.step, number))
+    if became is not None:
+        _reveal(question, became, about)
     return one
 
 
@@ -279,13 +307,18 @@ def told_key(question: str) -> str:
     return f"told {question}"
 
 
-def _reveal(question: Question, right: bool, about: ModelKey) -> None:
+def _reveal(question: Question, became: str, about: ModelKey) -> None:
+    """The hint after a first wrong answer, else the right answer and what there is to say about it."""
     try:
+        if became == HINTED:
+            st.warning(f"Not yet. {_filled(question.hint, about)} Try once more.", icon=":material/lightbulb:")
+            return
         answer = _answer(question, about)
         more = _filled(question.reveal, about) if question.reveal else ""
     except (ExpressionError, ValueError) as error:
         st.error(f"The answer cannot be computed: {escaped(str(error))}")
         return
+    right = became == RIGHT
     said = f"{'That is right' if right else 'Not quite'}: it is {escaped(answer.in_words)}."
     (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
 

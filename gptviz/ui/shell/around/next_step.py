@@ -26,27 +26,26 @@ def page_after(page: Page, kind: Kind) -> Page | None:
     return after[0] if after else None
 
 
-def next_step(label: str = "Next") -> None:
+def next_step() -> None:
     """A line that leads to the next page; after the last one, to a model of the next kind."""
-    name = frame.shared_state().get("model", frame.DEFAULT_MODEL)
-    config = kinds.config_of(checkpoints.folders().get(name))
+    config = kinds.config_of(checkpoints.folders().get(frame.model_on_screen()))
     kind: Kind = "decoder" if config is None else config.kind
     page = page_after(frame.current_page(), kind)
     while page is not None and config is not None and not page.has_what_it_shows(config):
         page = page_after(page, kind)
     if page is not None:
-        _line(label, page, page.step)
+        _line(page, page.step)
         return
     every = list(MODEL_KINDS)
     other = every[(every.index(kind) + 1) % len(every)]
     if kinds.models_of(other):
         about = MODEL_KINDS[other]
         step = f"There are other kinds of models: open {about.with_article}, which {about.does}."
-        _line(label, HOME, step, query={"model": kinds.best_model(other)})
+        _line(HOME, step, query={"model": kinds.best_model(other)})
 
 
-def _line(label: str, page: Page, step: str, query: dict[str, str] | None = None) -> None:
+def _line(page: Page, step: str, query: dict[str, str] | None = None) -> None:
     with st.container(horizontal=True, vertical_alignment="center", border=True, key="next step"):
-        st.markdown(f"**{label}**", width="content")
+        st.markdown("**Next**", width="content")
         frame.link(page, query=query)
         st.caption(step, width="content")

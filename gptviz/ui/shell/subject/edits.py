@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from gptviz.figures.kit.format import counted
-from gptviz.interp.changing.edits import Fitting, fitting
 from gptviz.settings.address_values import refused
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.markdown import escaped
 
 from .models import ModelKey, language_model
+
+if TYPE_CHECKING:
+    from gptviz.interp.changing.edits import Fitting
 
 # The keys of the address: the edits, separated by commas, and the reference text of those that need one.
 EDITS, TEXT = "edits", "edit_text"
@@ -82,6 +84,8 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     texts = asked()
     if not texts:
         return key
+    from gptviz.interp.changing.edits import fitting
+
     found = fitting(texts, language_model(key).model.config)
     if found.rejected:
         addresses.takes(EDITS, refused("; ".join(found.rejected)))

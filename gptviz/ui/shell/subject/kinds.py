@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gptviz.model import Config
+from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
+
+if TYPE_CHECKING:
+    from gptviz.model import Config
 
 # The shipped model that is the best example of a kind. The experiment that trains such a model has the same name.
 BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "encoder-decoder": "seq2seq"}
@@ -19,19 +22,27 @@ def kind_of(folder: Path | None) -> Kind | None:
     return None if config is None else config.kind
 
 
+def kind_said(folder: Path | None) -> Kind | None:
+    """The same without a look at whether the model can be opened, for which torch is imported."""
+    if folder is None:
+        return None
+    try:
+        return checkpoints.read_kind(folder)
+    except checkpoints.CheckpointError:
+        return None
+
+
 def config_of(folder: Path | None) -> Config | None:
     """The configuration of the model in `folder`, None if there is none that can be read."""
     if folder is None:
         return None
     try:
-        return _config_of(folder, (folder / "config.json").stat().st_mtime_ns)
-    except (OSError, checkpoints.CheckpointError):
+        return _read_config(folder)
+    except checkpoints.CheckpointError:
         return None
 
 
-@lru_cache(maxsize=1024)
-def _config_of(folder: Path, written: int) -> Config:
-    return checkpoints.read_config(folder)
+_read_config = kept_until_written("config.json", most=1024)(checkpoints.read_config)
 
 
 def models_of(kind: Kind) -> list[str]:
@@ -41,5 +52,7 @@ def models_of(kind: Kind) -> list[str]:
 
 def best_model(kind: Kind) -> str:
     """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships."""
+    if kind_said(checkpoints.folders().get(BEST[kind])) == kind:
+        return BEST[kind]
     names = models_of(kind)
-    return BEST[kind] if BEST[kind] in names else next(iter(names), BEST["decoder"])
+    return next(iter(names), BEST["decoder"])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from gptviz.figures.kit.format import counted
-from gptviz.language_model import LanguageModel, load
 from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.files import written
 from gptviz.machine.memory import gives_way, release_memory
-from gptviz.model.precision import STORED
+from gptviz.model.devices import STORED
 from gptviz.runs import checkpoints
 
 from ..around import cores
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
 # snapshot is kept.
@@ -40,9 +43,9 @@ class ModelKey:
 
     name: str
     device: str
-    written: float
+    written: int
     step: int | None = None
-    tokenizer: float = 0.0
+    tokenizer: int = 0
     precision: str = STORED
     edits: tuple[str, ...] = ()
     edit_text: str | None = None
@@ -70,16 +73,9 @@ def model_key(name: str, device: str, step: int | None = None, precision: str = 
     elif (weights := checkpoints.snapshot_path(folder, step)) not in checkpoints.snapshots(folder).values():
         raise checkpoints.CheckpointError(f"{name} has no snapshot of step {step}")
     # The log does not count: that of a run in progress is written all the time.
-    tokenizer, config, card = (_written(folder / file) for file in ("tokenizer.json", "config.json", "card.json"))
-    written = [_written(weights), tokenizer, config, card if step is None else 0.0]
-    return ModelKey(name, device, max(written), step, tokenizer, precision)
-
-
-def _written(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:
-        return 0.0
+    files = [folder / "tokenizer.json", folder / "config.json", weights, *([folder / "card.json"] if step is None else [])]
+    times = [about[0] if (about := written(file)) else 0 for file in files]
+    return ModelKey(name, device, max(times), step, times[0], precision)
 
 
 def language_model(key: ModelKey) -> LanguageModel:
@@ -118,6 +114,8 @@ def _large_model(key: ModelKey) -> LanguageModel:
 
 
 def _opened(key: ModelKey) -> LanguageModel:
+    from gptviz.language_model import load
+
     lm = load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
     release_memory()
     return lm
@@ -136,6 +134,8 @@ class SnapshotCache:
         Raises:
             CheckpointError: it cannot be read.
         """
+        from gptviz.language_model import load
+
         with self._lock:
             if (lm := self.models.get(key)) is not None:
                 return lm

@@ -6,8 +6,6 @@ import json
 
 import streamlit as st
 
-from gptviz.data.registry import kind_of, source_from
-from gptviz.data.text import TextSource
 from gptviz.model.kinds import Kind
 
 # Lysander to Hermia, A Midsummer Night's Dream, act 1, scene 1; cut where several words can follow, so that every shipped model
@@ -29,6 +27,9 @@ def example(kind: Kind, source: str) -> str:
 
     If the source is a text, is not on this machine, or has no example: the usual text for this kind of model.
     """
+    from gptviz.data.registry import kind_of
+    from gptviz.data.text import TextSource
+
     content = json.loads(source)
     if kind_of(content) == TextSource.kind:  # it has no example, and reading it may take long
         return USUAL[kind]
@@ -41,4 +42,6 @@ def example(kind: Kind, source: str) -> str:
 # An error is not kept in the cache: the data may come later.
 @st.cache_data(max_entries=32, show_spinner=False)
 def _offered(source: str) -> str | None:
+    from gptviz.data.registry import source_from
+
     return source_from(json.loads(source)).example

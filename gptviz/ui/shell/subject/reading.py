@@ -49,8 +49,3 @@ def _end_tokens(lm: LanguageModel) -> list[int]:
     if lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, SpecialTokensTokenizer):
         return [lm.tokenizer.end]
     return []
-
-
-def is_spaced(lm: LanguageModel) -> bool:
-    """Whether a text shows with a gap between its tokens."""
-    return lm.tokenizer.is_spaced

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -20,6 +21,8 @@ from gptviz.ui.widgets import addresses, controls
 
 from .models import ModelKey, language_model, model_key
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # The option for the model as it was saved last. During a run, its step changes from time to time.
 LAST = "last"
 # Seconds between two steps while it plays; longer if the page takes longer.
@@ -175,6 +178,18 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
     return key if key.step is None else at_step(key, None)
+
+
+def same_at_every_step(ask: Callable[Concatenate[ModelKey, P], R]) -> Callable[Concatenate[ModelKey, P], R]:
+    """A function of a model that is asked of the model as it was saved last and without edits: its result is about the training
+    as a whole, so it is computed once for all steps.
+    """
+
+    @wraps(ask)
+    def asked(key: ModelKey, /, *args: P.args, **settings: P.kwargs) -> R:
+        return ask(as_saved_last(key.unedited), *args, **settings)
+
+    return asked
 
 
 def at_step(key: ModelKey, step: int | None) -> ModelKey:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 import torch
@@ -110,10 +112,11 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
             part.table.normal_(0.0, 0.02, generator=generator)
 
 
-def parameter_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+@lru_cache(maxsize=64)
+def parameter_shapes(config: Config) -> Mapping[str, tuple[int, ...]]:
     """The shape of every parameter by its name, tied ones once; nothing is allocated."""
     with torch.device("meta"):
-        return {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+        return MappingProxyType({name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()})
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,13 @@ class WeightedPart:
 
     name: str
     kind: str
-    shapes: dict[str, tuple[int, ...]]
+    shapes: Mapping[str, tuple[int, ...]]
     parameters: int
     tied: frozenset[str] = frozenset()
 
 
-def describe(config: Config) -> list[WeightedPart]:
+@lru_cache(maxsize=64)
+def describe(config: Config) -> tuple[WeightedPart, ...]:
     """Every part with weights, in the order in which a forward pass reads them; the counts sum to the model's total.
 
     Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
@@ -155,7 +159,7 @@ def describe(config: Config) -> list[WeightedPart]:
             kind = f"{type(part).__name__}, tied" if tied else type(part).__name__
             parameters = sum(p.numel() for key, p in own.items() if key not in tied)
             layers.append(WeightedPart(name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied))
-    return layers
+    return tuple(layers)
 
 
 # Parts that a forward pass reads before the others next to them. They are laid out in another order, in which fresh weights are

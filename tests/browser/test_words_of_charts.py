@@ -1,0 +1,89 @@
+"""No two words of a chart lie on each other, and none is cut off, with tokens that are words and with many blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from gptviz.runs import checkpoints
+from gptviz.text import WordTokenizer
+from gptviz.ui.pages import PAGES
+from tests.browser.machinery import Server, serve, visiting
+from tests.tiny import scrambled, tiny
+
+pytestmark = pytest.mark.browser
+
+TEXT = "the astronomers considered whether extraordinarily complicated instruments were necessary for their observations"
+# Pages with charts of a model that guesses the next token.
+CHARTS = [page for page in PAGES.values() if page.has_model and "decoder" in page.kinds and page.group != "Your models"]
+
+# Of every chart in sight: the words that stick out of it, and the pairs that overlap. Words may be turned: each is compared as
+# the rectangle that it fills, less the fifth at its upper and lower edge that letters hardly use. Names of points may lie on
+# each other, since points lie where they lie.
+FAULTS = """() => {
+    const turned = (text, line) => {
+        const box = line === text ? text.getBBox() : null, matrix = text.getScreenCTM();
+        const { left, right, top, bottom } = line.getBoundingClientRect();
+        if (!box) return [[left, top], [right, top], [right, bottom], [left, bottom]];
+        const less = 0.2 * Math.min(box.width, box.height), x = box.x + box.width, y = box.y + box.height;
+        return [[box.x, box.y + less], [x, box.y + less], [x, y - less], [box.x, y - less]]
+            .map(([across, down]) => new DOMPoint(across, down).matrixTransform(matrix)).map((point) => [point.x, point.y]);
+    };
+    // Two rectangles are apart if a line along a side of one has them on different sides.
+    const apart = (one, other) => [one, other].some((corners) => corners.some(([x, y], i) => {
+        const [toX, toY] = corners[(i + 1) % 4];
+        const [a, b] = [one, other].map((all) => all.map(([px, py]) => px * (toY - y) - py * (toX - x)));
+        return Math.max(...a) <= Math.min(...b) + 1 || Math.max(...b) <= Math.min(...a) + 1;
+    }));
+    const faults = [];
+    for (const chart of document.querySelectorAll('[data-testid=stPlotlyChart]')) {
+        const edge = chart.querySelector('.main-svg').getBoundingClientRect();
+        const words = [...chart.querySelectorAll('svg text')].filter((one) => one.textContent.trim()
+            && one.checkVisibility({ opacityProperty: true, visibilityProperty: true })).flatMap((text) => {
+            const lines = [...text.querySelectorAll(':scope > .line')].filter((one) => one.textContent.trim());
+            const point = !!text.closest('.textpoint');
+            return (lines.length ? lines : [text]).map((line) =>
+                ({ said: line.textContent, box: line.getBoundingClientRect(), corners: turned(text, line), point }));
+        });
+        words.forEach(({ said, box, corners, point }, i) => {
+            if (box.left < edge.left - 1 || box.right > edge.right + 1 || box.top < edge.top - 1 || box.bottom > edge.bottom + 1)
+                faults.push(`cut: ${said}`);
+            for (const other of words.slice(i + 1))
+                if (!(point && other.point) && !apart(corners, other.corners)) faults.push(`${said} on ${other.said}`);
+        });
+    }
+    return faults;
+}"""
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a model of words and of 12 blocks."""
+    folder = tmp_path_factory.mktemp("deep")
+    words = WordTokenizer(TEXT.split())
+    model = scrambled(tiny(vocab_size=words.vocab_size, n_layer=12, context_length=32), std=0.1)
+    checkpoints.save("deep", model, words, {}, root=folder / "home" / "checkpoints")
+    with serve(folder) as server:
+        yield server
+
+
+STATES = [(page.name, state) for page in CHARTS for state in ({}, *page.states)]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "model"),
+    [
+        pytest.param(name, state, model, marks=[pytest.mark.full] if state or model == "sentences" else [])
+        for name, state in STATES
+        for model in ("deep", "sentences")
+    ],
+)
+def test_no_word_of_a_chart_lies_on_another_or_is_cut(
+    browser: Browser, deep: Server, name: str, state: dict[str, str], model: str
+) -> None:
+    prompt = {"prompt": TEXT} if model == "deep" else {}
+    with visiting(browser, deep, height=800) as visit:
+        visit.open("" if name == "home" else name, **prompt, model=model, **state)
+        assert visit.drawn().evaluate(FAULTS) == []
