@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,7 +23,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz import streamlit_internals
 from gptviz.streamlit_internals import SEEN_IN, SELECTORS, Element, page_and_query, session
 from tests.test_architecture import FILES, ROOT
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, free_port
 
 
 def changed(lost: str) -> str:
@@ -277,3 +280,18 @@ def test_a_new_run_of_the_whole_page_takes_out_what_the_one_before_drew(everythi
         queue.enqueue(one)
     queue.clear(retain_lifecycle_msgs=True)
     assert queue.is_empty(), changed("what the page drew before a click is sent again: see `send_everything`")
+
+
+def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) -> None:
+    """If it does not: the first page waits for torch, which could have been imported before anybody came."""
+    script = tmp_path / "app.py"
+    script.write_text("")
+    code = (
+        "import os, sys\n"
+        "from streamlit import runtime\n"
+        "from gptviz.streamlit_internals import serve\n"
+        f"sys.argv = ['streamlit', 'run', {str(script)!r}, '--server.headless=true', '--server.port={free_port()}']\n"
+        "serve(lambda: os._exit(7 if runtime.exists() else 1))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 7, ended.stderr

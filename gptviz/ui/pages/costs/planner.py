@@ -140,7 +140,7 @@ def prediction(run: Planned) -> None:
         f"Assumed: {read:,} tokens are read in {run.recipe.steps:,} steps of {run.recipe.batch_size:,} × "
         f"{run.config.context_length:,} tokens, on {run.device}, which gets through {fast.flops / 1e9:,.3g} billion operations a "
         f"second and writes {fast.bytes / 1e9:,.3g} GB a second, and takes {moment(fast.overhead)} to start an operation. "
-        f"These three were measured just now on three small models.{busy} Nothing is assumed about how good the model becomes."
+        f"These three were measured here on three small models.{busy} Nothing is assumed about how good the model becomes."
     )
     _check(run, expected, fast, free)
     with st.expander("Where these numbers come from", icon=":material/help:"):
