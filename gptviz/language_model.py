@@ -24,7 +24,7 @@ from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.explaining.attribution import Attribution, attribute
-from gptviz.interp.explaining.circuit import Circuit, circuit
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.reading.classification import judge, label_probabilities
@@ -449,6 +449,7 @@ class LanguageModel:
         share: float = 0.8,
         *,
         beyond_mean: bool = True,
+        most: int = MOST_NODES,
     ) -> Circuit:
         """The parts that the logit of a token owes most to, and what each owes to those before it: see
         `gptviz.interp.explaining.circuit`.
@@ -461,6 +462,7 @@ class LanguageModel:
             share: how much is traced back to tokens within the graph, above 0, at most 1.
             beyond_mean: whether only that counts which parts add beyond their means over the positions of this text; else all
                 that they add. A text of a single token has no such mean.
+            most: the most nodes that the graph may have.
 
         Raises:
             ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.explaining.circuit.circuit`.
@@ -470,7 +472,8 @@ class LanguageModel:
         ids, _ = self.inputs(prompt)
         chosen, other = (None if each is None else self.token(each) for each in (token, against))
         usual = means(self.model, ids[None]) if beyond_mean and len(ids) > 1 else None
-        return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share, usual=usual)
+        at = len(ids) - 1 if position is None else position
+        return circuit(self.model, ids, at, chosen, other, share, usual=usual, most=most)
 
     def check_circuit(self, found: Circuit, text: str | None = None) -> Checked:
         """The share of the answer that is left with everything outside a circuit at its mean: see

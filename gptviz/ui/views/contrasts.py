@@ -38,6 +38,12 @@ def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
     return found if found and lm.tokenizer.to_json() == task.tokenizer.to_json() else ()
 
 
+def known_contrast(lm: LanguageModel, prompt: str, right: int) -> Contrast | None:
+    """The pair of a known prompt whose right answer is the token `right`; None if there is none."""
+    found = (one for one in known_contrasts(lm) if one.clean == prompt)
+    return next((one for one in found if lm.token(one.right) == right), None)
+
+
 @dataclass(frozen=True)
 class ContrastQuestion:
     """A prompt with a known answer, as the model reads it.

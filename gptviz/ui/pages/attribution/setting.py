@@ -13,7 +13,7 @@ from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import text_position
-from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, jobs
@@ -58,9 +58,7 @@ class AttributionSetting:
         """The prompt as one with a known answer, where the page is about that answer; else None."""
         if self.position != len(self.text.ids) - 1:
             return None
-        lm, prompt = self.subject.lm, self.subject.prompt
-        found = (one for one in known_contrasts(lm) if one.clean == prompt)
-        return next((one for one in found if lm.token(one.right) == self.token), None)
+        return known_contrast(self.subject.lm, self.subject.prompt, self.token)
 
     @property
     def whole(self) -> str:
