@@ -124,10 +124,10 @@ def test_lines_stand_back_until_a_box_is_chosen_whose_ways_are_then_in_front_als
 def test_the_number_of_a_box_says_what_it_is_a_part_of(mounted: Mount, found: Circuit) -> None:
     view = mounted("circuit_graph", packed(replace(found, against=4)))
     given = found.given[next(one for one in found.nodes if one.name == PREVIOUS)]
-    expect(node(view, found, PREVIOUS)).to_contain_text(f"+{given:.3g} of t7 − t4")
-    expect(view.page.locator(".legend")).to_contain_text(f"gives of t7 − t4, {found.total:.3g} in all")
+    expect(node(view, found, PREVIOUS)).to_contain_text(f"+{given:#.3g} of t7 − t4")
+    expect(view.page.locator(".legend")).to_contain_text(f"gives of t7 − t4, {found.total:#.3g} in all")
     narrow = mounted("circuit_graph", packed(replace(found, against=4)), width=390)
-    expect(node(narrow, found, PREVIOUS)).to_have_text(re.compile(rf"^head 1\+{given:.3g}[VKQ]*$"))
+    expect(node(narrow, found, PREVIOUS)).to_have_text(re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$"))
     expect(narrow.page.locator(".legend")).to_contain_text("gives of t7 − t4")
 
 
@@ -172,7 +172,7 @@ def test_pinned_boxes_become_a_named_group_which_is_there_after_a_reload(mounted
     out = [edge for edge in found.edges if edge.source.name in members and edge.target.name not in members]
     given = sum(edge.value for edge in out)
     group.hover()
-    expect(again.page.locator(".card")).to_contain_text(f"gives {given:+.3g} of t7".replace("-", "−"))
+    expect(again.page.locator(".card")).to_contain_text(f"gives {given:+#.3g} of t7".replace("-", "−"))
     assert len(in_front(again)) < edges_of(found, *members), "what the members give to each other is no line"
     before = len(again.sent)
     group.click()

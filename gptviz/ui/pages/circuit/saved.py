@@ -84,7 +84,7 @@ def _open(key: str) -> None:
     st.session_state["prompt"] = asked["prompt"]
     st.session_state["token"] = str(asked["token"])
     st.session_state["against"] = NOTHING if against is None else str(against)
-    st.session_state |= {name: asked[name] for name in ("share", "boxes", "beyond_mean")}
+    st.session_state.update({key: asked[key] for key in ("share", "boxes", "beyond_mean")})
     for text in (edits.EDITS, edits.TEXT):
         addresses.put(text, asked[text])
     addresses.write("position", str(asked["position"]))
