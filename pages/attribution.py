@@ -7,12 +7,14 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
+from gptviz.interp.over_prompts import Asked
 from gptviz.ui.pages.attribution import show
 from gptviz.ui.pages.attribution.setting import position_control, setting
 from gptviz.ui.pages.attribution.tries import tries
 from gptviz.ui.pages.attribution.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
@@ -40,6 +42,8 @@ if part is not None:
     show.split(chosen, found, part)
     show.into(chosen, part)
 st.caption(escaped(show.frozen(subject.lm.model.config)))
+if position is not None:
+    over_prompts(subject, "attribute", Asked(tuple(text.ids[: position + 1]), chosen.token, chosen.against))
 
 try_this(tries(chosen, found))
 

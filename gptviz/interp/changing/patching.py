@@ -93,9 +93,9 @@ def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
         ValueError: the message says both lengths.
     """
     if clean != corrupted:
+        has = f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} {corrupted:,}"
         raise ValueError(
-            f"the clean {what} has {clean:,} tokens and the corrupted {what} {corrupted:,}: a patch puts what was computed at a "
-            f"position into the same position, so both need the same number of tokens"
+            f"{has}: a patch puts what was computed at a position into the same position, so both need the same number of tokens"
         )
     if not clean:
         raise ValueError(f"the clean {what} and the corrupted {what} have no tokens")

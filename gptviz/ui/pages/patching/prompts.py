@@ -12,7 +12,6 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit.format import percent, signed
-from gptviz.interp.changing.corrupting import one_token_changed
 from gptviz.interp.changing.patching import PromptPair, is_difference
 from gptviz.interp.reading.next_token import Logits, probabilities
 from gptviz.machine.memory import FLOAT32
@@ -126,14 +125,7 @@ def suggestion(subject: Subject) -> str:
 @st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
     """A text that differs in one token of `seen`, the end of `ids`, and takes the answer away; empty if there is none."""
-    lm = language_model(key)
-    for changed in one_token_changed(lm.model, seen):
-        whole = [*ids[: len(ids) - len(seen)], *changed]
-        text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
-        # Not every row of tokens is what some text is read as.
-        if lm.tokenizer.encode(text).ids == whole:
-            return text
-    return ""
+    return language_model(key).corrupted(ids, seen)
 
 
 def corrupted_box(default: str) -> str:
