@@ -17,6 +17,7 @@ from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.by_token import by_token
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -39,6 +40,7 @@ order = observed.activity.ranked(by)
 neuron = chosen(looked_at, order[0])
 with left:
     show.ranked(looked_at, observed.activity, by, order, neuron)
+    by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 title = looked_at.unit(neuron).title
 with right:
     st.markdown(f"**{title[0].upper()}{title[1:]}: where it is most active**")
