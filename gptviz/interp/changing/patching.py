@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -162,7 +162,7 @@ class Patched:
     def _axes(self) -> tuple[Axis, Axis]:
         return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
 
-    def labelled(self, tokens: Sequence[str]) -> Patched:
+    def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
         return self if self.places.name != "position" else replace(self, places=Axis("position", tuple(tokens)))
 

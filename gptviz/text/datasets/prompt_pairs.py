@@ -47,7 +47,7 @@ def prompt_rows(content: str, file: str) -> list[PromptRow]:
     headers = {each: [cell.strip().strip('"').lower() for cell in first.split(each)] for each in SEPARATORS}
     separator = next((each for each, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)
     columns = headers.get(separator, list(COLUMNS))
-    found = []
+    found: list[PromptRow] = []
     for line, cells in table_rows(content, separator, file, quoted=separator != BAR):
         place = f"{file}, line {line}"
         if not found and separator != BAR and [cell.lower() for cell in cells] == columns:

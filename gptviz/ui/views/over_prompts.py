@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -144,7 +145,7 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     best = f"{title} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
-    columns = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
+    columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
     columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
     st.dataframe(frame, hide_index=True, height=pixels(240))
