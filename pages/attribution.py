@@ -24,13 +24,13 @@ subject = subject_bar()
 notices = st.container()
 show.check_head(subject)
 text = read_by(subject)
-strip, place = st.columns([3, 1], gap="medium") if subject.kind != "classifier" else (notices, notices)
+*beside, of, less = st.columns([6, 2, 2, 2] if subject.kind != "classifier" else 2)
+strip, place = beside or (notices, notices)
 position = position_control(subject, text, strip, place)
 with show.refused():
-    chosen = setting(subject, text, position, notices)
+    chosen = setting(subject, text, position, of, less, notices)
     found = chosen.found()
 
-show.verdict(chosen, found)
 left, right = st.columns([1, 1], gap="medium")
 with left:
     show.parts(chosen, found)
@@ -38,6 +38,7 @@ with right:
     part = show.part_control(found, notices)
     if found.grid(subject.lm.model.config).values.size:
         show.grid(chosen, found, part)
+show.verdict(chosen, found)
 if part is not None:
     show.split(chosen, found, part)
     show.into(chosen, part)

@@ -25,14 +25,15 @@ stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     attention.no_attention(subject)
     st.stop()
-with st.container(horizontal=True, vertical_alignment="bottom"):
+row = st.container(horizontal=True, vertical_alignment="bottom")
+with row:
     view = controls.select(
         "View", VIEWS, key="view", help="Scores of single heads, or how much each reads of what the others write.", segmented=True
     )
     read_by_heads = setting(subject, stack, view)
 
 if view == DOES:
-    does.show(subject, read_by_heads)
+    does.show(subject, read_by_heads, row)
     about = "A token: heads whose weights add most to its logit, each by the token that makes it add most."
     by_token(subject, PAGE, "heads", about)
     try_this(tries(read_by_heads, subject.prompt))

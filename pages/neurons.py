@@ -11,7 +11,7 @@ open_page(PAGE)
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.pages.neurons import show
-from gptviz.ui.pages.neurons.choices import chosen, ranking, setting
+from gptviz.ui.pages.neurons.choices import chosen, setting
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
@@ -28,14 +28,12 @@ if not config.n_layer or not config.mlp_size:
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
     next_step()
     st.stop()
-looked_at = setting(subject)
+looked_at, by = setting(subject)
 observed = seen(looked_at)
 if observed is None:
     st.stop()
 
 left, right = st.columns([2, 3], gap="large")
-with left:
-    by = ranking()
 order = observed.activity.ranked(by)
 neuron = chosen(looked_at, order[0])
 with left:

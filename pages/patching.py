@@ -5,9 +5,11 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
+import streamlit as st
+
 from gptviz.interp.over_prompts import Asked
 from gptviz.ui.pages.patching import show, words
-from gptviz.ui.pages.patching.prompts import prompts, with_room
+from gptviz.ui.pages.patching.prompts import prompts, strips, with_room
 from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -18,8 +20,12 @@ from gptviz.ui.widgets.tries import try_this
 subject = with_room(subject_bar())
 both = prompts(subject)
 if both is not None:
+    picture = st.container()
+    strips(subject, both)
     found = show.maps(subject, both)
-    show.rows(subject, both, found)
+    with picture:
+        show.where(subject, both, found)
+    show.which_head(subject, both, found)
     show.summary(found)
     over_prompts(subject, "patch", Asked(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted))
 

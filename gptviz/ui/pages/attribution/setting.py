@@ -128,8 +128,8 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
     return position
 
 
-def setting(subject: Subject, text: Read, position: int | None, notices: Any) -> AttributionSetting:
-    """The controls `logit_of` and `minus`."""
+def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any, notices: Any) -> AttributionSetting:
+    """The controls `logit_of` and `minus` in the containers `of` and `less`."""
     names = subject.lm.labels if position is None else tokens(subject.key).names
     best = likely(subject.key, text, position)
     listed = [names[i] for i in best]
@@ -140,7 +140,6 @@ def setting(subject: Subject, text: Read, position: int | None, notices: Any) ->
         else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
     )
     other = None if len(names) <= LISTED else names.__contains__
-    of, less = st.columns(2)
     with of:
         about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
         chosen = controls.select(

@@ -84,7 +84,7 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
 
 def choose(subject: Subject) -> CircuitChoice | None:
     """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place = st.columns([3, 1], gap="medium")
+    text, place, of, more = st.columns([6, 2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
@@ -98,7 +98,7 @@ def choose(subject: Subject) -> CircuitChoice | None:
     names = _names(subject, offered)
     is_old = LINKED in st.query_params
     notices = st.container()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with of:
         token = controls.select(
             "Logit of",
             list(names),
@@ -108,6 +108,7 @@ def choose(subject: Subject) -> CircuitChoice | None:
             follows=True,
             notices=notices,
         )
+    with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
         against = controls.select(
             "Minus that of",
             [*([RIVAL] if len(names) > 1 else []), NOTHING, *(one for one in names if one != token)],

@@ -94,13 +94,13 @@ def prompts(subject: Subject) -> Prompts | None:
         st.info("This model has no blocks: between its embedding and its answer there is nothing to patch. Choose another above.")
         return None
     default = suggestion(subject)
-    text_box, of_right, of_wrong = st.columns([5, 2, 2], vertical_alignment="bottom")
+    with st.container(key="one-line-patching"):
+        text_box, of_right, of_wrong = st.columns([5, 2, 2])
     with text_box:
         text = corrupted_box(default)
     ids = ids_of(subject, text, default)
     if ids is None:
         return None
-    strips(subject, ids)
     both = answers(subject, ids, text, of_right, of_wrong)
     if both is None:
         return None
@@ -217,11 +217,11 @@ STYLE = """<style>
 </style>"""
 
 
-def strips(subject: Subject, corrupted: tuple[int, ...]) -> None:
+def strips(subject: Subject, prompts: Prompts) -> None:
     """The tokens of both prompts, one above the other; where they differ they are framed."""
     label = subject.lm.tokenizer.label
     columns = []
-    for one, other in zip(subject.seen, corrupted, strict=True):
+    for one, other in zip(subject.seen, prompts.pair.corrupted, strict=True):
         look = ' class="apart"' if one != other else ""
         columns.append(f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>")
     told = "The tokens of the prompt, each above that of the corrupted prompt"

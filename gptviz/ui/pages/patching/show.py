@@ -149,16 +149,20 @@ def percents(share: float) -> str:
     return f"{100 * share:.0f} %".replace("-", "−")
 
 
-def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
-    """Both rows of heatmaps."""
-    config = subject.lm.model.config
-    chosen = chosen_cell(found)
+def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
     st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
-    _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen, first)
+    _row(computed.shown(subject.lm.model.config, computed.BY_POSITION), prompts, found, chosen_cell(found), first)
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
         st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
+
+
+def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by head, and the cell that is explained."""
+    config = subject.lm.model.config
+    chosen = chosen_cell(found)
     st.markdown("**Which head?** What one head computed at all positions is put in.")
     _row(computed.shown(config, computed.BY_HEAD), prompts, found, chosen)
     if config.key_heads != config.n_head:
@@ -167,7 +171,7 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
             f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
             f"{each} neighbouring heads, and a patch of them acts on all {each}."
         )
-    _choose(prompts, found, chosen, first)
+    _choose(prompts, found, chosen, first_shown(subject, prompts))
     if chosen is not None:
         _explain(prompts, found, chosen)
 
