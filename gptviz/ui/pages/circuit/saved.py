@@ -112,7 +112,7 @@ def check(asked: dict[str, Any]) -> None:
         if not (type(value) is int and value in possible) and not (value is None and name in maybe):
             raise ValueError(f"its “{name}” is no whole number from {possible.start} to {possible.stop - 1:,}")
     share = asked.get("share")
-    if not (type(share) in (int, float) and SHARES[0] <= share <= SHARES[1]):
+    if isinstance(share, bool) or not (isinstance(share, int | float) and SHARES[0] <= share <= SHARES[1]):
         raise ValueError(f"its “share” is no number from {SHARES[0]:g} to {SHARES[1]:g}")
     if type(asked.get("beyond_mean")) is not bool:
         raise ValueError("its “beyond_mean” is neither true nor false")
