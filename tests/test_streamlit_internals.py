@@ -23,7 +23,7 @@ from streamlit.testing.v1 import AppTest
 from gptviz import streamlit_internals
 from gptviz.streamlit_internals import SEEN_IN, SELECTORS, Element, page_and_query, session
 from tests.test_architecture import FILES, ROOT
-from tests.waiting import PATIENCE, free_port
+from tests.waiting import PATIENCE
 
 
 def changed(lost: str) -> str:
@@ -287,10 +287,13 @@ def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) 
     script = tmp_path / "app.py"
     script.write_text("")
     code = (
-        "import os, sys\n"
+        "import os, socket, sys\n"
         "from streamlit import runtime\n"
         "from gptviz.streamlit_internals import serve\n"
-        f"sys.argv = ['streamlit', 'run', {str(script)!r}, '--server.headless=true', '--server.port={free_port()}']\n"
+        "with socket.socket() as probe:\n"
+        "    probe.bind(('127.0.0.1', 0))\n"
+        "    port = probe.getsockname()[1]\n"
+        f"sys.argv = ['streamlit', 'run', {str(script)!r}, '--server.headless=true', f'--server.port={{port}}']\n"
         "serve(lambda: os._exit(7 if runtime.exists() else 1))\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
