@@ -167,15 +167,18 @@ def tries() -> list[Try]:
     "pages/repeats.py": '''
 """Which tokens come back?"""
 
-from gptviz.ui.pages.repeats import PAGE, computed, show, words
+from gptviz.ui.pages.repeats import PAGE
+from gptviz.ui.shell.frame import open_page
+
+open_page(PAGE)
+
+from gptviz.ui.pages.repeats import computed, show, words
 from gptviz.ui.pages.repeats.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.frame import open_page
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-open_page(PAGE)
 subject = subject_bar()
 counts = computed.counts(subject.key, subject.seen)
 show.bars(counts)

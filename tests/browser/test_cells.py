@@ -11,7 +11,7 @@ from tests.browser.machinery import Visit
 
 pytestmark = pytest.mark.browser
 
-BLOCK, HEAD, BLOCKS, HEADS = 3, 1, 6, 6  # of the model that opens by itself
+BLOCK, HEAD, BLOCKS, HEADS = 3, 1, 6, 6  # of `shakespeare`
 
 
 @pytest.mark.full
@@ -23,7 +23,7 @@ BLOCK, HEAD, BLOCKS, HEADS = 3, 1, 6, 6  # of the model that opens by itself
     ],
 )
 def test_a_click_on_a_cell_chooses_its_head(visit: Visit, path: str, key: str, columns: int, asks: str) -> None:
-    page = visit.open(path)
+    page = visit.open(path, model="shakespeare")
     cells = page.locator(f".st-key-{key} .nsewdrag").first
     expect(cells).to_be_visible()
     visit.settle()

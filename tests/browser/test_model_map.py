@@ -305,7 +305,7 @@ def test_a_link_to_a_page_keeps_the_session_and_says_block_and_head(visit: Visit
     page.get_by_role("combobox", name="head").select_option("4")
     way = page.get_by_role("link", name="Pattern, block 3, head 4: see it on the page Attention")
     asked = parse_qs(urlparse(way.get_attribute("href") or "").query)
-    assert asked == {"prompt": [PROMPT], "block": ["3"], "head": ["4"]}
+    assert asked == {"model": ["shakespeare"], "prompt": [PROMPT], "block": ["3"], "head": ["4"]}
     way.click()
     expect(page).to_have_title("Attention · gptviz")
     visit.settle()

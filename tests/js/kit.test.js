@@ -74,7 +74,7 @@ test("a command that takes another one back asks for what was chosen before that
 });
 
 test("a tint lies between its ends", () => {
-  assert.deepEqual([0, 0.5, 1].map(tinted), ["6%", "34%", "62%"]);
+  assert.deepEqual([0, 0.5, 1].map(tinted), ["6%", "30%", "54%"]);
 });
 
 test("a table becomes CSV that others read", () => {

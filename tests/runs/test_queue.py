@@ -309,13 +309,14 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
     server = (
         "import time; from gptviz.runs import queue\n"
         "queue.submit('survivor'); queue.submit('heir')\n"
-        "while queue.place('survivor'): time.sleep(0.05)\n"
+        "while queue.own_queue().place('survivor'): time.sleep(0.05)\n"
         "print(queue.own_queue().processes()['survivor'], flush=True)\n"
         "time.sleep(600)\n"
     )
     with running(["-c", server]) as first:
-        worker = int(first.stdout.readline())
-        with guarded(worker):
+        said = first.stdout.readline()
+        assert said, first.stderr.read()
+        with guarded(int(said)):
             until(lambda: trained("survivor"))
             if hasattr(os, "killpg"):
                 os.kill(first.pid, signal.SIGINT)

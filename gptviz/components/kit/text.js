@@ -11,7 +11,7 @@ export const SPOKEN = Object.assign(Object.create(null), { "␣": "space", "⏎"
 
 // The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
 export const PALEST = 6;
-export const STRONGEST = 62;
+export const STRONGEST = 54;
 
 /** How a token is called aloud. @param {string} label */
 export function spoken(label) {
