@@ -2,7 +2,7 @@
 // take the whole window, and its first view would stand below it.
 
 import { make } from "../kit/elements.js";
-import { isAppRunning, MAIN, seenOf, VIEWS } from "../kit/streamlit.js";
+import { isAppRunning, MAIN, VIEWS } from "../kit/streamlit.js";
 import { view } from "../kit/view.js";
 
 // A line of tokens is lower than this, in heights of a letter; a column of settings narrower.
@@ -71,7 +71,7 @@ export class StepInSight {
     if (isRunning) this.changed = now;
     if (main && box && !isRunning && now - this.since >= STILL && place !== this.shown) {
       this.shown = place;
-      main.scrollTop = wayDown({ top: place, bottom: place + box.height }, seenOf(main));
+      main.scrollTop = wayDown({ top: place, bottom: place + box.height }, main.getBoundingClientRect());
     }
     if (now - this.changed > LONGEST) this.stop();
   }

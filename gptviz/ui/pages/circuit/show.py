@@ -284,7 +284,7 @@ def result_of(subject: Subject, chosen: CircuitChoice, result: Checked | None) -
 
 def _kept(share: float) -> str:
     """A share that may be negative, or more than all, in percent."""
-    return f"{100 * share:.3g} %".replace("-", "−")
+    return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
 def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
