@@ -18,10 +18,10 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import model_map
 
 subject = subject_bar()
+lesson.first()
 glance = computed.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 show.link_to_own_page(subject)
-lesson.first()
 next_step()
 
 st.header("Look inside, one page after the other", anchor=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import fields, replace
@@ -19,14 +19,15 @@ from torch import Tensor
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.explaining.attribution import Attribution, attribute
-from gptviz.interp.explaining.circuit import Circuit, circuit
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
+from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
@@ -40,7 +41,7 @@ from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.classification import padded
-from .data.registry import source_from
+from .data.registry import source_from, task_of
 from .data.rows import held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
@@ -52,7 +53,11 @@ from .model.precision import check as check_precision
 from .runs import checkpoints, imports
 from .runs.card import Card
 from .settings.known_names import instead
+from .text.datasets.base import Task
+from .text.datasets.prompt_pairs import PromptRow
 
+# The most bad rows of a list that a message names.
+MOST_NAMED = 5
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
 
@@ -449,6 +454,7 @@ class LanguageModel:
         share: float = 0.8,
         *,
         beyond_mean: bool = True,
+        most: int = MOST_NODES,
     ) -> Circuit:
         """The parts that the logit of a token owes most to, and what each owes to those before it: see
         `gptviz.interp.explaining.circuit`.
@@ -461,6 +467,7 @@ class LanguageModel:
             share: how much is traced back to tokens within the graph, above 0, at most 1.
             beyond_mean: whether only that counts which parts add beyond their means over the positions of this text; else all
                 that they add. A text of a single token has no such mean.
+            most: the most nodes that the graph may have.
 
         Raises:
             ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.explaining.circuit.circuit`.
@@ -470,7 +477,8 @@ class LanguageModel:
         ids, _ = self.inputs(prompt)
         chosen, other = (None if each is None else self.token(each) for each in (token, against))
         usual = means(self.model, ids[None]) if beyond_mean and len(ids) > 1 else None
-        return circuit(self.model, ids, len(ids) - 1 if position is None else position, chosen, other, share, usual=usual)
+        at = len(ids) - 1 if position is None else position
+        return circuit(self.model, ids, at, chosen, other, share, usual=usual, most=most)
 
     def check_circuit(self, found: Circuit, text: str | None = None) -> Checked:
         """The share of the answer that is left with everything outside a circuit at its mean: see
@@ -625,8 +633,8 @@ class LanguageModel:
             right: as in `pair`.
             wrong: as in `pair`.
             what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.changing.patchable`.
-            exact: compute every patch; else guess all of them from one backward pass
-            (`gptviz.interp.changing.attribution_patching`).
+            exact: compute every patch; else guess them from a few backward passes, and check that with some patches: the result
+                is a `Preview` (`gptviz.interp.changing.attribution_patching`), which says how far it can be trusted.
 
         Raises:
             ValueError: as in `pair`; the model has no such pieces.
@@ -635,6 +643,124 @@ class LanguageModel:
         if not exact:
             return attribution_patching.preview(self.model, pair, [what])[what]
         return patching.patch(self.model, pair, what)
+
+    @property
+    def task(self) -> Task | None:
+        """The task that a decoder has learned, in its own tokens; None for other data."""
+        task = task_of(self.card.source) if self.model.config.kind == "decoder" else None
+        return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
+
+    def corrupted(self, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
+        """A prompt that differs from `ids` in one token, and has another answer; empty if none was found.
+
+        Args:
+            ids: the tokens of the prompt.
+            seen: the end of them that is read; by default as much as the model sees.
+        """
+        read = self.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
+        for changed in one_token_changed(self.model, read):
+            whole = [*ids[: len(ids) - len(read)], *changed]
+            text = self.tokenizer.decode(whole[self.tokenizer.inside(whole)])
+            # Not every row of tokens is what some text is read as.
+            if self.tokenizer.encode(text).ids == whole:
+                return text
+        return ""
+
+    def example_pairs(self, count: int = 20, part: str = "") -> list[PromptRow]:
+        """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task that the model has learned,
+        of which it knows the answer, and the same with one token changed so that it answers otherwise. `part` names one of the
+        tasks that this task mixes.
+
+        Raises:
+            ValueError: it has not learned a task.
+        """
+        if self.task is None:
+            raise ValueError(f"{self.name} has not learned a task that writes prompts: give a list of them")
+        found: list[PromptRow] = []
+        for prompt, right in self.task.example_prompts(3 * count, part):
+            ids = self.tokenizer.encode(prompt).ids
+            with torch.inference_mode():
+                is_right = int(self.model(self.seen(torch.tensor(ids))[None].to(self.device))[0, -1].argmax()) == right
+            if is_right and len(found) < count and (corrupted := self.corrupted(ids)):
+                found.append(PromptRow(prompt, corrupted, self.tokenizer.label(right)))
+        return found
+
+    def over_prompts(self, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
+        """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`.
+
+        Args:
+            rows: the prompts, such as `gptviz.text.datasets.prompt_pairs.prompt_rows` reads from a file, or `example_pairs`.
+            how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
+
+        Raises:
+            ValueError: there is no row, the model is no decoder, or some rows do not fit it; the message names their lines.
+        """
+        return spread(list(self.each_prompt(rows, how)), how)
+
+    def each_prompt(self, rows: Sequence[PromptRow], how: How = "patch") -> Iterator[dict[str, float]]:
+        """What each prompt of a list says of every head and every MLP, by name, one after the other; as `over_prompts`."""
+        if how not in SAYS:
+            raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
+        asked = self._asked(rows, how)
+
+        def values(row: PromptRow, one: Asked) -> dict[str, float]:
+            try:
+                return measured(self.model, one, how)
+            except ValueError as error:
+                raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
+
+        yield from progress.each((values(*each) for each in zip(rows, asked, strict=True)), len(rows), "prompt")
+
+    def _asked(self, rows: Sequence[PromptRow], how: How) -> list[Asked]:
+        """The rows of a list as this model reads them.
+
+        Raises:
+            ValueError: as in `over_prompts`.
+        """
+        if self.model.config.kind != "decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: lists of prompts are for decoders")
+        if not rows:
+            raise ValueError("the list has no prompts")
+        found, wrong = list[Asked](), list[str]()
+        for row in rows:
+            try:
+                found.append(self._asked_one(row))
+                if how == "patch" and not row.corrupted:
+                    raise ValueError("there is no corrupted prompt, which a patch needs")
+                if (found[-1].wrong is None) != (found[0].wrong is None):
+                    raise ValueError("only some rows have a wrong answer or a corrupted prompt: give all of them one, or none")
+            except ValueError as error:
+                wrong.append(f"{row.place or repr(row.clean)}: {error}")
+        if wrong:
+            more = f"; and {len(wrong) - MOST_NAMED:,} others" if len(wrong) > MOST_NAMED else ""
+            raise ValueError("; ".join(wrong[:MOST_NAMED]) + more)
+        return found
+
+    def _asked_one(self, row: PromptRow) -> Asked:
+        for text in filter(None, (row.clean, row.corrupted)):
+            if (encoding := self.tokenizer.encode(text)).unknown:
+                raise ValueError(encoding.unknown_sentence())
+        right, wrong = (self._shown(text) if text else None for text in (row.right, row.wrong))
+        if row.corrupted:
+            pair = self.pair(row.clean, row.corrupted, right, wrong)
+            return Asked(pair.clean, pair.right, pair.wrong, pair.corrupted)
+        ids = tuple(self.seen(self.encode(row.clean)).tolist())
+        if right is None:
+            right = likeliest_answers(self.model, PromptPair(ids, ids, 0, 0))[0]
+        return Asked(ids, right, wrong)
+
+    def _shown(self, text: str) -> int:
+        """As `token`; also by the visible form of a token.
+
+        Raises:
+            ValueError: as in `token`.
+        """
+        try:
+            return self.token(text)
+        except ValueError:
+            if text not in (labels := self.tokenizer.labels()):
+                raise
+            return labels.index(text)
 
     def side(self, prompt: str) -> Side:
         """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.

@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.circuit import show, words
+from gptviz.ui.pages.circuit import saved, show, words
 from gptviz.ui.pages.circuit.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -21,10 +21,15 @@ if chosen is None:
 found = show.search(subject, chosen)
 if found is None:
     st.stop()
-show.graph(subject, chosen, found)
+result = show.check(subject, chosen, found)
+if doubt := show.disagreement(found, result):
+    st.warning(doubt, icon=":material/rule:")
+choices = saved.choices(subject, chosen)
+show.graph(subject, chosen, found, choices)
 st.caption(show.about(subject, chosen, found))
-show.check(subject, chosen, found)
+show.result_of(subject, chosen, result)
 show.opened(subject, chosen, found)
+saved.open_file(choices)
 
 try_this(tries(subject, chosen, found))
 

@@ -19,18 +19,22 @@ from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 notices = st.container()
-sides = bar_of_b(subject)
-view = controls.select(
-    "Compared",
-    VIEWS,
-    key="compared",
-    help="What is compared; each has a page of its own that says more about it.",
-    label_visibility="collapsed",
-    segmented=True,
-    notices=notices,
-)
-st.caption(words.said(sides))
-shown = SHOWS[view](sides, notices)
+with st.container(gap="xsmall"):
+    compared, of_b = st.columns([5, 4])
+    with of_b:
+        sides = bar_of_b(subject, notices)
+    with compared:
+        view = controls.select(
+            "Compared",
+            VIEWS,
+            key="compared",
+            help="What is compared; each has a page of its own that says more about it.",
+            label_visibility="collapsed",
+            segmented=True,
+            notices=notices,
+        )
+    st.caption(words.said(sides))
+    shown = SHOWS[view](sides, notices)
 
 try_this(tries(sides))
 

@@ -18,10 +18,11 @@ from gptviz.ui.widgets.tries import try_this
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 notices = st.container()
-chosen = counts.setting(config, notices)
-found = counts.costs_of(config, chosen.batch, chosen.tokens)
+with st.container(gap="xsmall"):
+    chosen = counts.setting(config, notices)
+    found = counts.costs_of(config, chosen.batch, chosen.tokens)
+    counts.charts(config, found, chosen)
 counts.headline(found, chosen)
-counts.charts(config, found, chosen)
 
 try_this(tries(config, chosen))
 

@@ -19,12 +19,12 @@ from gptviz.ui.widgets.tries import try_this
 notices = st.container()
 chosen = show.setup(notices)
 sizes = computed.table(chosen)
-span, left_out = show.scale_control(sizes, notices)
 
 left, right = st.columns(2)
 with left:
-    with st.container(vertical_alignment="center", height=pixels(48), border=False):
-        st.markdown("**Gradient of the loss**: read from right to left")
+    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
+        st.markdown("**Gradient of the loss**: read from right to left", width="content")
+        span, left_out = show.scale_control(sizes, notices)
     show.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):

@@ -15,6 +15,7 @@ from gptviz.ui.pages.heads.words import HOW, HOW_READS, LIMITS, LIMITS_READS, co
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views.by_token import by_token
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
@@ -24,14 +25,17 @@ stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     attention.no_attention(subject)
     st.stop()
-with st.container(horizontal=True, vertical_alignment="bottom"):
+row = st.container(horizontal=True, vertical_alignment="bottom")
+with row:
     view = controls.select(
         "View", VIEWS, key="view", help="Scores of single heads, or how much each reads of what the others write.", segmented=True
     )
     read_by_heads = setting(subject, stack, view)
 
 if view == DOES:
-    does.show(subject, read_by_heads)
+    does.show(subject, read_by_heads, row)
+    about = "A token: heads whose weights add most to its logit, each by the token that makes it add most."
+    by_token(subject, PAGE, "heads", about)
     try_this(tries(read_by_heads, subject.prompt))
     found = with_losses(read_by_heads, scores(read_by_heads))
     details(found.table, code=code(read_by_heads, subject.prompt), how=HOW, limits=LIMITS, key="heads")

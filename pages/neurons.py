@@ -11,12 +11,13 @@ open_page(PAGE)
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.pages.neurons import show
-from gptviz.ui.pages.neurons.choices import chosen, ranking, setting
+from gptviz.ui.pages.neurons.choices import chosen, setting
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.by_token import by_token
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -27,18 +28,17 @@ if not config.n_layer or not config.mlp_size:
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
     next_step()
     st.stop()
-looked_at = setting(subject)
+looked_at, by = setting(subject)
 observed = seen(looked_at)
 if observed is None:
     st.stop()
 
 left, right = st.columns([2, 3], gap="large")
-with left:
-    by = ranking()
 order = observed.activity.ranked(by)
 neuron = chosen(looked_at, order[0])
 with left:
     show.ranked(looked_at, observed.activity, by, order, neuron)
+    by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 title = looked_at.unit(neuron).title
 with right:
     st.markdown(f"**{title[0].upper()}{title[1:]}: where it is most active**")

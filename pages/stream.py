@@ -19,19 +19,21 @@ subject = subject_bar()
 read = read_by(subject)
 notices = st.container()
 view = show.view_control(notices)
+picture = st.container()
 index = None if view == LENGTHS else show.position_control(subject, read, notices)
 
 chosen = None
-if view == WRITTEN:
-    shown = show.written(subject, read, index)
-    st.caption(who_writes_most(subject, read))
-elif view == LENGTHS:
-    shown = show.lengths(subject, read)
-elif view == DIRECTIONS:
-    shown = show.directions(subject, read, index)
-else:
-    chosen = show.map_controls(subject, read, notices)
-    shown = show.map_of(subject, read, chosen, index)
+with picture:
+    if view == WRITTEN:
+        shown = show.written(subject, read, index)
+        st.caption(who_writes_most(subject, read))
+    elif view == LENGTHS:
+        shown = show.lengths(subject, read)
+    elif view == DIRECTIONS:
+        shown = show.directions(subject, read, index)
+    else:
+        chosen = show.map_controls(subject, read, notices)
+        shown = show.map_of(subject, read, chosen, index)
 
 try_this(tries(subject, read))
 

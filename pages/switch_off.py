@@ -8,11 +8,13 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.interp.changing.edits import MEAN, edit
+from gptviz.interp.over_prompts import Asked
 from gptviz.ui.pages.switch_off import choosing, compare, grid, texts, words
 from gptviz.ui.pages.switch_off.tries import example, tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import try_this
@@ -49,6 +51,7 @@ compare.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
+over_prompts(subject, "switch off", Asked(subject.seen, int(texts.guess_of(subject.key.unedited, subject.seen).argmax())))
 
 try_this(tries(subject, text, before, without))
 

@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {
         *("streamlit", "numpy", "gptviz.settings", "gptviz.figures.kit.theme", "gptviz.labelled_array"),
-        *("gptviz.interp", "gptviz.generate.tree"),
+        *("gptviz.interp", "gptviz.generate.tree", "gptviz.machine.bounded"),
     },
     "gptviz.takehome": {
         *("streamlit", "numpy", "pandas", "plotly", "markdown_it", "latex2mathml"),

@@ -29,13 +29,17 @@ from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
 from gptviz.commands.common import print_json
 from gptviz.data.batches import consecutive_windows
+from gptviz.interp.changing.attribution_patching import Preview
+from gptviz.interp.over_prompts import How
 from gptviz.interp.reading import stream
+from gptviz.interp.units.unit import unit
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs import training as training_of_runs
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
+from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
@@ -1097,7 +1101,44 @@ def test_a_circuit_is_that_of_the_library_with_its_check(capsys: Capture, tiny_m
     assert "judge is a classifier" in error(capsys, "circuit", "judge", "--prompt", "a cab")
 
 
-def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
+@pytest.mark.parametrize(
+    ("command", "how", "prompt"),
+    [
+        ("patch", "patch", ("--prompt", "a cab", "--corrupted", "a cad")),
+        ("attribute", "attribute", ("--prompt", "a cab")),
+        ("heads", "switch off", ("--prompt", "a cab")),
+    ],
+)
+def test_a_list_of_prompts_is_that_of_the_library(
+    capsys: Capture, tiny_model: TinyModel, tmp_path: Path, command: str, how: How, prompt: tuple[str, ...]
+) -> None:
+    tiny_model("mine", text="abcdefg ")
+    rows = [PromptRow("a cab", "a cad", "a", "b"), PromptRow("bad abe", "bad cbe", "d", "c"), PromptRow("fa", "fb", "c", "d")]
+    file = tmp_path / "pairs.csv"
+    file.write_text(as_csv(rows), encoding="utf-8")
+    expected = gptviz.load("mine").over_prompts(rows, how)
+    found = json.loads(output(capsys, command, "mine", "--pairs", str(file), "--json"))
+    assert (found["how"], found["prompts"]) == (how, 3)
+    assert list(found["mean"]) == list(expected.units)
+    for column, values in (
+        ("mean", expected.mean),
+        ("standard deviation", expected.deviation),
+        ("same sign", expected.same_sign),
+    ):
+        assert list(found[column].values()) == pytest.approx(values.tolist())
+    lines = output(capsys, command, "mine", "--pairs", str(file)).splitlines()
+    largest = unit(expected.units[int(np.abs(expected.mean).argmax())], gptviz.load("mine").model.config)
+    assert lines[0].endswith("over 3 prompts, the largest mean first")
+    assert lines[2].startswith(largest.title)
+    assert len(lines) == 2 + len(expected.units)
+    file.write_text("a cab | a cad\na | ab" if how == "patch" else "a cab\na€", encoding="utf-8")
+    assert f"{file}, line 2: " in error(capsys, command, "mine", "--pairs", str(file))
+    assert "leave --prompt out" in error(capsys, command, "mine", "--pairs", str(file), *prompt)
+    if command != "heads":
+        assert "or a list of prompts with --pairs FILE" in error(capsys, command, "mine")
+
+
+def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("mine", text="abcdefg ")
     asked = ("patch", "mine", "--prompt", "a cab", "--corrupted", "a cad", "--right", "a", "--wrong", "b")
     found = json.loads(output(capsys, *asked, "--what", "attention.z", "--json"))
@@ -1107,6 +1148,16 @@ def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel
     assert (found["right"], found["wrong"], found["by"], found["places"]) == ("a", "b", "head", ["0", "1", "2"])
     guessed = json.loads(output(capsys, *asked, "--preview", "--json"))
     assert (guessed["what"], guessed["exact"], guessed["places"]) == ("resid_pre", False, list("a␣cab"))
+    expected_guess = gptviz.load("mine").patch("a cab", "a cad", "a", "b", exact=False)
+    assert isinstance(expected_guess, Preview)
+    assert (guessed["checked"], guessed["is_trusted"]) == (expected_guess.checked, expected_guess.is_trusted)
+    with monkeypatch.context() as patched:
+        patched.setattr(Preview, "is_trusted", False)
+        refused = output(capsys, *asked, "--preview").splitlines()
+    assert refused[1:] == [
+        f"preview: {expected_guess.agreement}",
+        "it is shown from a correlation of 0.8 on: leave --preview out to compute every patch",
+    ]
     lines = output(capsys, *asked).splitlines()
     assert lines[0].startswith("logit of 'a' minus logit of 'b': ")
     assert lines[2].endswith("position 4 b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, add_model, answer, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, add_pairs, answer, opened, over_prompts, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.explaining.attribution import Attribution
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def _options(this: Parser) -> None:
-    add_model(this, prompt="what the model reads; of an encoder–decoder the source")
+    add_model(this, prompt="what the model reads; of an encoder–decoder the source", needs_prompt=False)
+    add_pairs(this, "clean, right, wrong", "what each piece adds")
     this.add_argument("--token", metavar="TEXT", help="whose logit; of a classifier a label. Default: the likeliest")
     this.add_argument("--against", metavar="TEXT", help="another token: the parts then add up to the difference of both logits")
     this.add_argument(
@@ -22,8 +23,10 @@ def _options(this: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `attribute NAME --prompt TEXT [--token TEXT] [--against TEXT] [--position N] [--json]`."""
+    """The command `attribute NAME --prompt TEXT [--token TEXT] [--against TEXT] [--position N] [--json]`, or `… --pairs FILE`."""
     lm = opened(options)
+    if over_prompts(options, lm, "attribute"):
+        return
     if options.position is not None and lm.model.config.kind == "classifier":
         raise UsageError(f"{options.name} is a classifier: a label is of the whole text, so leave --position out")
     warn_of_unknown(lm.tokenizer.encode(options.prompt))

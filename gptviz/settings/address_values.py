@@ -21,6 +21,8 @@ MOST_LISTED = 40
 # A number as a person, a link or a script writes it.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 _PAIR = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+_AT = re.compile(r"([A-Za-z0-9_.]+)@([0-9]{1,6})")
+_GROUP = re.compile(r"([^:;]{1,24}):(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,38 @@ def pairs(first: int, second: int, words: str, *, most: int, names: Collection[s
 
     rule = {"names": list(names), "pairs": [first, second, most]}
     return Values(words, lambda text: text in names or are_pairs(text), rule=rule)
+
+
+def _are_at(texts: Collection[str], names: Collection[str], below: int, most: int) -> bool:
+    """Whether these are at most `most` different names at places, as "embed@3", of these names and at places below `below`."""
+    found = [_AT.fullmatch(text) for text in texts]
+    are_known = all(one is not None and one[1] in names and int(one[2]) < below for one in found)
+    return are_known and len(texts) == len(set(texts)) <= most
+
+
+def at_places(names: Collection[str], below: int, words: str, *, most: int) -> Values:
+    """At most `most` different names at places, with spaces between, as "embed@3 blocks.0.mlp@4".
+
+    Args:
+        names: the names.
+        below: a place is a whole number below it.
+        words: the values, in words.
+    """
+    rule = {"at": {"names": list(names), "below": below, "most": most}}
+    return Values(words, lambda text: _are_at(text.split(" "), names, below, most), rule=rule)
+
+
+def groups(names: Collection[str], below: int, words: str, *, most: int) -> Values:
+    """Groups of names at places, each with a name of up to 24 characters, as "first:embed@3 embed@4;second:blocks.0.mlp@4".
+    Arguments as of `at_places`; all groups together have at most `most` members, which are all different.
+    """
+
+    def are_groups(text: str) -> bool:
+        found = [_GROUP.fullmatch(one) for one in text.split(";")]
+        members = [member for one in found if one is not None for member in one[2].split(" ")]
+        return None not in found and _are_at(members, names, below, most)
+
+    return Values(words, are_groups, rule={"groups": {"names": list(names), "below": below, "most": most}})
 
 
 def refused(why: str) -> Values:

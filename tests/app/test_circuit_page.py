@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import signed
-from gptviz.interp.explaining.circuit import Circuit
+from gptviz.components.circuit_graph import FORMAT
+from gptviz.figures.kit.format import brief, signed
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.ui.pages.circuit import show as page_code
 from gptviz.ui.pages.circuit.tries import CORE
-from tests.app.opening import opened, page_at, payload, views
+from tests.app.opening import in_sight, opened, page_at, payload, views
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
@@ -40,9 +42,40 @@ def sent_edges(sent: dict[str, Any]) -> list[tuple[str, str, str, float]]:
     return [(name[edge["from"]], name[edge["to"]], edge["kind"], edge["value"]) for edge in sent["edges"]]
 
 
-def test_the_page_shows_the_circuit_of_the_likeliest_token_at_once() -> None:
-    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
-    assert sent_edges(shown(page())) == edges_of(found)
+def usual(**changes: Any) -> Circuit:
+    """The graph of a page that is asked for nothing: the likeliest token minus the next one."""
+    lm = gptviz.load("tiny")
+    first, second = lm.model(lm.encode(PROMPT)[None])[0, -1].topk(2).indices.tolist()
+    asked = {"against": second, "share": page_code.SHARE, "most": page_code.BOXES}
+    return lm.circuit(PROMPT, first, **asked | changes)
+
+
+def test_the_page_shows_what_decides_between_the_two_likeliest_tokens_in_few_boxes() -> None:
+    found = usual()
+    sent = shown(page())
+    assert sent_edges(sent) == edges_of(found)
+    assert 2 < len(sent["nodes"]) <= page_code.BOXES
+    assert sent_edges(shown(page(against=page_code.NOTHING))) == edges_of(usual(against=None))
+
+
+def test_there_are_as_many_boxes_as_the_address_says_or_as_the_share_needs_that_it_asks_for() -> None:
+    assert sent_edges(shown(page(boxes="20"))) == edges_of(usual(most=20))
+    assert sent_edges(shown(page(share="0.9"))) == edges_of(usual(share=0.9, most=MOST_NODES))
+    assert sent_edges(shown(page(share="0.9", boxes="9"))) == edges_of(usual(share=0.9, most=9))
+    at = page()
+    at.slider(key="share").set_value(0.9).run()
+    assert at.select_slider(key="boxes").value == MOST_NODES
+    at.select_slider(key="boxes").set_value(9).run()
+    at.slider(key="share").set_value(0.5).run()
+    assert at.select_slider(key="boxes").value == 9, "it was chosen"
+
+
+def test_a_link_from_before_there_were_few_boxes_opens_its_box_in_the_graph_of_the_logit_alone() -> None:
+    of_the_logit = usual(against=None, most=MOST_NODES)
+    name = next(node.name for node in of_the_logit.nodes if node not in usual().nodes)
+    at = page(node=name)
+    assert sent_edges(shown(at)) == edges_of(of_the_logit)
+    assert shown(at)["nodes"][shown(at)["opened"]]["name"] == name
 
 
 def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_graph() -> None:
@@ -77,7 +110,7 @@ def test_beside_the_likeliest_tokens_the_one_that_really_comes_next_is_offered(m
 
 
 def test_without_the_mean_all_that_parts_add_counts() -> None:
-    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE, beyond_mean=False)
+    found = usual(beyond_mean=False)
     sent = shown(page(beyond_mean="false"))
     assert sent_edges(sent) == edges_of(found)
     assert "beyond_mean=False" in sent["code"]
@@ -91,25 +124,56 @@ def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     for (source, target, kind, value), expected in zip(lines["numbers"], sent_edges(sent), strict=True):
         assert (source, target, kind) == expected[:3]
         assert value == pytest.approx(expected[3], abs=1e-6)
+    assert "most=60" in sent["code"]
     assert lines["checked"].whole == pytest.approx(lines["found"].total, abs=1e-4)
 
 
-def test_the_check_says_what_is_left_and_stays_in_the_address() -> None:
-    at = page()
-    at.button(key="check the graph").click().run()
-    assert at.query_params["check"] == "true"
-    lm = gptviz.load("tiny")
-    kept = lm.check_circuit(lm.circuit(PROMPT, share=page_code.SHARE))
-    for visit in (at, page(check="true")):
+def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = gptviz.load("tiny").check_circuit(usual())
+    small = page()
+    monkeypatch.setattr(page_code, "MOST", 0)
+    large = page()
+    wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(large.run())))
+    assert any("Not checked yet" in one.value for one in large.caption)
+    assert not any("Checked:" in one.value for one in large.markdown)
+    large.button(key="check the graph").click().run()
+    assert large.query_params["check"] == "true"
+    for visit in (small, large):
         (said,) = (one.value for one in visit.markdown if "Checked:" in one.value)
-        assert f"**{kept.kept:.3g}** instead of {kept.whole:.3g}" in said
-        assert f"keeps **{100 * kept.share:.3g} %** of the answer" in said
+        assert f"**{brief(kept.kept)}** instead of {brief(kept.whole)}" in said
+        assert f"keeps **{100 * kept.share:.3g} %** of the answer".replace("-", "−") in said
+
+
+@pytest.mark.parametrize(
+    ("model", "query"),
+    [
+        ("induction", {"position": "62"}),
+        ("induction", {"against": "nothing", "share": "0.75", "position": "62"}),
+        ("addition", {}),
+        ("sentences", {}),
+    ],
+)
+def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_above_the_graph(
+    model: str, query: dict[str, str]
+) -> None:
+    at = opened("pages/circuit.py", model=model, **query)
+    sent, lines = shown(at), dict[str, Any]()
+    exec(sent["code"], lines)
+    kept, share = lines["checked"].share, sent["share"]
+    warned = [one for one in at.warning if "The check disagrees" in one.value]
+    assert len(warned) == (kept < page_code.MUCH_LESS * share) == (model != "sentences")
+    for one in warned:
+        assert f"traces {100 * share:.3g} % back" in one.value
+        assert f"{100 * kept:.3g} % of the answer is left".replace("-", "−") in one.value
+        order = [node.proto.id if hasattr(getattr(node, "proto", None), "id") else "" for node in in_sight(at)]
+        place = next(i for i, node in enumerate(in_sight(at)) if node is one)
+        assert place < next(i for i, name in enumerate(order) if name.endswith("-circuit graph"))
 
 
 def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
-    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
+    found = usual()
     head = next(node for node in found.nodes if node.unit is not None and node.unit.is_head)
-    at = page(node=head.name)
+    at = page(box=head.name)
     assert any(one.value.startswith(f"**{head.unit.title[0].upper()}{head.unit.title[1:]}**") for one in at.markdown)  # type: ignore[union-attr]
     links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
     assert f"block={head.unit.block}" in links["What it looks at"]  # type: ignore[union-attr]
@@ -119,26 +183,26 @@ def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
 
 
 def test_an_open_head_says_what_it_reads_mostly_even_where_that_takes_away() -> None:
-    found = gptviz.load("tiny").circuit(PROMPT, share=page_code.SHARE)
+    found = usual(most=MOST_NODES)
     read = {node: [edge for edge in found.edges if edge.target == node and edge.kind == "value"] for node in found.nodes}
     most = {node: max(edges, key=lambda edge: abs(edge.value)) for node, edges in read.items() if edges}
     node, edge = next((node, edge) for node, edge in most.items() if edge.value < 0 < max(one.value for one in read[node]))
     assert node.unit is not None
     title = f"**{node.unit.title.capitalize()}** at position {node.position}"
-    (said,) = (one.value for one in page(node=node.name).markdown if one.value.startswith(title))
+    (said,) = (one.value for one in page(box=node.name, boxes="60").markdown if one.value.startswith(title))
     assert f"({signed(edge.value)})." in said.partition("It reads mostly")[2].partition("It looks")[0]
 
 
 def test_a_node_of_another_graph_is_closed() -> None:
-    at = page(node="<b>no such node</b>")
+    at = page(box="<b>no such node</b>")
     assert any("Choose a box" in one.value for one in at.caption)
 
 
 def test_what_is_suggested_is_true_of_the_model() -> None:
-    at = page(share="0.9")
+    at = page(share="0.9", against=page_code.NOTHING)
     labels = [button.label for button in at.button]
     if "Its core alone" in labels:
-        core = gptviz.load("tiny").circuit(PROMPT, share=CORE)
+        core = usual(share=CORE, against=None, most=MOST_NODES)
         assert any(one.value.startswith(f"{len(core.nodes)} of the ") for one in at.caption)
         at.button(key="try Its core alone").click().run()
         assert sent_edges(shown(at)) == edges_of(core)
@@ -155,15 +219,85 @@ def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(
     monkeypatch.setattr(page_code, "MOST", 0)
     at = page(share="0.7")
     wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(at.run())))
-    assert sent_edges(shown(at)) == edges_of(gptviz.load("tiny").circuit(PROMPT, share=0.7))
+    assert sent_edges(shown(at)) == edges_of(usual(share=0.7, most=MOST_NODES))
 
 
 def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() -> None:
     at = opened("pages/circuit.py", model="sentences")
-    at.button(key="try Mary or John?").click().run()
-    sent = shown(at)
-    assert (sent["answer"], sent["against"]) == ("Mary", "John")
     lm = gptviz.load("sentences")
-    found = lm.circuit("When Mary and John went to the shop, John gave a book to", "Mary", against="John", share=CORE)
-    assert sent_edges(sent) == edges_of(found)
-    assert any(f"ahead of John by {found.total:.3g}" in one.value for one in at.caption)
+    mary = "When Mary and John went to the shop, John gave a book to"
+    found = lm.circuit(mary, "Mary", against="John", share=page_code.SHARE, most=page_code.BOXES)
+    assert sent_edges(shown(at)) == edges_of(found), "at once: John is the known wrong answer, though another token is likelier"
+    assert int(lm.model(lm.encode(mary)[None])[0, -1].topk(2).indices[1]) != lm.token("John")
+    at.button(key="try red or blue?").click().run()
+    assert (shown(at)["answer"], shown(at)["against"]) == ("red", "blue")
+    assert any(f"ahead of John by {found.total:.3g}" in one.value for one in at.caption), "it is offered now"
+    at.button(key="try Mary or John?").click().run()
+    assert sent_edges(shown(at)) == edges_of(found)
+
+
+SAVED = {
+    "model": "tiny",
+    "step": None,
+    "prompt": "the dog ran",
+    "edits": None,
+    "edit_text": None,
+    "position": 4,
+    "token": 3,
+    "against": 5,
+    "share": 0.6,
+    "boxes": 20,
+    "beyond_mean": False,
+}
+
+
+def with_file(at: AppTest, **changes: Any) -> AppTest:
+    """The page after a saved graph was opened."""
+    file = {"format": FORMAT, "choices": SAVED, "pinned": "embed@3", "groups": None} | changes
+    uploader = at.get("file_uploader")[0]
+    uploader.upload("my graph.json", json.dumps(file).encode())
+    return at.run()
+
+
+def test_a_saved_graph_is_opened_again_with_its_pins() -> None:
+    first = shown(page(prompt=SAVED["prompt"], position="4", boxes="20", share="0.6", beyond_mean="false"))
+    lm = gptviz.load("tiny")
+    at = with_file(page(box="logit@6"))
+    assert sent_edges(shown(at)) == edges_of(lm.circuit("the dog ran", 3, 4, 5, 0.6, beyond_mean=False, most=20))
+    assert shown(at)["choices"] == SAVED
+    assert shown(at)["asked"] == {"pinned": "embed@3", "groups": None}
+    assert shown(at)["choices"].keys() == first["choices"].keys()
+    assert any("my graph.json: this is the saved graph" in one.value.replace("\\", "") for one in at.success)
+    assert "box" not in at.query_params
+    again = with_file(page(), choices=first["choices"])
+    assert sent_edges(shown(again)) == sent_edges(first)
+    assert not any("saved graph" in one.value for one in again.run().success), "it is said once"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": "x"}, "no graph that this page saved"),
+        ({"choices": 3}, "“choices” are missing"),
+        ({"choices": SAVED | {"model": "<b>gone</b>"}}, "a graph of the model “<b>gone</b>”, which is not here"),
+        ({"choices": SAVED | {"position": True}}, "“position” is no whole number"),
+        ({"choices": SAVED | {"boxes": 61}}, "“boxes” is no whole number from 4 to 60"),
+        ({"choices": SAVED | {"share": float("nan")}}, "“share” is no number from 0.3 to 0.95"),
+        ({"choices": SAVED | {"beyond_mean": "yes"}}, "neither true nor false"),
+        ({"choices": SAVED | {"prompt": 3}}, "“prompt” is no text"),
+        ({"pinned": ["embed@3"]}, "“pinned” is no text"),
+        ({"groups": "x" * 5_000}, "“groups” is no text of at most 4,000 characters"),
+        ({"nodes": [0] * 20_001}, "20,000 is the most"),
+    ],
+)
+def test_a_file_that_is_no_saved_graph_changes_nothing_and_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+    at = with_file(page(), **changes)
+    (error,) = (one.value for one in at.error)
+    assert error.replace("\\", "").startswith("my graph.json: ")
+    assert said in error.replace("\\", "")
+    assert sent_edges(shown(at)) == edges_of(usual())
+
+
+def test_what_a_file_asks_for_and_the_page_does_not_have_is_named() -> None:
+    at = with_file(page(), choices=SAVED | {"position": 100, "token": 10**6})
+    assert any("not available here: position, token" in one.value for one in at.warning)

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
+from gptviz.lessons.library import library
 from gptviz.ui.shell.around import present
 from gptviz.ui.shell.subject import on_screen
 from tests.app.opening import opened, press
@@ -32,12 +33,27 @@ def test_it_is_turned_on_kept_in_links_and_left() -> None:
     press(at, "Larger type, no menu")
     assert at.query_params["present"] == "1"
     assert look(at) == kit.page_style(presenting=True)
-    assert [one.label for one in at.sidebar.expander] == ["All pages"]
+    assert at.sidebar.expander[0].label == "All pages"
     assert all("present=1" in link.proto.query_string for link in at.sidebar.get("page_link"))
     press(at, "Leave the presentation")
     assert "present" not in at.query_params
     assert look(at) == kit.page_style()
-    assert not at.sidebar.expander
+    assert "All pages" not in [one.label for one in at.sidebar.expander]
+
+
+def test_the_view_alone_is_kept_in_links_and_a_step_of_a_lesson_then_only_asks() -> None:
+    at = opened("pages/next_token.py", lesson="01-tokens", present="view")
+    assert look(at) == kit.page_style(lesson=True, presenting=True, view_only=True)
+    assert all("present=view" in link.proto.query_string for link in at.sidebar.get("page_link"))
+    step = library().lessons["01-tokens"].steps[0]
+    said = " ".join(one.value for one in at.sidebar.markdown)
+    assert step.questions
+    assert step.questions[0].ask[:30] in said
+    assert step.text[:30] not in said
+    press(at, "Show the controls")
+    assert at.query_params["present"] == "1"
+    assert step.text[:30] in " ".join(one.value for one in at.sidebar.markdown)
+    assert look(at) == kit.page_style(lesson=True, presenting=True)
 
 
 def test_steps_of_a_lesson_stay_in_front_of_the_class() -> None:

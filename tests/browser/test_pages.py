@@ -106,6 +106,81 @@ def test_a_page_opens_in_its_frame_on_any_screen_and_a_hostile_prompt_stays_text
     check_width(page)
 
 
+# The top of the first large view of a page, as a step of a lesson finds it (components/step_in_sight).
+TOP = """(what) => {
+    const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const main = document.querySelector('[data-testid=stMain]');
+    const views = main.querySelectorAll(what);
+    const boxes = [...views].map((one) => one.getBoundingClientRect());
+    return boxes.find((box) => box.height >= 10 * letter && box.width >= 7 * letter)?.top ?? null;
+}"""
+CHART = "[data-testid=stPlotlyChart]"
+# Pages without a picture: cards with lessons, a form. The picture of Runs is the chart beside its table.
+UNPICTURED = {"lessons", "open_model"}
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path not in UNPICTURED])
+def test_the_main_picture_begins_in_the_upper_third(browser: Browser, server: Server, path: str) -> None:
+    with visiting(browser, server, width=1280, height=800) as visit:
+        visit.open(path)
+        what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
+        top = visit.drawn().evaluate(TOP, what)
+        assert top is not None
+        assert top <= 800 / 3
+
+
+def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(browser: Browser, server: Server) -> None:
+    with visiting(browser, server, width=1280, height=800) as visit:
+        page = visit.open("next_token", model="generator")
+        model = page.get_by_role("combobox", name=re.compile(r"Model\b"))
+        step = page.get_by_role("slider", name="Training step")
+        box = page.get_by_role("textbox", name=re.compile("Prompt"))
+        line = box.bounding_box()
+        assert line is not None
+        box.focus()
+        unfolded = box.bounding_box()
+        assert unfolded is not None
+        assert unfolded["height"] > line["height"] + 20, "several lines are seen while it is edited"
+        page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 400")
+        for control in (model, step, box):
+            place = control.bounding_box()
+            assert place is not None
+            assert 0 <= place["y"] < 60
+        # Nothing lies over it.
+        assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
+
+
+def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(browser: Browser, server: Server) -> None:
+    with visiting(browser, server, width=1280, height=800) as visit:
+        page = visit.open("costs")
+        sidebar, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
+        sidebar.get_by_text("From outside").click()
+        visit.settle()
+        expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
+        sidebar.get_by_role("link", name="Compare").click()
+        expect(page).to_have_title("Compare · gptviz")
+        visit.settle()
+        expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
+        sidebar.hover()
+        page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+        page.mouse.move(640, 400)
+        expect(page.get_by_test_id("stExpandSidebarButton")).to_be_in_viewport()
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60")
+        left = main.bounding_box()
+        assert left is not None
+        link = sidebar.get_by_role("link", name="Context")
+        place = link.bounding_box()
+        assert place is not None
+        assert place["x"] < left["x"], "its icon is in sight"
+        link.focus()
+        content = page.get_by_test_id("stSidebarContent").bounding_box()
+        assert content is not None
+        assert content["width"] > 200, "with the focus it unfolds"
+        assert main.bounding_box() == left, "over the page, which stays as it is"
+        page.keyboard.press("Enter")
+        expect(page).to_have_title("Context · gptviz")
+
+
 # All pages are made narrow in the test above; these have views that lay themselves out as they open, or are not in sight there.
 NARROW: list[tuple[str, dict[str, str]]] = [
     *((path, {}) for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")),

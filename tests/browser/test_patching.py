@@ -1,4 +1,4 @@
-"""The page Patching in a browser: a click on a cell, and a computation that is there after a reload."""
+"""The page Patching in a browser: a click on a cell, which is exact at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser.machinery import PATIENCE, Visit
 
 
 @pytest.mark.full
-def test_a_click_explains_a_cell_and_what_was_computed_exactly_is_there_after_a_reload(visit: Visit) -> None:
+def test_a_click_explains_a_cell_which_is_exact_and_so_it_is_after_a_reload(visit: Visit) -> None:
     one = contrasts()[0]
     page = visit.open("patching", model="sentences", prompt=one.clean, corrupted=one.corrupted)
     cells = page.locator(".js-plotly-plot").nth(3).locator(".nsewdrag").first  # three blocks of four heads: what they hand on
@@ -21,12 +21,10 @@ def test_a_click_explains_a_cell_and_what_was_computed_exactly_is_there_after_a_
     at = {"x": box["width"] * 2.5 / 4, "y": box["height"] * 1.5 / 3}
     cells.hover(position=at)
     cells.click(position=at)
-    expect(page.get_by_text("The output of head 2 of block 1: would restore")).to_be_visible(timeout=1_000 * PATIENCE)
+    explained = page.get_by_text(re.compile(r"The output of head 2 of block 1: restores \d+ % of the answer"))
+    expect(explained).to_be_visible(timeout=1_000 * PATIENCE)
     assert "cell=attention.z%2F1%2F2" in page.url
-    page.get_by_role("button", name="Compute exactly").click()
-    exact = page.get_by_text("All heatmaps are exact")
-    expect(exact).to_be_visible(timeout=1_000 * PATIENCE)
     page.reload()
     visit.settle()
-    expect(exact).to_be_visible(timeout=1_000 * PATIENCE)
-    expect(page.get_by_text(re.compile(r"The output of head 2 of block 1: restores \d+ % of the answer"))).to_be_visible()
+    expect(page.get_by_text("All heatmaps are exact")).to_be_visible(timeout=1_000 * PATIENCE)
+    expect(explained).to_be_visible(timeout=1_000 * PATIENCE)

@@ -33,6 +33,8 @@ with st.popover("More"):
     st.text("unfolded")
 st.slider("Slider", 0, 9)
 st.toggle("Switch", True)
+st.selectbox("Select", ["a"])
+st.text_area("Text")
 st.components.v2.component("view", html="<p>view</p>")(key="view")
 """
 EXPAND = "[data-testid=stExpandSidebarButton]"

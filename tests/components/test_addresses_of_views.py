@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gptviz.components import attention_explorer, generation_tree, lens_grid, model_map, sampling_ledger
+from gptviz.components import attention_explorer, circuit_graph, generation_tree, lens_grid, model_map, sampling_ledger
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.settings.address_values import Values, declared, real
 from tests.components.test_attention_explorer import heads
@@ -25,8 +25,23 @@ NO_NUMBERS = ("inf", "nan", "1_0", " 1", "1 ", "1\n", "0x1", "٣", "²", "1" * 9
 PAIRS = ("1.2 0.2", "1.2 0.3", "0.2", "9.9", "0.1 ", " 0.1", "0.1  0.2", "0.1 0.1", "0.00001", "1.٣")
 NAMES = ("one", "all", "in", "pattern", "rest", "rollout", "spread", "All, by vocabulary", "rank", "probability", "embed")
 BOXES = ("encoder.0", "blocks.1.attention.pattern", "true", "True", "FALSE")
+PLACES = ("embed@0", "embed@3 blocks.0.mlp@1", "embed@4", "embed@1 embed@1", "embed @1", "mlp@1", "embed@00001", "embed@٣", "@1")
+GROUPS = (
+    *(
+        "a:embed@0",
+        "a:embed@0 embed@1;b:embed@2",
+        "a:embed@0;b:embed@0",
+        "a:",
+        ":embed@0",
+        "a;embed@0",
+        "a:embed@0;",
+        "a: embed@0",
+    ),
+    *(f"{24 * letter}:embed@0" for letter in ("x", "𝔸", "<")),
+    *("x" * 25 + ":embed@0", "a\nb:embed@0", "a:b:embed@0", "a:embed@0\n"),
+)
 ODD = ("", "x", "__proto__", "constructor", "<b>", "null", "undefined", "[object Object]", "\ud800")
-TEXTS = (*NUMBERS, *NO_NUMBERS, *PAIRS, *NAMES, *BOXES, *ODD)
+TEXTS = (*NUMBERS, *NO_NUMBERS, *PAIRS, *NAMES, *BOXES, *PLACES, *GROUPS, *ODD)
 
 
 def in_node(script: str) -> Any:
@@ -42,6 +57,7 @@ def addresses() -> Iterator[tuple[str, dict[str, Values]]]:
     shown = heads()
     yield "attention_explorer", attention_explorer.address(shown)
     yield "attention_explorer without the first", attention_explorer.address(replace(shown, without_first=shown.thumbnails))
+    yield "circuit_graph", circuit_graph.address(["embed", "blocks.0.mlp"], 4)
     yield "lens_grid", lens_grid.address(["embed", "blocks.0.mlp"], range(2, 6))
     yield "model_map", model_map.address(anatomy(tiny(n_layer=2, n_encoder_layer=1), 4, 3))
     yield "generation_tree", generation_tree.address(2, 4)
@@ -76,6 +92,9 @@ def test_every_view_that_has_an_address_is_tried() -> None:
 
 def test_an_address_takes_what_there_is() -> None:
     assert ADDRESSES["model_map"]["block"].has("encoder.0")
+    taken = {key: [text for text in (*PLACES, *GROUPS) if each.has(text)] for key, each in ADDRESSES["circuit_graph"].items()}
+    assert taken["pinned"] == ["embed@0", "embed@3 blocks.0.mlp@1", "embed@00001"]
+    assert taken["groups"] == [*GROUPS[:2], *GROUPS[8:11], "a\nb:embed@0"]
     assert ADDRESSES["model_map"]["box"].has("blocks.1.attention.pattern")
     assert ADDRESSES["generation_tree"]["attended"].has("1.3")
     assert ADDRESSES["attention_explorer"]["heads"].has("1.2 0.2")

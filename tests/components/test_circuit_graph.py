@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from gptviz.components.circuit_graph import chosen, payload
+from gptviz.components.circuit_graph import FORMAT, chosen, payload, read_file
 from gptviz.components.kit import unpack
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from tests.hand_built import induction_circuit
@@ -34,6 +34,14 @@ def test_every_node_and_edge_travels_with_its_numbers(found: Circuit) -> None:
     rows = {node["name"]: node["row"] for node in sent["nodes"]}  # type: ignore[attr-defined]
     assert rows["positions@1"] < rows["embed@1"] < rows["blocks.0.attention.head.1@2"] < rows["blocks.1.attention.head.2@7"]
     assert rows["logit@7"] == -1
+
+
+def test_a_file_that_the_view_saved_is_read_and_nothing_else() -> None:
+    file = {"format": FORMAT, "choices": {"token": 7}, "pinned": "embed@2", "groups": None, "nodes": []}
+    assert read_file(json.dumps(file).encode()) == ({"token": 7}, {"pinned": "embed@2", "groups": None})
+    for content in (b"", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b'{"format": 1}', b"[" + b"1," * 30_000 + b"1]"):
+        with pytest.raises(ValueError, match="saved"):
+            read_file(content)
 
 
 def test_a_click_counts_only_on_a_node_of_the_graph_on_screen(found: Circuit) -> None:

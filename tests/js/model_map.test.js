@@ -10,7 +10,7 @@ import { Opened } from "../../gptviz/components/model_map/opened.js";
 import { valuesIn } from "../../gptviz/components/kit/values.js";
 import { Questions } from "../../gptviz/components/model_map/questions.js";
 
-const NONE = { box: null, block: null, tensor: null, head: null };
+const NONE = { box: null, block: null, tensor: null, head: null, sizes: null };
 
 function pieceOf(name, shape, axes, more = {}) {
   return { name, shape, axes, kind: "activation", symbol: name.split(".").at(-1), rows: null, parameters: 0, ...more };
@@ -49,6 +49,7 @@ function openedOf(asked, { blocks = 6, encoder = 0, heads = 3 } = {}) {
     block: { names: [...named("", blocks), ...named("encoder.", encoder)] },
     tensor: { whole: [0, 1] },
     head: { whole: [0, heads - 1] },
+    sizes: { switch: true },
   };
   const said = Object.entries(asked).filter(([, value]) => value !== null);
   opened.take(valuesIn(declared, Object.fromEntries(said)).values);
@@ -142,7 +143,8 @@ test("what is open can be reopened from the address", () => {
   assert.deepEqual(again.forAddress(), opened.forAddress());
   assert.deepEqual(again.at, [2, 0, 0]);
   opened.choosePiece(1);
-  assert.deepEqual(opened.forAddress(), { box: "blocks.4.attention.q", block: null, tensor: 1, head: null });
+  assert.deepEqual(opened.forAddress(), { box: "blocks.4.attention.q", block: null, tensor: 1, head: null, sizes: null });
+  assert.equal(openedOf({ sizes: "true" }).forAddress().sizes, true);
 });
 
 test("another block keeps the same box open, another head is shown, and pages end where the tensor does", () => {

@@ -1,21 +1,29 @@
 """The circuit of a guess as a graph: tokens from left to right, layers upwards, each edge from a part to one that reads it.
 
-Hovering and walking with the keyboard happen in the browser; Python is told only which node was opened.
+Hovering, walking with the keyboard, pinning and grouping happen in the browser, which keeps pins and groups in the address of the
+page, and makes a file with the graph. Python is told only which node was opened, and reads such a file (`read_file`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from gptviz.components.kit import pack, register
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.kit.events import read
-from gptviz.interp.explaining.circuit import Circuit, Node
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.machine.bounded import parse_json
+from gptviz.settings.address_values import Values, at_places, declared, groups
 
 _mount = register(Path(__file__).parent)
+
+# What a file with a graph begins with, and bounds of one that is read: values, and characters of pins or groups.
+FORMAT = "gptviz circuit 1"
+MOST_VALUES, LONGEST_ARRANGED = 20_000, 4_000
 
 
 def payload(
@@ -29,6 +37,9 @@ def payload(
     opened: str = "",
     spaced: bool = False,
     settings: Sequence[str] = (),
+    units: Collection[str] | None = None,
+    choices: Mapping[str, Any] | None = None,
+    command: ViewCommand = NO_COMMAND,
 ) -> bytes:
     """The bytes that the browser gets.
 
@@ -42,10 +53,15 @@ def payload(
         opened: the name of the node that is open.
         spaced: whether tokens stand apart in a text.
         settings: the choices of the reader, a phrase each, for pictures.
+        units: the names of all units of the model, any of which may be pinned; without them, those of the graph.
+        choices: what a file with the graph says of the model, the text and what was chosen, as JSON has it.
+        command: the pins and groups (`pinned`, `groups`) that the view is asked to show.
     """
     nodes = list(found.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     against = None if found.against is None else label(found.against)
+    if units is None:
+        units = sorted({node.unit.name for node in nodes if node.unit is not None})
     header: dict[str, Any] = {
         "of": of,
         "title": title,
@@ -63,8 +79,22 @@ def payload(
         ],
         "code": code,
         "opened": next((i for i, node in enumerate(nodes) if node.name == opened), None),
+        "format": FORMAT,
+        "choices": dict(choices or {}),
+        "declared": declared(address(units, len(found.ids))),
+        "asked": dict(command.asked) if command.number else None,
+        "number": command.number,
     }
     return pack(header)
+
+
+def address(units: Collection[str], n_positions: int) -> dict[str, Values]:
+    """The choices that the address may hold for the view, by the names of a model's units and the length of its text."""
+    words = "parts of this model at positions of this text, such as blocks.0.mlp@3"
+    return {
+        "pinned": at_places(units, n_positions, f"{words}, with spaces between", most=MOST_NODES),
+        "groups": groups(units, n_positions, f"groups of {words}: name:part part;name:part", most=MOST_NODES),
+    }
 
 
 def _node(node: Node, found: Circuit) -> dict[str, Any]:
@@ -81,7 +111,6 @@ def _node(node: Node, found: Circuit) -> dict[str, Any]:
         "place": node.position,
         "row": row,
         "index": None if unit is None else unit.index,
-        "block": None if unit is None else unit.block,
         "value": found.given[node],
     }
 
@@ -101,3 +130,24 @@ def chosen(value: object, of: str, found: Circuit) -> str | None:
     """The name of the node in an event from the browser; None if it is stale or not what this view sends."""
     fields = read(value, of=of, node=range(len(found.nodes)))
     return None if fields is None else found.nodes[fields["node"]].name
+
+
+def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """The choices in a file that the view saved, and its pins and groups as the address has them.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    try:
+        file = parse_json(content, MOST_VALUES)
+    except ValueError as error:
+        raise ValueError(f"it is no saved graph: {error}") from None
+    if not isinstance(file, dict) or file.get("format") != FORMAT:
+        raise ValueError(f"it is no graph that this page saved: its “format” is not “{FORMAT}”")
+    choices, arranged = file.get("choices"), {key: file.get(key) for key in ("pinned", "groups")}
+    if not isinstance(choices, dict):
+        raise ValueError("its “choices” are missing: what was chosen on the page")
+    for key, value in arranged.items():
+        if value is not None and not (isinstance(value, str) and len(value) <= LONGEST_ARRANGED):
+            raise ValueError(f"its “{key}” is no text of at most {LONGEST_ARRANGED:,} characters")
+    return choices, arranged

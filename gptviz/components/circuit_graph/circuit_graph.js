@@ -1,16 +1,20 @@
 // The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
 
+import { toAddress } from "../kit/address.js";
 import { copyOf } from "../kit/copy.js";
-import { tools } from "../kit/details.js";
+import { announce, tools } from "../kit/details.js";
 import { make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
 import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
-import { view } from "../kit/view.js";
-import { curve, GAP, LABELS, layout, NODE, neighbour, thickness } from "./layout.js";
+import { saidInAddress, valuesIn } from "../kit/values.js";
+import { Commands, view } from "../kit/view.js";
+import { grouped, inAddress, nameOf } from "./groups.js";
+import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
+/** @typedef {import("./groups.js").Shown} Shown @typedef {import("./groups.js").Group} Group */
 /**
  * @typedef {object} Payload
  * @property {string} of
@@ -26,12 +30,19 @@ import { curve, GAP, LABELS, layout, NODE, neighbour, thickness } from "./layout
  * @property {Edge[]} edges
  * @property {string} code
  * @property {number | null} opened
+ * @property {string} format what a file with the graph begins with
+ * @property {Record<string, unknown>} choices of the reader, for such a file
+ * @property {import("../kit/values.js").Declared} declared
+ * @property {Record<string, unknown> | null} asked
+ * @property {number} number of the command
  */
 
 // How wide a letter of a token is at most, in pixels of a page of the usual size; longer tokens stand whole on the card.
 const LETTER = 8.5;
-// The most characters of the name of a node: the logit's is made of tokens.
-const LONGEST = 10;
+// The most characters of the name of a node (the logit's is made of tokens), of a wide one, and of what its number is a part of.
+const LONGEST = 10,
+  LONGEST_WIDE = 20,
+  LONGEST_ANSWER = 12;
 // Lines of a card.
 const MOST_LINES = 5;
 const WAYS = {
@@ -42,8 +53,14 @@ const WAYS = {
   logit: "logit",
 };
 
+const LETTERS = { value: "V", key: "K", query: "Q" };
+const commands = new Commands();
+
 /** Pixels of a page of the usual size, for CSS. @param {number} pixels */
 const rems = (pixels) => `${pixels / USUAL}rem`;
+
+/** How wide a line is. @param {SVGPathElement} line */
+const thick = (line) => Number(line.getAttribute("stroke-width"));
 
 /** A number with its sign. @param {number} number */
 const signed = (number) => (number > 0 ? "+" : "") + brief(number);
@@ -62,16 +79,36 @@ class Graph {
     this.nodes = [];
     /** @type {SVGPathElement[]} */
     this.edges = [];
+    /** @type {{ nodes: Shown[], edges: Edge[] }} */
+    this.graph = { nodes: [], edges: [] }; // with groups in place of their members
+    /** @type {number | null} */
+    this.opened = null; // the number of a node of the payload, as the server has it or is about to
+    /** @type {string[]} */
+    this.pinned = [];
+    /** @type {Group[]} */
+    this.groups = [];
     /** @type {number | null} */
     this.near = null; // the node whose card is open
+    this.offered = ""; // what the buttons that pin and group say
     this.stop = new TabStop();
     this.card = new Floating();
     this.card.element.id = "card";
     this.frame = make("div", "frame", undefined, { tabindex: "-1" });
     this.stage = make("div", "stage", undefined, { role: "group" });
     this.legend = make("div", "legend");
-    this.wider = make("button", "tool wider", "The graph goes on to the right: show the logit");
-    this.wider.addEventListener("click", () => (this.frame.scrollLeft = this.frame.scrollWidth));
+    this.unit = make("span", "entry unit");
+    this.wider = make("button", "tool wider");
+    this.wider.addEventListener("click", () => (this.frame.scrollLeft = this.isAtEnd ? 0 : this.frame.scrollWidth));
+    this.arranging = make("div", "tools arranging", undefined, { role: "group", "aria-label": "Pins and groups" });
+    this.pin = make("button", "tool");
+    this.pin.addEventListener("click", () => this.opened !== null && this.togglePin(this.data.nodes[this.opened].name));
+    this.name = make("input", "tool", undefined, { "aria-label": "Name of the group", placeholder: "Name", maxlength: 24 });
+    this.name.addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      if (event.key === "Enter") this.group();
+    });
+    this.join = make("button", "tool");
+    this.join.addEventListener("click", () => this.group());
     this.frame.append(this.stage);
     this.room = 0;
     this.resized = new ResizeObserver(() => {
@@ -83,8 +120,9 @@ class Graph {
       numbers: () => this.numbers(),
       code: () => this.data.code,
       picture: () => this.picture(),
+      file: () => this.file(),
     });
-    root.replaceChildren(this.frame, this.legend, details, this.card.element);
+    root.replaceChildren(this.frame, this.legend, this.arranging, details, this.card.element);
     this.explain();
     this.listen();
   }
@@ -99,6 +137,7 @@ class Graph {
       return item;
     };
     this.legend.append(
+      this.unit,
       entry("edge up", "adds"),
       entry("edge down", "takes away"),
       make("span", "entry", "width: how much"),
@@ -127,17 +166,19 @@ class Graph {
     stage.addEventListener("focusout", () => this.look(null));
     this.frame.addEventListener("scroll", () => {
       stage.style.setProperty("--scrolled", `${this.frame.scrollLeft}px`); // the names of the layers stay in sight
+      this.sayWider();
       if (this.near !== null) this.card.open(this.nodes[this.near], beside);
     });
     stage.addEventListener("click", (event) => {
       const i = at(event);
-      if (i !== null) this.send("open", { node: i, of: this.data.of });
+      if (i !== null) this.open(i);
     });
     stage.addEventListener("keydown", (event) => {
       const i = at(event);
       if (i === null || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "Enter" || event.key === " ") return event.stopPropagation();
       if (event.key === "Escape") this.look(null);
+      else if (event.key === "p") this.togglePin(this.graph.nodes[i].name);
       else if (event.key.startsWith("Arrow")) this.stop.focus(this.nodes[neighbour(this.layout, i, event.key)], this.frame);
       else return;
       event.preventDefault();
@@ -157,45 +198,142 @@ class Graph {
 
   /** @param {Payload} data */
   show(data) {
-    const isNew = data.of !== this.data?.of;
+    const isFirst = !this.data,
+      isNew = data.of !== this.data?.of;
     this.data = data;
-    if (isNew) this.draw();
-    this.nodes.forEach((node, i) => {
-      node.classList.toggle("opened", i === data.opened);
-      node.setAttribute("aria-pressed", String(i === data.opened));
+    this.opened = data.opened;
+    if (isFirst) this.take(saidInAddress(data.declared));
+    const asked = commands.obey(data, this.arranged);
+    if (asked) {
+      this.take(asked);
+      toAddress(this.arranged);
+    }
+    if (isNew || asked) this.draw();
+    else this.update();
+  }
+
+  // Pins and groups
+
+  /** Pins and groups, as the address and commands have them. */
+  get arranged() {
+    return { pinned: this.pinned.join(" ") || null, groups: inAddress(this.groups) };
+  }
+
+  /** @param {Record<string, unknown>} asked */
+  take(asked) {
+    const { pinned, groups } = valuesIn(this.data.declared, asked).values;
+    this.pinned = pinned ?? [];
+    this.groups = groups ?? [];
+  }
+
+  /** @param {{ pinned?: string[], groups?: Group[] }} changes */
+  arrange({ pinned = this.pinned, groups = this.groups }) {
+    const isSame = groups === this.groups;
+    Object.assign(this, { pinned, groups });
+    toAddress(this.arranged);
+    if (isSame) this.update();
+    else this.draw();
+  }
+
+  /** Pin a node, or let it go: its ways then stand in front whatever is looked at. @param {string} name */
+  togglePin(name) {
+    const node = this.graph.nodes.find((one) => one.name === name);
+    if (!node || node.part === "logit" || node.part === "group") return;
+    const isPinned = this.pinned.includes(name);
+    this.arrange({ pinned: isPinned ? this.pinned.filter((one) => one !== name) : [...this.pinned, name] });
+    announce(this.root, `${node.title} at position ${node.place} is ${isPinned ? "no longer" : "now"} pinned`);
+  }
+
+  /** The pinned nodes that are shown. */
+  get pins() {
+    return this.graph.nodes.filter(({ name, part }) => part !== "group" && this.pinned.includes(name)).map(({ name }) => name);
+  }
+
+  /** Let the pinned nodes become a group. */
+  group() {
+    const members = this.pins,
+      name = nameOf(this.name.value) || `group ${this.groups.length + 1}`;
+    if (members.length < 2) return;
+    this.name.value = "";
+    this.arrange({
+      pinned: this.pinned.filter((one) => !members.includes(one)),
+      groups: [...this.groups, { name, members }],
     });
+    announce(this.root, `${members.length} boxes are now the group ${name}`);
+  }
+
+  /** The buttons that pin, group and ungroup. */
+  drawArranging() {
+    const { data, pins } = this;
+    const node = this.opened === null ? null : data.nodes[this.opened];
+    const canBePinned = node !== null && this.graph.nodes.some(({ name, part }) => name === node.name && part !== "logit");
+    this.pin.textContent = !canBePinned
+      ? "Pin: choose a box first"
+      : `${this.pinned.includes(node.name) ? "Unpin" : "Pin"} ${node.title} at ${node.place}`;
+    this.pin.title = "The lines of a pinned box stay in front; several pinned boxes can become a group (key P)";
+    this.pin.disabled = !canBePinned;
+    this.join.textContent = `Group the ${pins.length} pinned boxes`;
+    const groups = this.groups.map((group, g) => {
+      const button = make("button", "tool", `Ungroup ${group.name}`);
+      button.addEventListener("click", () => this.arrange({ groups: this.groups.filter((_, n) => n !== g) }));
+      return button;
+    });
+    const parts = [this.pin, ...(pins.length > 1 ? [this.name, this.join] : []), ...groups];
+    // Nothing is replaced in vain: the name may be about to be typed.
+    const offered = parts.map(({ textContent }) => textContent).join("\n");
+    if (offered !== this.offered) this.arranging.replaceChildren(...parts);
+    this.offered = offered;
+  }
+
+  // Drawing
+
+  /** What the numbers of nodes are parts of. */
+  get answer() {
+    const { answer, against } = this.data;
+    return against === null ? answer : `${answer} − ${against}`;
+  }
+
+  get isAtEnd() {
+    return this.frame.scrollLeft + this.frame.clientWidth > this.frame.scrollWidth - 2;
+  }
+
+  sayWider() {
+    const words = this.isAtEnd ? "left: show its beginning" : "right: show the logit";
+    this.wider.textContent = `The graph goes on to the ${words}`;
   }
 
   draw() {
     const { data, stage } = this;
+    this.graph = grouped(data.nodes, data.edges, this.groups);
+    const { nodes, edges } = this.graph;
     const focused = this.nodes.findIndex((node) => node.matches(":focus"));
     this.near = null;
     this.card.close();
-    this.root.classList.remove("looking");
     this.room = this.roomNow();
-    this.layout = layout(data.nodes, this.room);
+    this.layout = layout(nodes, this.room);
     this.wider.hidden = this.layout.width <= this.room;
     const { width, height, rows, columns } = this.layout;
-    const largest = Math.max(...data.edges.map(({ value }) => Math.abs(value)));
+    const largest = Math.max(...edges.map(({ value }) => Math.abs(value)));
     const lines = shape("svg", { class: "lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-    this.edges = data.edges.map((edge) => {
+    this.edges = edges.map((edge) => {
       const look = `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}`;
       return shape("path", {
         class: look,
         d: curve(this.layout, edge),
         "stroke-width": thickness(edge.value, largest).toFixed(2),
+        style: `--strength: ${largest > 0 ? (Math.abs(edge.value) / largest).toFixed(3) : 0}`,
       });
     });
     // The widest first, so that thin ones stay on top.
-    const order = data.edges.map((_, i) => i).sort((a, b) => Math.abs(data.edges[b].value) - Math.abs(data.edges[a].value));
+    const order = edges.map((_, i) => i).sort((a, b) => Math.abs(edges[b].value) - Math.abs(edges[a].value));
     lines.append(...order.map((i) => this.edges[i]));
     stage.style.width = lines.style.width = rems(width);
     stage.style.height = lines.style.height = rems(height);
-    stage.setAttribute(
-      "aria-label",
-      `${data.title}: ${plural(data.nodes.length, "node")} and ${plural(data.edges.length, "edge")}`,
-    );
-    this.nodes = data.nodes.map((node, i) => this.nodeOf(node, i));
+    stage.setAttribute("aria-label", `${data.title}: ${plural(nodes.length, "node")} and ${plural(edges.length, "edge")}`);
+    const logit = nodes.find(({ part }) => part === "logit");
+    const all = logit ? `, ${brief(logit.value)} in all` : "";
+    this.unit.textContent = `number in a box: what it gives of ${this.answer}${all}`;
+    this.nodes = nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
       const label = make("div", "layer", title);
       Object.assign(label.style, { top: rems(y), height: rems(high), width: rems(LABELS) });
@@ -212,56 +350,106 @@ class Graph {
       return [gap, box];
     });
     stage.replaceChildren(lines, ...tokens, ...this.nodes, ...labels);
-    this.frame.scrollLeft = 0;
-    this.stop.reach(this.nodes[Math.max(0, focused)]);
-    if (focused >= 0) this.stop.focus(this.nodes[focused], this.frame);
+    this.frame.scrollLeft = this.frame.scrollWidth; // where the logit is
+    this.sayWider();
+    this.update();
+    const stop = this.nodes[focused] ?? this.nodes[0];
+    this.stop.reach(stop);
+    if (focused >= 0) this.stop.focus(stop, this.frame);
   }
 
-  /** @param {Node} node @param {number} i */
+  /** @param {Shown} node @param {number} i */
   nodeOf(node, i) {
     const { data } = this;
+    const { isWide } = this.layout;
     const words = {
       embed: "token",
       positions: "position",
       attention: `head ${node.index}`,
       mlp: "MLP",
-      logit: data.against === null ? data.answer : `${data.answer} − ${data.against}`,
+      logit: this.answer,
+      group: node.title,
     }[node.part];
     const button = make("button", `node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
-    button.append(make("span", "name", shortened(words, LONGEST)));
-    if (node.part === "attention") {
-      const ports = make("span", "ports", undefined, { "aria-hidden": "true" });
-      ports.append(make("span", "q", "Q"), make("span", "k", "K"), make("span", "v", "V"));
-      button.append(ports);
-    } else button.append(make("span", "gives", signed(node.value)));
+    button.append(make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST)));
+    const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
+    const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
+    button.append(make("span", "gives", gives + of));
+    // Where the lines of each kind come in.
+    const kinds = new Set(this.graph.edges.filter((edge) => edge.to === i).map(({ kind }) => kind));
+    for (const [kind, letter] of Object.entries(LETTERS)) {
+      if (!kinds.has(/** @type {Edge["kind"]} */ (kind))) continue;
+      const port = make("span", "port", letter, { "aria-hidden": "true" });
+      port.style.left = `${100 * PORTS[/** @type {keyof typeof PORTS} */ (kind)]}%`;
+      button.append(port);
+    }
     const { x, y, width } = this.layout.nodes[i];
     Object.assign(button.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
     const place = `position ${node.place}, ${spoken(data.tokens[node.place])}`;
-    const gives = node.part === "logit" ? `is ${brief(node.value)}` : `gives ${signed(node.value)} of the logit`;
-    button.setAttribute("aria-label", `${node.title} at ${place}: ${gives}; ${this.edgesInWords(i)}`);
+    button.setAttribute("aria-label", `${node.title} at ${place}: ${this.givesInWords(node)}; ${this.edgesInWords(i)}`);
     return button;
+  }
+
+  /** @param {Shown} node */
+  givesInWords({ part, value }) {
+    return part === "logit" ? `${this.answer} is ${brief(value)}` : `gives ${signed(value)} of ${this.answer}`;
   }
 
   /** @param {number} i */
   edgesInWords(i) {
-    const into = this.data.edges.filter((edge) => edge.to === i).length,
-      out = this.data.edges.filter((edge) => edge.from === i).length;
+    const into = this.graph.edges.filter((edge) => edge.to === i).length,
+      out = this.graph.edges.filter((edge) => edge.from === i).length;
     return `${plural(into, "edge")} from below, ${out} upwards`;
+  }
+
+  /** Open a node, or close it where it is open; of a group, its card. @param {number} i */
+  open(i) {
+    const { part, of } = this.graph.nodes[i];
+    if (part === "group") return this.look(i);
+    this.opened = this.opened === of[0] ? null : of[0];
+    this.update();
+    this.send("open", { node: of[0], of: this.data.of });
+  }
+
+  /** Bring to the front the ways into and out of the node that is looked at, else of the open one, and of pins and groups. */
+  mark() {
+    const { edges, nodes, root, graph } = this;
+    const opened = graph.nodes.findIndex(({ of }) => this.opened !== null && of.includes(this.opened));
+    const front = new Set(this.near !== null ? [this.near] : opened >= 0 ? [opened] : []);
+    graph.nodes.forEach(({ name, part }, n) => {
+      const isPinned = part === "group" || this.pinned.includes(name);
+      if (isPinned) front.add(n);
+      nodes[n].classList.toggle("pinned", isPinned);
+      nodes[n].classList.toggle("opened", n === opened);
+      nodes[n].setAttribute("aria-pressed", String(n === opened));
+    });
+    root.classList.toggle("looking", front.size > 0);
+    const near = new Set(front);
+    graph.edges.forEach((edge, e) => {
+      const isOwn = front.has(edge.from) || front.has(edge.to);
+      edges[e].classList.toggle("own", isOwn);
+      if (isOwn) near.add(edge.from).add(edge.to);
+    });
+    const own = edges.filter((edge) => edge.classList.contains("own"));
+    own[0]?.parentElement?.append(...own.sort((a, b) => thick(b) - thick(a)));
+    nodes.forEach((node, n) => {
+      node.classList.toggle("near", near.has(n));
+      node.classList.toggle("front", front.has(n));
+    });
+  }
+
+  /** What is open, pinned or grouped has changed. */
+  update() {
+    this.mark();
+    this.drawArranging();
   }
 
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */
   look(i) {
-    const { data, edges, nodes, root } = this;
+    const { nodes } = this;
     this.near = i;
-    root.classList.toggle("looking", i !== null);
-    const near = new Set([i]);
-    data.edges.forEach((edge, e) => {
-      const isOwn = edge.from === i || edge.to === i;
-      edges[e].classList.toggle("own", isOwn);
-      if (isOwn) near.add(edge.from).add(edge.to);
-    });
+    this.mark();
     nodes.forEach((node, n) => {
-      node.classList.toggle("near", near.has(n));
       if (n === i) node.setAttribute("aria-describedby", "card");
       else node.removeAttribute("aria-describedby");
     });
@@ -272,19 +460,21 @@ class Graph {
 
   /** @param {number} i */
   fill(i) {
-    const { data, card } = this;
-    const node = data.nodes[i];
+    const { data, card, graph } = this;
+    const node = graph.nodes[i];
     const head = make("strong", "", node.title[0].toUpperCase() + node.title.slice(1));
     const where = make("div", "where");
     where.append(make("span", "", `position ${node.place} `), chip(data.tokens[node.place]));
-    const gives = make("div", "", node.part === "logit" ? `is ${brief(node.value)}` : `gives ${signed(node.value)} in the graph`);
+    const members =
+      node.part === "group" ? `: ${node.of.map((n) => `${data.nodes[n].title} at ${data.nodes[n].place}`).join(", ")}` : "";
+    const gives = make("div", "", this.givesInWords(node) + members);
     /** @param {string} title @param {Edge[]} edges @param {"from" | "to"} end */
     const list = (title, edges, end) => {
       if (!edges.length) return [];
       const sorted = [...edges].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
       const table = make("table");
       for (const edge of sorted.slice(0, MOST_LINES)) {
-        const other = data.nodes[edge[end]];
+        const other = graph.nodes[edge[end]];
         const row = make("tr");
         const at = other.part === "logit" ? "" : ` at ${other.place} `;
         const name = make("td", "", other.title + at);
@@ -299,12 +489,12 @@ class Graph {
       ...[head, where, gives],
       ...list(
         "It reads",
-        data.edges.filter((edge) => edge.to === i),
+        graph.edges.filter((edge) => edge.to === i),
         "from",
       ),
       ...list(
         "It adds to",
-        data.edges.filter((edge) => edge.from === i),
+        graph.edges.filter((edge) => edge.from === i),
         "to",
       ),
     );
@@ -327,6 +517,20 @@ class Graph {
       "share of its kind",
     ];
     return { columns, rows };
+  }
+
+  /** All of the graph, for a file: see `read_file` in __init__.py. */
+  file() {
+    const { format, title, choices, nodes, edges, tokens, answer, against, share } = this.data;
+    const named = edges.map((edge) => ({ ...edge, from: nodes[edge.from].name, to: nodes[edge.to].name }));
+    const parts = nodes.map(({ name, title: words, place, value }) => ({
+      name,
+      title: words,
+      position: place,
+      token: tokens[place],
+      value,
+    }));
+    return { format, title, choices, ...this.arranged, answer, against, share, nodes: parts, edges: named };
   }
 
   picture() {

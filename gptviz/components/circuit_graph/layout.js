@@ -3,52 +3,61 @@
 /**
  * @typedef {object} Node
  * @property {string} name
- * @property {"embed" | "positions" | "attention" | "mlp" | "logit"} part
+ * @property {"embed" | "positions" | "attention" | "mlp" | "logit" | "group"} part
  * @property {string} title in words
  * @property {number} place the position of its token
  * @property {number} row 0 for positions, 1 for tokens, 2 + 2 · block for heads, 3 + 2 · block for MLPs, −1 for the logit at the top
  * @property {number | null} index of a head
- * @property {number | null} block
  * @property {number} value what it gives to the nodes above it
  *
  * @typedef {{ from: number, to: number, kind: "value" | "key" | "query" | "mlp" | "logit", value: number, share: number }} Edge
  * @typedef {{ x: number, y: number }} Point
  * @typedef {{ place: number, left: number, width: number, afterGap: boolean }} Column
  * @typedef {{ row: number, y: number, height: number, title: string }} Row
- * @typedef {{ columns: Column[], rows: Row[], nodes: (Point & { width: number })[], width: number, height: number }} Layout
  * @typedef {{ node: number, between: number, around: number }} Sizes of a node, between two in a line, and around a line
+ *
+ * @typedef {object} Layout
+ * @property {Column[]} columns
+ * @property {Row[]} rows
+ * @property {(Point & { width: number })[]} nodes
+ * @property {number} width
+ * @property {number} height
+ * @property {boolean} isWide whether a node has room to say what its number means
  */
 
 // Pixels of a page of the usual size.
-export const NODE = { width: 64, height: 34 };
+export const NODE = { width: 64, height: 32 };
 // What stands between two positions that are no neighbours.
 export const GAP = 18;
 // What stands left of all positions: the names of the layers.
 export const LABELS = 68;
-/** @type {Sizes} */
-const USUAL = { node: NODE.width, between: 6, around: 6 },
+/** @type {Sizes} where there is much room */
+const WIDE = { node: 140, between: 10, around: 10 },
+  /** @type {Sizes} */
+  USUAL = { node: NODE.width, between: 6, around: 6 },
   /** @type {Sizes} where there is little room */
   NARROW = { node: 50, between: 4, around: 2 };
+// Rows stand as far apart as a screen has room for, within these bounds.
+const BETWEEN_ROWS = { most: 40, least: 14 },
+  SCREEN = 420;
 const BETWEEN_LINES = 8,
-  BETWEEN_ROWS = 40,
   TOP = 10,
   TOKENS = 46;
 // The nodes of a position in one layer are in at most this many lines, even on a narrow page.
 const MOST_LINES = 4;
 // The places where edges enter a head, as shares of its width.
-const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
+export const PORTS = { query: 0.2, key: 0.5, value: 0.8, mlp: 0.5, logit: 0.5 };
 
-/** What a row is called. @param {Node} node */
-export function rowTitle({ part, block }) {
-  if (part === "logit") return "logit";
-  if (part === "attention") return `block ${block}, heads`;
-  return part === "mlp" ? `block ${block}, MLP` : part === "embed" ? "tokens" : "positions";
+/** What a row is called. @param {number} row as of a node */
+export function rowTitle(row) {
+  if (row < 2) return ["logit", "positions", "tokens"][row + 1];
+  return `block ${Math.floor(row / 2) - 1}, ${row % 2 ? "MLP" : "heads"}`;
 }
 
 /**
  * Where everything stands. Where there is no room for all positions side by side, the nodes of a position in one layer stand in
- * several lines, and all become narrower. If that is not enough, the graph is wider than its frame, whose right edge then stands
- * between two positions: no node is cut when the graph opens at its beginning.
+ * several lines, and all become narrower. If that is not enough, the graph is wider than its frame. Scrolled to the right, where
+ * the logit is, the names of the layers then end between two positions: no node is cut.
  *
  * @param {Node[]} nodes
  * @param {number} [room] the width of the frame, in pixels of a page of the usual size
@@ -70,13 +79,16 @@ export function layout(nodes, room = Infinity) {
   const most = places.map((place) => Math.max(...rowNumbers.map((row) => cells.get(`${place} ${row}`)?.length ?? 0)));
   const { columns, across, sizes, width } = columnsIn(room, places, most);
 
-  let y = TOP;
-  const rows = rowNumbers.map((row) => {
-    const first = nodes.find((node) => rowOf(node) === row);
+  const heights = rowNumbers.map((row) => {
     const lines = Math.max(...places.map((place, i) => Math.ceil((cells.get(`${place} ${row}`)?.length ?? 0) / across[i])));
-    const height = lines * NODE.height + (lines - 1) * BETWEEN_LINES;
-    const placed = { row, y, height, title: first ? rowTitle(first) : "" };
-    y += height + BETWEEN_ROWS;
+    return lines * NODE.height + (lines - 1) * BETWEEN_LINES;
+  });
+  const free = (SCREEN - heights.reduce((sum, height) => sum + height, 0)) / Math.max(1, rowNumbers.length - 1);
+  const between = Math.max(BETWEEN_ROWS.least, Math.min(BETWEEN_ROWS.most, Math.floor(free)));
+  let y = TOP;
+  const rows = rowNumbers.map((row, i) => {
+    const placed = { row, y, height: heights[i], title: rowTitle(row === top ? -1 : row) };
+    y += heights[i] + between;
     return placed;
   });
   /** @type {(Point & { width: number })[]} */
@@ -96,7 +108,7 @@ export function layout(nodes, room = Infinity) {
       at[i] = { x, y: row.y + above + line * (NODE.height + BETWEEN_LINES), width: sizes.node };
     });
   }
-  return { columns, rows, nodes: at, width, height: y - BETWEEN_ROWS + TOKENS };
+  return { columns, rows, nodes: at, width, height: y - between + TOKENS, isWide: sizes === WIDE };
 }
 
 /** The width of a line of `count` nodes. @param {number} count @param {Sizes} sizes */
@@ -113,11 +125,11 @@ function columnsIn(room, places, most) {
   const gaps = places.map((place, i) => (place > (i > 0 ? places[i - 1] + 1 : 0) ? GAP : 0));
   const fewest = most.map((many) => Math.ceil(many / MOST_LINES));
   let across = most,
-    sizes = USUAL;
+    sizes = WIDE;
   const total = () => LABELS + sizes.around + across.reduce((sum, many, i) => sum + gaps[i] + widthOf(many, sizes), 0);
-  for (sizes of [USUAL, NARROW]) {
+  for (sizes of [WIDE, USUAL, NARROW]) {
     across = [...most];
-    while (total() > room && across.some((many, i) => many > fewest[i])) {
+    while (sizes !== WIDE && total() > room && across.some((many, i) => many > fewest[i])) {
       // The fullest columns become narrower first.
       const fullest = Math.max(...across.filter((many, i) => many > fewest[i]));
       across[across.findIndex((many, i) => many === fullest && many > fewest[i])] -= 1;
@@ -125,24 +137,24 @@ function columnsIn(room, places, most) {
     if (total() <= room) break;
   }
 
-  /** @param {number} more pixels that every column gets in addition */
-  const put = (more) => {
-    let left = LABELS;
-    return places.map((place, i) => {
-      left += gaps[i];
-      const column = { place, left, width: widthOf(across[i], sizes) + more, afterGap: gaps[i] > 0 };
-      left += column.width;
-      return column;
-    });
-  };
-  let columns = put(0);
+  const widths = across.map((many) => widthOf(many, sizes));
   if (total() > room) {
-    const whole = columns.filter(({ left, width }) => left + width <= room);
-    const last = whole.at(-1);
-    if (last) columns = put((room - last.left - last.width) / whole.length);
+    // The last columns, as many as are seen beside the names of the layers, fill the room there.
+    let free = room - LABELS - sizes.around,
+      first = places.length;
+    while (first > 0 && free >= gaps[first - 1] + widths[first - 1]) {
+      first -= 1;
+      free -= gaps[first] + widths[first];
+    }
+    for (let i = first; i < places.length; i++) widths[i] += free / (places.length - first);
   }
-  const end = /** @type {Column} */ (columns.at(-1));
-  return { columns, across, sizes, width: end.left + end.width + sizes.around };
+  let end = LABELS;
+  const columns = places.map((place, i) => {
+    const column = { place, left: end + gaps[i], width: widths[i], afterGap: gaps[i] > 0 };
+    end = column.left + column.width;
+    return column;
+  });
+  return { columns, across, sizes, width: end + sizes.around };
 }
 
 /** The curve of an edge, from the top of its source to the way into its target. @param {Layout} layout @param {Edge} edge */
@@ -153,10 +165,11 @@ export function curve({ nodes }, { from, to, kind }) {
     y1 = source.y,
     x2 = target.x + target.width * PORTS[kind],
     y2 = target.y + NODE.height;
-  const bend = Math.max(14, 0.45 * (y1 - y2));
+  // A group may read what stands above it: such an edge goes round.
+  const bend = Math.max(14, 0.45 * Math.abs(y1 - y2));
   // An edge that would run straight up through the nodes between goes around them.
-  const passes = Math.abs(x1 - x2) < NODE.width && y1 - y2 > BETWEEN_ROWS + NODE.height;
-  const aside = passes ? (kind === "value" ? 1 : -1) * (NODE.width / 2 + 0.09 * (y1 - y2)) : 0;
+  const passes = Math.abs(x1 - x2) < source.width && y1 - y2 > BETWEEN_ROWS.most + 4;
+  const aside = passes ? (kind === "value" ? 1 : -1) * (0.5 * source.width + 0.09 * (y1 - y2)) : 0;
   const round = (/** @type {number} */ number) => Math.round(10 * number) / 10;
   const points = [x1, y1, x1 + aside, y1 - bend, x2 + aside, y2 + bend, x2, y2].map(round);
   return `M${points[0]} ${points[1]}C${points[2]} ${points[3]} ${points[4]} ${points[5]} ${points[6]} ${points[7]}`;

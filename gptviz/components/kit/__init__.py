@@ -120,17 +120,21 @@ def _provided(folder: Path, name: str) -> str:
     return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
 
 
-def page_style(*, lesson: bool = False, presenting: bool = False) -> str:
+def page_style(*, lesson: bool = False, presenting: bool = False, view_only: bool = False) -> str:
     """The style sheet of a page with views: the size of its type, which grows with the window.
 
-    The rules for a lesson, and for a page in front of a class, are added only on such a page. Rules that test for such a page
-    (`:root:has(…)`) made a browser check the whole page again whenever a part of it changed, and pages opened a fifth slower.
+    The rules for the menu, for a lesson and for a page in front of a class are added only where they are needed. Rules that test
+    for such a page (`:root:has(…)`) made a browser check the whole page again whenever a part of it changed, and pages opened a
+    fifth slower.
 
     Args:
         lesson: whether a lesson stands next to the page.
         presenting: whether the page stands in front of a class.
+        view_only: whether its controls are folded away.
     """
-    sheets = ["page.css", *["lesson.css"] * lesson, *["presenting.css"] * presenting]
+    has_menu = not lesson and not presenting
+    sheets = ["page.css", *["menu.css"] * has_menu, *["lesson.css"] * lesson, *["presenting.css"] * presenting]
+    sheets += ["view_only.css"] * view_only
     return "\n".join((FOLDER / sheet).read_text(encoding="utf-8") for sheet in sheets)
 
 

@@ -113,14 +113,19 @@ async function copied(element) {
  * @param {() => Table} details.numbers what is shown
  * @param {() => string} details.code the lines of gptviz that compute it
  * @param {() => SVGElement} details.picture a separate drawing, with width, height, title and scale, whose colours are written out
+ * @param {() => object} [details.file] all that is shown, for a file that the page opens again
  */
-export function tools(root, { name, numbers, code, picture }) {
+export function tools(root, { name, numbers, code, picture, file }) {
   const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });
   row.append(
     tool("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers())),
     tool("Code", "The lines of Python that compute the same numbers", () => showCode(root, code())),
     ...pictureTools(root, { name, picture }),
   );
+  if (file) {
+    const write = () => save(new Blob([JSON.stringify(file(), null, 1)], { type: "application/json" }), `${name}.json`);
+    row.append(tool("Save", "All that is shown, as a JSON file that this page opens again", write));
+  }
   return row;
 }
 

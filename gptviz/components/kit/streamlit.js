@@ -7,6 +7,12 @@ export const VIEWS = ".stBidiComponent, [data-testid=stDataFrame], [data-testid=
 export const POPOVER_BUTTON = "[data-testid=stPopoverButton]";
 export const POPOVER = "[data-testid=stPopoverBody]";
 
+/** What is seen of what scrolls: below the bar that stays at the top of a page. @param {Element} scroller */
+export function seenOf(scroller) {
+  const { top, bottom } = scroller.getBoundingClientRect();
+  return { top: top + (parseFloat(getComputedStyle(scroller).scrollPaddingTop) || 0), bottom };
+}
+
 /** Whether the server computes the page. */
 export function isAppRunning() {
   const app = document.querySelector(APP);

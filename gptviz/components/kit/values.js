@@ -12,10 +12,16 @@ import { inAddress } from "./address.js";
  * @property {[low: number, high: number]} [real] a number
  * @property {[first: number, second: number, most: number]} [pairs] at most `most` pairs of whole numbers below these: "1.2 0.3"
  * @property {boolean} [switch] true or false
+ * @property {Places} [at] names at places, with spaces between: "embed@3 blocks.0.mlp@4"
+ * @property {Places} [groups] groups of these, each with a name: "first:embed@3 embed@4;second:blocks.0.mlp@4"
+ *
+ * @typedef {{ names: string[], below: number, most: number }} Places the names, what places are below, and how many there are
  *
  * @typedef {Record<string, Values>} Declared by key
  */
 
+const AT = /^([A-Za-z0-9_.]+)@(\d{1,6})$/;
+const GROUP = /^([^:;]{1,24}):(.+)$/su;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /**
@@ -31,6 +37,8 @@ export function valueIn(values, said) {
   if (values.whole && /^\d{1,9}$/.test(text)) return within(Number(text), values.whole);
   if (values.real && NUMBER.test(text)) return within(Number(text), values.real);
   if (values.pairs) return pairsOf(text, values.pairs);
+  if (values.at) return areAt(text.split(" "), values.at) ? text.split(" ") : undefined;
+  if (values.groups) return groupsOf(text, values.groups);
   if (values.switch && /^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return undefined;
 }
@@ -44,6 +52,27 @@ function within(number, [low, high]) {
 function pairsOf(text, [first, second, most]) {
   const pairs = text.split(" ").map((one) => (/^\d{1,4}\.\d{1,4}$/.test(one) ? one.split(".").map(Number) : [NaN, NaN]));
   return pairs.length <= most && pairs.every(([a, b]) => a < first && b < second) ? pairs : undefined;
+}
+
+/** Whether these are different names at places, such as "embed@3". @param {string[]} texts @param {Places} places */
+function areAt(texts, { names, below, most }) {
+  const found = texts.map((text) => text.match(AT));
+  const areKnown = found.every((one) => one !== null && names.includes(one[1]) && Number(one[2]) < below);
+  return areKnown && new Set(texts).size === texts.length && texts.length <= most;
+}
+
+/** @param {string} text @param {Places} places */
+function groupsOf(text, places) {
+  const groups = text.split(";").map((one) => {
+    const [, name = "", members = ""] = one.match(GROUP) ?? [];
+    return { name, members: members.split(" ") };
+  });
+  return areAt(
+    groups.flatMap(({ members }) => members),
+    places,
+  )
+    ? groups
+    : undefined;
 }
 
 /**

@@ -19,7 +19,7 @@ from gptviz.components.kit import register
 from gptviz.components.kit.events import list_up_to, read, text_up_to
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor
 from gptviz.labelled_array import Float32Array, Float64Array
-from gptviz.settings.address_values import Values, one_of, whole
+from gptviz.settings.address_values import ON_OR_OFF, Values, one_of, whole
 
 _mount = register(Path(__file__).parent)
 
@@ -82,6 +82,7 @@ def address(drawn: Anatomy) -> dict[str, Values]:
         "block": one_of(blocks),
         "tensor": whole(0, max(len(box.pieces) for box in drawn.boxes) - 1),
         "head": whole(0, config.n_head - 1),
+        "sizes": ON_OR_OFF,
     }
 
 

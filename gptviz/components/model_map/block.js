@@ -128,12 +128,7 @@ export class Block {
 
   /** @param {string} path @param {number} x @param {string} [anchor] @param {number} [from] */
   caption(path, x, anchor = "middle", from = x) {
-    this.pen.under.append(
-      this.pen.text(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), {
-        anchor,
-        fill: this.pen.ink(0.72),
-      }),
-    );
+    this.pen.detail(anchor === "start" ? from : x, this.y + 23, path.slice(this.at.length), { anchor });
   }
 
   /**
@@ -300,7 +295,7 @@ export class Block {
     const place = pen.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
     const group = /** @type {SVGElement} */ (pen.elements.get(path));
     group.append(pen.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
-    if (w.pattern > 130)
+    if (w.pattern > 130 && !pen.isPlain)
       group.append(pen.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { anchor: "end", fill: pen.ink(0.72) }));
     const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";
     const cells = pen.data.arrays[kind];
@@ -392,8 +387,7 @@ export class Block {
       const box = pen.drawBox(norm, left, y - 17, w.norm, 34);
       if (sum) pen.level(last, box, y, { width: 3, head: false });
       else pen.plumb(out, box, x);
-      const name = norm.slice(this.at.length);
-      pen.under.append(pen.text(box.cx, y + 17 + SMALL, name, { fill: pen.ink(0.72) }));
+      pen.detail(box.cx, y + 17 + SMALL, norm.slice(this.at.length));
       last = box;
     }
     return last;

@@ -2,6 +2,7 @@
 
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
+import { PALEST, STRONGEST } from "../kit/text.js";
 
 /** The role of a name in an equation, by which it is coloured. */
 /** @type {Record<string, string>} */
@@ -47,6 +48,13 @@ export function legend(pen) {
     list.append(entry);
   };
   for (const [role, name] of LEGEND) add(make("span", "sample"), role, 0.22, name);
-  add(make("span", "sample learned", "W"), "weight", 0.3, "learned (how many)");
+  const learned = pen.isPlain ? "learned" : "learned (how many)";
+  add(make("span", "sample learned", pen.isPlain ? "" : "W"), "weight", 0.3, learned);
+  const scale = make("span", "scale"),
+    [pale, strong] = [PALEST, STRONGEST].map((share) => pen.mix(ROLES.output, share / 100));
+  scale.style.background = `linear-gradient(to right, ${pale}, ${strong})`;
+  const likely = make("span", "entry");
+  likely.append("0 %", scale, "100 %: how likely the model finds a token, or a label");
+  list.append(likely);
   return list;
 }

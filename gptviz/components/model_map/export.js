@@ -45,7 +45,7 @@ export function pictureOfMap(data, stage) {
     const heading = {
       title: `All of a model: ${data.size}`,
       ...subjectOf(data),
-      settings: ["W: learned, how many numbers; all else is computed for this text"],
+      settings: stage.pen.isPlain ? [] : ["W: learned, how many numbers; all else is computed for this text"],
     };
     return picture(stage.map.root, heading, copy.drawing, copy);
   } finally {

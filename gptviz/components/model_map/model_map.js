@@ -37,6 +37,8 @@ export class ModelMap {
     this.goTo.append(this.number);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
+    this.sizes = make("button", "tool", "Sizes", { title: "Shapes, counts and names of tensors on the map" });
+    this.sizes.onclick = () => this.switchSizes();
     this.panel = new Panel(this);
     root.replaceChildren(this.stage.ahead, this.stage.frame, this.status, this.foot, this.panel.element);
     this.observer = new ResizeObserver(() => this.stage.fit());
@@ -83,7 +85,16 @@ export class ModelMap {
     this.goTo.hidden = !drawnBlocks(last + 1, block).includes(null); // every block can be clicked
     this.number.max = String(last);
     this.number.value = String(block);
-    this.foot.replaceChildren(legend(this.stage.pen), this.goTo, behind);
+    this.sizes.setAttribute("aria-pressed", String(this.opened.hasSizes));
+    this.foot.replaceChildren(legend(this.stage.pen), this.goTo, this.sizes, behind);
+  }
+
+  /** Say on the map how large everything is, or leave that out. */
+  switchSizes() {
+    this.opened.hasSizes = !this.opened.hasSizes;
+    this.draw();
+    this.write();
+    this.sizes.focus();
   }
 
   /** Open the block whose number was typed; what is no number of a block goes back to the open one. @param {string} typed */

@@ -22,6 +22,7 @@ export class Opened {
     this.at = [];
     /** The head that a link asks for, until it is shown. @type {number | null} */
     this.askedHead = null;
+    this.hasSizes = false; // whether the drawing says shapes, counts and the names of tensors
   }
 
   /** The open box. */
@@ -42,9 +43,10 @@ export class Opened {
   /**
    * What a link asks for; `fit` then leaves out what the box lacks.
    *
-   * @param {{ box?: string, block?: string, tensor?: number, head?: number }} asked
+   * @param {{ box?: string, block?: string, tensor?: number, head?: number, sizes?: boolean }} asked
    */
-  take({ box, block, tensor, head }) {
+  take({ box, block, tensor, head, sizes }) {
+    this.hasSizes = sizes ?? false;
     const [stack, number] = block?.startsWith("encoder.") ? ["encoder.", block.slice("encoder.".length)] : ["", block];
     this.stack = stack;
     this.block = number === undefined ? usualBlock(this.boxes.blocks("")) : Number(number);
@@ -76,6 +78,7 @@ export class Opened {
       block: path !== null || !boxes.blocks(stack) || isUsual ? null : `${stack}${block}`,
       tensor: path !== null && piece ? piece : null,
       head: this.head || null,
+      sizes: this.hasSizes || null,
     };
   }
 

@@ -30,9 +30,11 @@ function wideOf(content, font) {
 /** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
  *  drawing can stand alone. */
 export class Pen {
-  /** @param {{ root: HTMLElement, data: import("./boxes.js").Payload, boxes: import("./boxes.js").Boxes, layout: import("./geometry.js").Layout }} what */
-  constructor({ root, data, boxes, layout }) {
+  /** @param {{ root: HTMLElement, data: import("./boxes.js").Payload, boxes: import("./boxes.js").Boxes, layout: import("./geometry.js").Layout, isPlain: boolean }} what
+   *  `isPlain`: without shapes, counts and the names of tensors */
+  constructor({ root, data, boxes, layout, isPlain }) {
     this.root = root;
+    this.isPlain = isPlain;
     this.data = data;
     this.boxes = boxes;
     this.layout = layout;
@@ -88,6 +90,11 @@ export class Pen {
     return element;
   }
 
+  /** A shape, a count or the name of a tensor, which a plain map leaves out. @param {number} x @param {number} y @param {string} content @param {Look} [look] */
+  detail(x, y, content, look) {
+    if (!this.isPlain) this.under.append(this.text(x, y, content, { fill: this.ink(0.72), ...look }));
+  }
+
   /**
    * Something to click: a box of the model, or a block.
    *
@@ -123,7 +130,7 @@ export class Pen {
     const box = this.boxes.at(path);
     const parameters = parametersOf(box);
     const learned = box.pieces.some((piece) => piece.kind === "weight");
-    const band = learned ? 15 : 0;
+    const band = learned ? (this.isPlain ? 7 : 15) : 0;
     const colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     /** @type {SVGElement[]} */
     const parts = [
@@ -149,9 +156,10 @@ export class Pen {
           stroke: ROLES.weight,
           "stroke-width": 1.4,
         }),
-        this.text(x + w / 2, top + 11.5, letters, { weight: 600, within: w - 4 }),
       );
+      if (!this.isPlain) parts.push(this.text(x + w / 2, top + 11.5, letters, { weight: 600, within: w - 4 }));
     }
+    if (this.isPlain) sub = "";
     const middle = y + (h - band) / 2;
     parts.push(this.text(x + w / 2, middle + (sub ? -2.5 : 4.5), label ?? box.name, { size: 12.5, weight: 650 }));
     if (sub) parts.push(this.text(x + w / 2, middle + 11.5, sub, { fill: this.ink(0.72), within: w - 6 }));
@@ -210,7 +218,7 @@ export class Pen {
       const place = `translate(${points.at(-1)}) rotate(${direction(points)})`;
       element.append(shape("path", { d: "M0 0L-7 -3.6L-7 3.6z", fill: colour, transform: place }));
     }
-    if (label)
+    if (label && !this.isPlain)
       element.append(this.text(label.x, label.y, label.text, { fill: this.ink(0.72), anchor: label.anchor ?? "middle" }));
     this.under.append(element);
     this.arrows.push({ start, end, element });

@@ -1,5 +1,7 @@
 // Scrolling so that what was opened comes into sight, as far as what it was opened from stays there.
 
+import { seenOf } from "../kit/streamlit.js";
+
 // Pixels between what is shown and the edge of the window.
 const MARGIN = 12;
 
@@ -35,7 +37,7 @@ export function distance(seen, top, bottom) {
 export function reveal(opened, kept) {
   const scroller = scrollerOf(opened);
   const isPage = scroller === document.scrollingElement;
-  const seen = isPage ? { top: 0, bottom: innerHeight } : scroller.getBoundingClientRect();
+  const seen = isPage ? { top: 0, bottom: innerHeight } : seenOf(scroller);
   const top = distance(seen, kept.getBoundingClientRect().top, opened.getBoundingClientRect().bottom);
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   scroller.scrollBy({ top, behavior: isCalm ? "auto" : "smooth" });

@@ -52,7 +52,7 @@ export class Stage {
     const least = leastRoom(opened.boxes);
     this.layout = new Layout({ least, isDouble: data.sizes[0] > 0, hasBlock }, this.map.root.clientWidth);
     this.blockFrame = null;
-    this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout });
+    this.pen = new Pen({ root, data, boxes: opened.boxes, layout: this.layout, isPlain: !opened.hasSizes });
     const whole = new Whole(this.pen, opened);
     this.layout.stacks.forEach((stack, row) => whole.drawStack(stack, this.layout.topOf(row)));
     if (hasBlock) this.drawBlock(whole.lens);

@@ -130,7 +130,7 @@ export class Whole {
     }
     const logits = /** @type {Place} */ (above); // every model has them
     pen.level(logits, { path: "guesses", x: pen.width - pen.layout.guesses - 4 }, logits.cy, { colour: ROLES.output });
-    pen.under.append(pen.text(logits.cx, logits.y + logits.h + 3 + SMALL, this.shapeOf("logits"), { fill: pen.ink(0.72) }));
+    pen.detail(logits.cx, logits.y + logits.h + 3 + SMALL, this.shapeOf("logits"));
     this.guesses = this.guessesAt(top);
   }
 
@@ -151,8 +151,7 @@ export class Whole {
       left = from.x + from.w;
     const shapeText = sizes(this.pen.boxes.at(`${stack}embed`).pieces[0].shape);
     if (!n) {
-      const faint = { fill: this.pen.ink(0.72) };
-      this.pen.under.append(this.pen.text((left + right) / 2, middle - 8, shapeText, faint));
+      this.pen.detail((left + right) / 2, middle - 8, shapeText);
       this.pen.under.append(this.pen.text((left + right) / 2, middle + 18, "no blocks", { fill: this.pen.ink(0.6) }));
       return from;
     }
@@ -165,7 +164,7 @@ export class Whole {
     this.pen.under.append(
       shape("path", { d: `M${left} ${middle}H${last}`, stroke: ROLES.stream, "stroke-width": 3, class: "arrow" }),
     );
-    this.pen.under.append(this.pen.text(left + 24, middle - 7, shapeText, { fill: this.pen.ink(0.72) }));
+    this.pen.detail(left + 24, middle - 7, shapeText);
     numbers.forEach((block, i) => {
       const x = left + lead + i * each;
       if (block === null) {
@@ -177,7 +176,8 @@ export class Whole {
       }
       this.drawSlim(stack, block, x, middle - h / 2, w, h);
     });
-    const size = [plural(this.pen.boxes.blocks(stack), "block"), `W ${short(data.counts[stack])}${n > 1 ? " each" : ""}`];
+    const size = [plural(this.pen.boxes.blocks(stack), "block")];
+    if (!this.pen.isPlain) size.push(`W ${short(data.counts[stack])}${n > 1 ? " each" : ""}`);
     const fill = this.pen.ink(0.72);
     // Between two stacks there is no room above the blocks.
     if (data.sizes[0])

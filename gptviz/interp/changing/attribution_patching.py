@@ -1,85 +1,184 @@
-"""Attribution patching: what every patch would do, guessed from one backward pass (Nanda 2023; Syed, Rager and Conmy 2023).
+"""Attribution patching: what every patch would do, guessed from a few backward passes (Nanda 2023; Syed, Rager and Conmy 2023).
 
-The answer to the corrupted prompt is taken to change along a straight line with each piece a: a patch then adds
-∂answer/∂a · (clean − corrupted).
-That is exact for small differences only, so it is a preview: `patching` computes what patches really do.
+The answer is taken to change along a straight line with each piece a: a patch then adds ∂answer/∂a · (clean − corrupted). The
+slope is the mean of those in some runs whose streams before block 0 lie between those of both prompts: integrated gradients
+(Sundararajan, Taly and Yan 2017; Hanna, Pezzelle and Belinkov 2024). A pattern, queries and keys act on values that stay
+corrupted: of these, the slope in the corrupted run is taken.
+
+Softmax, norms and activations are no straight lines, so a preview can be wrong. It is checked: some of its patches are computed,
+and the correlation with them says how far it can be trusted.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from gptviz.labelled_array import Float64Array
 from gptviz.machine import progress
 from gptviz.machine.memory import release_memory
 from gptviz.model import Edit, Transformer, Watch
 
 from ..trace import run
-from .patchable import quantity
-from .patching import Patched, PromptPair, check_pair
+from .patchable import Quantity, quantity
+from .patching import Patched, PatchedPiece, PromptPair, answers, check_pair
+
+# The runs between the corrupted and the clean one in which slopes are taken, both included.
+STEPS = 5
+# How many patches of a quantity are computed to check a preview.
+CHECKED = 16
+# The least correlation with them of a preview that is shown as an answer.
+TRUSTED = 0.8
+# What acts on values that a patch of it leaves corrupted.
+_AT_CORRUPTED = ("pattern", "q", "k")
 
 
-def preview(model: Transformer, pair: PromptPair, whats: Sequence[str] = ("resid_pre",)) -> dict[str, Patched]:
-    """The results that `patching.patch` would give for each of the quantities `whats`, to first order, by their names.
+@dataclass(frozen=True)
+class Preview(Patched):
+    """What patches of a quantity are guessed to do; some of its cells are exact.
 
-    It takes a pass over each prompt and a backward pass, however many patches there are. The parameters get no gradient.
+    Attributes:
+        known: [block, place], which cells are exact: those that were computed, and those that have to be so, as where both runs
+            are the same.
+        correlation: Pearson's, of the guess with what the patches that were computed do; NaN where one of them is the same in all
+            of these, and where none was computed.
+        checked: how many patches were computed.
+    """
+
+    known: NDArray[np.bool_]
+    correlation: float = float("nan")
+    checked: int = 0
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it can be shown as an answer."""
+        return self.correlation >= TRUSTED or bool(self.known.all())
+
+    @property
+    def agreement(self) -> str:
+        """How well it agrees with what was computed, in words."""
+        if self.known.all():
+            return "every patch was computed, or has to be as it is"
+        if math.isnan(self.correlation):
+            return f"no correlation with {self.checked} patches that were computed: some of the numbers are all the same"
+        return f"correlation {self.correlation:.2f} with {self.checked} patches that were computed".replace("-", "−")
+
+
+def preview(
+    model: Transformer, pair: PromptPair, whats: Sequence[str] = ("resid_pre",), steps: int = STEPS, checked: int = CHECKED
+) -> dict[str, Preview]:
+    """The results that `patching.patch` would give for each of the quantities `whats`, guessed, by their names.
+
+    It takes a pass over each prompt, `steps` passes with their backward passes, and what `checked` patches of each quantity take,
+    however many patches there are. The parameters get no gradient.
+
+    Args:
+        model: as in `patching.patch`.
+        pair: as in `patching.patch`.
+        whats: the names of the quantities.
+        steps: how many runs slopes are taken in, evenly spread; 1 for the corrupted run alone.
+        checked: the most patches of each quantity that are computed and put in the place of their guesses: half of them those
+            that are guessed to do most, the others evenly from the order of all others by what they are guessed to do.
 
     Raises:
         ValueError: as in `patching.patch`.
     """
     check_pair(model, pair)
     chosen = [quantity(what, model.config) for what in whats]
-    ids, source = pair.ids(model.embed.weight.device), pair.sources(model.embed.weight.device)
-    kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
+    if not chosen:
+        return {}
     with progress.part(0, 2):
-        clean = run(model, ids[:1], [*kept, "logits"], source=None if source is None else source[:1], logits_at=slice(-1, None))
-    clean_answer, values = float(pair.answer(clean["logits"])[0]), dict(clean)
-    del clean
-    release_memory()  # a pass with derivatives does not do so on its way
-    gains: dict[str, Tensor] = {}
-
-    def see(name: str, value: Tensor) -> None:
-        before = value.detach()  # the same memory; a hook that held `value` itself would keep it after the backward pass
-
-        def gain(gradient: Tensor) -> None:
-            apart = values.pop(name) - before
-            gains[name] = (gradient * apart)[0].flatten(1).sum(-1).cpu().double()  # [T] or [H]
-
-        if value.requires_grad:  # not where an edit has put in what does not depend on the prompt
-            value.register_hook(gain)
-
-    with progress.part(1, 2):
-        corrupted = _backward(model, pair, Watch(kept, see))
-    found: dict[str, Patched] = {}
+        clean, corrupted, gains, same = _slopes(model, pair, chosen, steps)
+    found: dict[str, Preview] = {}
     for one in chosen:
         places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))
-        none = torch.zeros(len(places.labels))
-        blocks = [gains.get(one.tap(block), none).numpy() for block in range(one.blocks(model.config))]
-        found[one.name] = Patched(one, places, corrupted + np.stack(blocks), clean_answer, corrupted)
-    return found
+        none, all_same = np.zeros(len(places.labels)), np.ones(len(places.labels), bool)
+        taps = [one.tap(block) for block in range(one.blocks(model.config))]
+        values = corrupted + np.stack([gains.get(tap, none) for tap in taps])
+        known = np.stack([same.get(tap, all_same) for tap in taps])
+        if one.name == "resid_pre" and (at := _only_difference(model, pair)) is not None:
+            values[0, at], known[0, at] = clean, True  # all that the blocks read is then that of the clean prompt
+        found[one.name] = Preview(one, places, values, clean, corrupted, known)
+    with progress.part(1, 2):
+        return _checked(model, pair, found, checked)
 
 
-def _backward(model: Transformer, pair: PromptPair, watch: Watch) -> float:
-    """The answer to the corrupted prompt, after a backward pass from it to the embeddings, which calls the hooks that `watch`
-    sets.
+def _slopes(
+    model: Transformer, pair: PromptPair, chosen: Sequence[Quantity], steps: int
+) -> tuple[float, float, dict[str, Float64Array], dict[str, NDArray[np.bool_]]]:
+    """The answers to both prompts, and by tap name what each of its pieces is guessed to add [T] or [H], and whether it is the
+    same in both runs.
+    """
+    device = model.embed.weight.device
+    ids, source = pair.ids(device), pair.sources(device)
+    begins = ["blocks.0.resid_pre", "encoder.blocks.0.resid_pre"]
+    kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
+    rows = [(ids[i : i + 1], None if source is None else source[i : i + 1]) for i in (0, 1)]
+    with progress.part(0, 2 + steps):
+        clean = run(model, rows[0][0], [*kept, *begins, "logits"], source=rows[0][1], logits_at=slice(-1, None))
+    right, apart = float(pair.answer(clean["logits"])[0]), dict(clean)
+    del clean
+    release_memory()  # a pass with derivatives does not do so on its way
+
+    def part(name: str, value: Tensor) -> None:
+        apart[name] = apart[name] - value
+
+    with progress.part(1, 2 + steps), torch.inference_mode():
+        last = model(*rows[1], tap=Watch([*kept, *begins], part), logits_at=slice(-1, None))
+    corrupted = float(pair.answer(last)[0])
+    at_corrupted = {one.tap(block) for one in chosen for block in range(one.blocks(model.config)) if _stays(one)}
+    gains: dict[str, Float64Array] = {}
+    # The trapezoidal rule, whose ends are the runs over both prompts.
+    weights = np.ones(steps)
+    weights[[0, -1]] -= 0.5 * (steps > 1)
+    for step, (share, weight) in enumerate(zip(np.linspace(0, 1, steps), weights / weights.sum(), strict=True)):
+
+        def see(name: str, value: Tensor, step: int = step, weight: float = weight) -> None:
+            counts = float(step == 0) if name in at_corrupted else weight
+
+            def gain(gradient: Tensor) -> None:
+                adds = (gradient * apart[name])[0].flatten(1).sum(-1).cpu().double().numpy()  # [T] or [H]
+                gains[name] = gains.get(name, 0.0) + counts * adds
+
+            if value.requires_grad and counts:  # not where an edit has put in what does not depend on the prompt
+                value.register_hook(gain)
+
+        with progress.part(2 + step, 2 + steps):
+            _backward(model, pair, {name: apart[name] * float(share) for name in begins if name in apart}, Watch(kept, see))
+    same = {name: ~apart[name][0].flatten(1).any(-1).cpu().numpy() for name in kept if name in apart}
+    return right, corrupted, gains, same
+
+
+def _stays(one: Quantity) -> bool:
+    return one.name.endswith(tuple(f".{name}" for name in _AT_CORRUPTED))
+
+
+def _backward(model: Transformer, pair: PromptPair, moved: Mapping[str, Tensor], watch: Watch) -> None:
+    """A pass over the corrupted prompt, with `moved` added to its values at some taps, and a backward pass from the answer to
+    these values, which calls the hooks that `watch` sets.
     """
     leaves: list[Tensor] = []
 
-    def leaf(value: Tensor) -> Tensor:
-        leaves.append(value.detach().requires_grad_())
-        return leaves[-1].clone()
+    def leaf(by: Tensor) -> Callable[[Tensor], Tensor]:
+        def moving(value: Tensor) -> Tensor:
+            leaves.append((value.detach() + by).requires_grad_())
+            return leaves[-1].clone()
 
-    begins: dict[str, Callable[[Tensor], Tensor]] = {"embed": leaf, "encoder.embed": leaf}
+        return moving
+
     with torch.inference_mode(False), torch.enable_grad():
         ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
+        begins = {name: leaf(by.clone()) for name, by in moved.items()}
         source_ids = None if source is None else source[1:]
         answer = pair.answer(_constant(model)(ids, source_ids, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
         torch.autograd.grad(answer, leaves)
-    return float(answer.detach())
 
 
 def _constant(model: Transformer) -> Transformer:
@@ -89,10 +188,48 @@ def _constant(model: Transformer) -> Transformer:
     return copy.deepcopy(model, {id(one): one.detach() for one in (*model.parameters(), *model.buffers())})
 
 
-def correlation(exact: Patched, guess: Patched) -> float:
-    """How well the preview orders and sizes what patches really do: Pearson's correlation over all cells, from −1 to 1; NaN where
-    one of them is the same everywhere.
+def _only_difference(model: Transformer, pair: PromptPair) -> int | None:
+    """The only position at which the prompts differ; None if there are more, or if something else differs too."""
+    differing = [at for at, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True)) if one != other]
+    # What is padding also changes the mask.
+    is_all = pair.clean_source is None and model.config.padding is None
+    return differing[0] if is_all and len(differing) == 1 else None
+
+
+def _checked(model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview], most: int) -> dict[str, Preview]:
+    """The guesses with some cells computed, and how well they agreed with these."""
+    cells: dict[str, NDArray[np.intp]] = {}
+    for name, guess in guesses.items():
+        unknown = np.flatnonzero(~guess.known)
+        size = np.abs(guess.answers.flat[unknown] - guess.corrupted)
+        ranked = unknown[np.argsort(-size, kind="stable")]
+        largest = min((most + 1) // 2, len(ranked))
+        others = np.linspace(largest, len(ranked) - 1, min(most - largest, len(ranked) - largest))
+        cells[name] = np.concatenate((ranked[:largest], ranked[others.round().astype(int)]))
+    patches = [
+        [PatchedPiece(guesses[name].quantity.tap(block), place)]
+        for name, each in cells.items()
+        for block, place in zip(*np.unravel_index(each, guesses[name].answers.shape), strict=True)
+    ]
+    if not patches:
+        return dict(guesses)
+    computed = iter(answers(model, pair, patches)[2])
+    found: dict[str, Preview] = {}
+    for name, guess in guesses.items():
+        exact = np.array([next(computed) for _ in cells[name]])
+        values, known = guess.answers.copy(), guess.known.copy()
+        values.flat[cells[name]], known.flat[cells[name]] = exact, True
+        agreement = correlation(exact, guess.answers.flat[cells[name]])
+        found[name] = replace(guess, answers=values, known=known, correlation=agreement, checked=len(exact))
+    return found
+
+
+def correlation(exact: Float64Array, guess: Float64Array) -> float:
+    """How well guesses order and size what patches really do: Pearson's correlation over all cells, from −1 to 1; NaN where one
+    of them is the same everywhere.
     """
-    x, y = exact.answers.ravel() - exact.answers.mean(), guess.answers.ravel() - guess.answers.mean()
+    if not exact.size:
+        return float("nan")
+    x, y = exact.ravel() - exact.mean(), guess.ravel() - guess.mean()
     size = float(np.sqrt((x**2).sum() * (y**2).sum()))
     return float((x * y).sum()) / size if size > 0 else float("nan")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -93,9 +93,9 @@ def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
         ValueError: the message says both lengths.
     """
     if clean != corrupted:
+        has = f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} {corrupted:,}"
         raise ValueError(
-            f"the clean {what} has {clean:,} tokens and the corrupted {what} {corrupted:,}: a patch puts what was computed at a "
-            f"position into the same position, so both need the same number of tokens"
+            f"{has}: a patch puts what was computed at a position into the same position, so both need the same number of tokens"
         )
     if not clean:
         raise ValueError(f"the clean {what} and the corrupted {what} have no tokens")
@@ -162,7 +162,7 @@ class Patched:
     def _axes(self) -> tuple[Axis, Axis]:
         return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
 
-    def labelled(self, tokens: Sequence[str]) -> Patched:
+    def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
         return self if self.places.name != "position" else replace(self, places=Axis("position", tuple(tokens)))
 

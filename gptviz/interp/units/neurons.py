@@ -210,7 +210,7 @@ def observe(model: Transformer, block: int, rows: Sequence[Tensor]) -> Iterator[
         ValueError: as in `activations`.
     """
     _check_block(model, block)
-    observation = Observation(Unit("mlp", block), _columns(model, block).norm(dim=0).cpu())
+    observation = Observation(Unit("mlp", block), columns(model, block).norm(dim=0).cpu())
     start, of = 0, sum(map(len, rows))
     while start < len(rows):
         length = len(rows[start])
@@ -224,7 +224,7 @@ def observe(model: Transformer, block: int, rows: Sequence[Tensor]) -> Iterator[
         yield observation
 
 
-def _columns(model: Transformer, block: int) -> Tensor:
+def columns(model: Transformer, block: int) -> Tensor:
     """How much an activation of 1 of each neuron adds to the stream, [d_model, neuron]; a norm counts by its linear part."""
     part = model.blocks[block]
     after = norms_of(part.get_submodule("mlp_residual"))[1]
@@ -246,7 +246,7 @@ def promoted(model: Transformer, block: int, neuron: int) -> Float64Array:
         raise ValueError("this model has no unembedding: it promotes no tokens")
     final = model.head.final_norm
     assert final is None or isinstance(final, Norm)
-    read = written_through(final, _columns(model, block)[:, neuron : neuron + 1])  # [d_model, 1], what the unembedding reads
+    read = written_through(final, columns(model, block)[:, neuron : neuron + 1])  # [d_model, 1], what the unembedding reads
     logits = model.head.unembed.multiply(read.T, model.head.unembed.weight, None)[0]  # [vocab_size]
     values = logits.detach().double().cpu()
     return (values - values.mean()).numpy()

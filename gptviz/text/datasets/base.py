@@ -118,8 +118,22 @@ class Task(ABC):
         return self.examples(count, validation_rng(seed))
 
     def example_prompt(self) -> str:
-        """A held-out sequence as text without its last token, which is to be predicted; it fits in the context."""
-        return self.tokenizer.decode(self.held_out(1).ids[0, :-1])
+        """The beginning of a held-out sequence as text; what follows is to be predicted, and it fits in the context."""
+        return self.example_prompts(1)[0][0]
+
+    def example_prompts(self, count: int, part: str = "") -> list[tuple[str, int]]:
+        """The beginnings of `count` held-out sequences as text, and the token that follows each: the first that counts, or where
+        all count the last. With a `part`, only sequences of this one of the `parts`.
+        """
+        held_out = self.held_out(count * max(1, len(self.parts)))
+        is_asked = (
+            np.ones(len(held_out.ids), bool) if held_out.part is None or not part else held_out.part == self.parts.index(part)
+        )
+        found = []
+        for ids, counted in zip(held_out.ids[is_asked][:count], held_out.counted[is_asked], strict=False):
+            end = len(counted) if counted.all() else int(counted.argmax()) + 1
+            found.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
+        return found
 
     def as_people_write(self, text: str) -> str:
         """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""

@@ -114,10 +114,6 @@ class Addition(Task):
         """Problems that are never trained on, all equally probable; with few digits they repeat."""
         return self._solved(self._problems(count, validation_rng(seed), held_out=True))
 
-    def example_prompt(self) -> str:
-        """A held-out problem up to its `=`."""
-        return self.tokenizer.decode(self.held_out(1).ids[0, : self._problem_length])
-
     def as_people_write(self, text: str) -> str:
         """`123+456=9750` as "123 + 456 = 579", and the sum if that is another one; empty if it is no whole problem and answer."""
         if (found := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:

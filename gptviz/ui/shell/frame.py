@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -31,9 +32,10 @@ from .subject import edits, kinds, prompts, scrubber
 # The model of an address that names none, but something else of what a page shows.
 DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
-# Keys of the session's state: the default prompt of the model shown last, the page that is open, and whether the reader has
-# chosen a model.
-DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN = "default prompt", "page open", "a model was chosen"
+# Keys of the session's state: the default prompt of the model shown last, the page that is open, whether the reader has chosen
+# a model, and the groups of the menu that the reader folded.
+DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN, FOLDED = "default prompt", "page open", "a model was chosen", "menu folded"
+MENU_WIDTH = 216
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
 # In the address of a page that opens on another model: that it shows `DEFAULT_MODEL`, which an address does not name.
@@ -87,7 +89,8 @@ def open_page(page: Page) -> None:
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
-    st.html(f"<style>{kit.page_style(lesson=lesson.opened() is not None, presenting=is_presenting)}</style>")
+    look = {"lesson": lesson.opened() is not None, "presenting": is_presenting, "view_only": present.is_view_only()}
+    st.html(f"<style>{kit.page_style(**look)}</style>")
     present.listen()
     with st.sidebar:
         st.markdown("## gptviz")
@@ -98,13 +101,14 @@ def open_page(page: Page) -> None:
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
     kind = kinds.kind_said(checkpoints.folders().get(model_on_screen())) or "decoder"
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(_about(page.question, kind), anchor=False, width="content")
-        with st.container(horizontal=True, width="content", gap="xsmall"):
-            tour.tour_button(page)
-            glossary.words_button(page)
-            share(page.name)
-    st.caption(_about(page.caption, kind))
+    with st.container(gap=None, key="page-head"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.title(_about(page.question, kind), anchor=False, width="content")
+            with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
+                tour.tour_button(page)
+                glossary.words_button(page)
+                share(page.name)
+        st.caption(_about(page.caption, kind))
 
 
 def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
@@ -130,18 +134,22 @@ def _follow_history() -> None:
         st.query_params.update(dropped)
 
 
-def _sidebar() -> Literal["auto", "expanded", "collapsed"]:
-    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class."""
+def _sidebar() -> int | Literal["expanded", "collapsed"]:
+    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class. A number is its
+    width in pixels on a screen that has room for it.
+    """
     if lesson.is_asked():
         return "expanded"
-    return "collapsed" if present.is_presenting() else "auto"
+    return "collapsed" if present.is_presenting() else MENU_WIDTH
 
 
 def _menu() -> None:
-    """The links to all pages."""
+    """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
+    folded = st.session_state.setdefault(FOLDED, set())
     for group, entries in GROUPS.items():
-        with st.container(gap="xxsmall"):
-            st.caption(f"**{group}**")
+        fold = partial(folded.symmetric_difference_update, [group])
+        opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
+        with opened.container(gap="xxsmall"):
             for entry in entries:
                 link(entry, description=entry.sentence)
 

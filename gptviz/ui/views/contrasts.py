@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from gptviz.data.registry import source_from, task_of
+from gptviz.data.registry import source_from
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
@@ -31,11 +31,13 @@ TESTED = 400
 
 def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
     """The pairs of prompts with known answers of the task that this model was trained on."""
-    task = task_of(lm.card.source)
-    if task is None or lm.model.config.kind != "decoder":
-        return ()
-    found = task.contrasts()
-    return found if found and lm.tokenizer.to_json() == task.tokenizer.to_json() else ()
+    return () if (task := lm.task) is None else task.contrasts()
+
+
+def known_contrast(lm: LanguageModel, prompt: str, right: int) -> Contrast | None:
+    """The pair of a known prompt whose right answer is the token `right`; None if there is none."""
+    found = (one for one in known_contrasts(lm) if one.clean == prompt)
+    return next((one for one in found if lm.token(one.right) == right), None)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gptviz.ui.widgets.headings import say_chosen
 
 from .guesses import guesses
 
-HEIGHT = 92
+HEIGHT = 64
 # The value in the address for the guess after the last token.
 END = {"position": "-1"}
 _SLIDER = "position slider"
@@ -97,7 +97,7 @@ def strip(subject: Subject, position: int) -> None:
         selected=position,
         on_pick=go_to,
         label="The tokens of the prompt; choose one to see the guess made after it",
-        legend="how likely the model found each token; outlined: the guess below comes after it",
+        legend="how likely each was; outlined: the guess comes after it",
         height=HEIGHT,
         spaced=subject.lm.tokenizer.is_spaced,
     )

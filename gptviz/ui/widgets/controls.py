@@ -33,7 +33,7 @@ def _replace_impossible(key: str, possible: Callable[[Any], bool], default: Any)
         st.session_state[key] = default
 
 
-def _follow(key: str, default: str) -> None:
+def _follow(key: str, default: Any) -> None:
     """Let a control that shows its previous default show the new one."""
     shown = st.session_state.setdefault(_DEFAULTS, {})
     if key in st.session_state and key in shown and st.session_state[key] == shown[key]:
@@ -153,29 +153,33 @@ def notch(
     default: Any,
     format_func: Callable[[Any], str] = str,
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
+    follows: bool = False,
     notices: Any = st,
 ) -> Any:
-    """One of `options` in their order on a slider, kept in the URL as `key`.
+    """One of `options` in their order on a slider, kept in the URL as `key`; `follows` as in `select`.
 
     Streamlit identifies this slider by its key alone, not by its options. A slider made by st.slider counts as a new one when
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
     _warn(key, one_of(list(map(format_func, options))), format_func(default), notices)
     _replace_impossible(key, lambda value: value in options, default)
+    if follows:
+        _follow(key, default)
     common: dict[str, Any] = {"key": key, "help": help or None, "bind": "query-params", "format_func": format_func}
     chosen = st.select_slider(label, options, default, label_visibility=label_visibility, **common)
     say_chosen(label, format_func(chosen))
     return chosen
 
 
-def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, notices: Any = st) -> int:
+def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, follows: bool = False, notices: Any = st) -> int:
     """A whole number from `low` to `high`, at most some hundreds, kept in the URL as `key`; no control where there is
-    nothing to choose.
+    nothing to choose. `follows` as in `select`.
     """
     if low == high:
         addresses.takes(key, one_of([str(low)]))
         return low
-    return int(notch(label, range(low, high + 1), key=key, help=help, default=min(max(default, low), high), notices=notices))
+    first = min(max(default, low), high)
+    return int(notch(label, range(low, high + 1), key=key, help=help, default=first, follows=follows, notices=notices))
 
 
 def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float, notices: Any = st) -> float:

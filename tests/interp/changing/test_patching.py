@@ -141,7 +141,7 @@ def test_prompts_of_two_lengths_are_refused_with_both() -> None:
         PromptPair((1, 2, 3), (1, 2), 0, 1)
     with pytest.raises(ValueError, match="have no tokens"):
         PromptPair((), (), 0, 1)
-    with pytest.raises(ValueError, match="clean source has 1 tokens"):
+    with pytest.raises(ValueError, match="clean source has 1 token and the corrupted source 2"):
         PromptPair((1,), (2,), 0, 1, (1,), (1, 2))
     with pytest.raises(ValueError, match="only one of the two prompts has a source"):
         PromptPair((1,), (2,), 0, 1, (1,))

@@ -13,7 +13,7 @@ from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import text_position
-from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, jobs
@@ -58,9 +58,7 @@ class AttributionSetting:
         """The prompt as one with a known answer, where the page is about that answer; else None."""
         if self.position != len(self.text.ids) - 1:
             return None
-        lm, prompt = self.subject.lm, self.subject.prompt
-        found = (one for one in known_contrasts(lm) if one.clean == prompt)
-        return next((one for one in found if lm.token(one.right) == self.token), None)
+        return known_contrast(self.subject.lm, self.subject.prompt, self.token)
 
     @property
     def whole(self) -> str:
@@ -130,8 +128,8 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
     return position
 
 
-def setting(subject: Subject, text: Read, position: int | None, notices: Any) -> AttributionSetting:
-    """The controls `logit_of` and `minus`."""
+def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any, notices: Any) -> AttributionSetting:
+    """The controls `logit_of` and `minus` in the containers `of` and `less`."""
     names = subject.lm.labels if position is None else tokens(subject.key).names
     best = likely(subject.key, text, position)
     listed = [names[i] for i in best]
@@ -142,7 +140,6 @@ def setting(subject: Subject, text: Read, position: int | None, notices: Any) ->
         else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
     )
     other = None if len(names) <= LISTED else names.__contains__
-    of, less = st.columns(2)
     with of:
         about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
         chosen = controls.select(

@@ -23,10 +23,11 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The graph: from the tokens at one end to the logit at the other, only with the parts that matter most.",
-        "A node shows what it gives and what it reads. **Share of the logit** says how much the graph must explain.",
+        "A box shows what it gives and what it reads. **Boxes** says how many there are at most.",
+        "Choose a box to see its lines in front. Pin boxes to keep theirs there, or to make a group of them.",
         DETAILS_BELOW,
-        Keys("circuit_graph", (*ARROWS, "Escape"), "lead from node to node, and let it go"),
+        Keys("circuit_graph", (*ARROWS, "Escape"), "lead from box to box, and let it go"),
+        Keys("circuit_graph", ("Enter", "p"), "opens a box, and pins it"),
     ),
     opens_on="sentences",
-    pictured={"share": "0.5"},
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 import torch
 
-from gptviz.interp.explaining.circuit import Circuit, circuit
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_check import check as check_of
 from gptviz.interp.explaining.circuit_reads import means
@@ -25,6 +25,7 @@ class CircuitChoice:
         against: whose logit is subtracted; None for none.
         share: how much is to be traced back.
         beyond_mean: whether only that counts which parts add beyond their means over this text.
+        boxes: the most boxes of the graph.
     """
 
     position: int
@@ -32,6 +33,7 @@ class CircuitChoice:
     against: int | None
     share: float
     beyond_mean: bool = True
+    boxes: int = MOST_NODES
 
 
 @st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
@@ -47,7 +49,7 @@ def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
         usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
     about = chosen.position, chosen.token, chosen.against, chosen.share
     with progress.part(1, 10, 9):
-        return circuit(lm.model, text, *about, usual=usual)
+        return circuit(lm.model, text, *about, usual=usual, most=chosen.boxes)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")

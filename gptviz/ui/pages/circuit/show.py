@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from gptviz.components.circuit_graph import circuit_graph, payload
+from gptviz.components.circuit_graph import address, circuit_graph, payload
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import brief, counted, percent, power, signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
+from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.machine import job
 from gptviz.machine.job import Job
 from gptviz.machine.memory import FLOAT32
@@ -20,6 +25,7 @@ from gptviz.ui.pages import PAGES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject.bar import Subject, shortened
 from gptviz.ui.views import edits
+from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import position, strip
 from gptviz.ui.widgets import addresses, controls, jobs
@@ -32,9 +38,19 @@ from .words import code
 # How many of the likeliest tokens are offered.
 OFFERED = 50
 NOTHING = "nothing"
-SHARE = 0.8
-# Of the address: the node that is open, and whether the graph is checked.
-OPENED, CHECKED = "node", "check"
+# The wrong answer where a prompt has a known one, else the next likeliest token.
+RIVAL = "the rival answer"
+# What a page asks for by itself: at most so many boxes for so much of the logit.
+SHARE, BOXES = 0.8, 12
+FEWEST, SHARES = 4, (0.3, 0.95)
+# Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of the open box before the page
+# showed a difference and few boxes: such a link still opens the larger graph of the logit alone.
+OPENED, LINKED, CHECKED = "box", "node", "check"
+CLOSED = "none"
+# The key of the session's state with the pins and groups of a file.
+ARRANGED = "pins and groups of a file"
+# The check disagrees where it keeps less than this part of the share of the graph.
+MUCH_LESS = 2 / 3
 # The most bytes that are kept of what the parts of a model wrote at every token.
 MOST_BYTES = 288 * 2**20
 
@@ -68,7 +84,7 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
 
 def choose(subject: Subject) -> CircuitChoice | None:
     """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place = st.columns([3, 1], gap="medium")
+    text, place, of, more = st.columns([6, 2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
@@ -80,8 +96,9 @@ def choose(subject: Subject) -> CircuitChoice | None:
         return None
     offered = offered_ids(subject, at)
     names = _names(subject, offered)
+    is_old = LINKED in st.query_params
     notices = st.container()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with of:
         token = controls.select(
             "Logit of",
             list(names),
@@ -91,34 +108,59 @@ def choose(subject: Subject) -> CircuitChoice | None:
             follows=True,
             notices=notices,
         )
+    with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
         against = controls.select(
             "Minus that of",
-            [NOTHING, *(one for one in names if one != token)],
+            [*([RIVAL] if len(names) > 1 else []), NOTHING, *(one for one in names if one != token)],
             key="against",
+            default=NOTHING if is_old else RIVAL,
             help="Takes away the logit of another token: what the model adds to both of them drops out, and what decides between "
-            "them stays.",
-            format_func=lambda one: NOTHING if one == NOTHING else names[one],
+            f"them stays. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one with a known answer, else the next "
+            "likeliest token.",
+            format_func=lambda one: names.get(one, one),
             notices=notices,
         )
-        share = controls.real(
-            "Share of the logit",
-            0.3,
-            0.95,
-            key="share",
-            help="How much of the logit is traced back to tokens within the graph: more needs more boxes.",
-            default=SHARE,
-            step=0.05,
-            notices=notices,
-        )
-        beyond_mean = controls.switch(
-            "Beyond the mean",
-            key="beyond_mean",
-            help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike says "
-            "nothing about this place. Off: all that it adds.",
-            default=True,
-            notices=notices,
-        )
-    return CircuitChoice(at, int(token), None if against == NOTHING else int(against), share, beyond_mean)
+        boxes = st.container()
+        with st.popover("More"):
+            share = controls.real(
+                "Share of the logit",
+                *SHARES,
+                key="share",
+                help="How much of the logit is traced back to tokens within the graph: more needs more boxes.",
+                default=SHARE,
+                step=0.05,
+                notices=notices,
+            )
+            beyond_mean = controls.switch(
+                "Beyond the mean",
+                key="beyond_mean",
+                help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike "
+                "says nothing about this place. Off: all that it adds.",
+                default=True,
+                notices=notices,
+            )
+        with boxes:
+            most = controls.whole(
+                "Boxes",
+                FEWEST,
+                MOST_NODES,
+                key="boxes",
+                help="The graph has at most so many boxes, and no more than its share of the logit needs. Unless you choose a "
+                f"number, there are at most {BOXES}, or up to {MOST_NODES} where you ask for a share.",
+                default=MOST_NODES if is_old or share != SHARE else BOXES,
+                follows=True,
+                notices=notices,
+            )
+    other = {NOTHING: None, RIVAL: rival(subject, at, int(token))}.get(against, against)
+    return CircuitChoice(at, int(token), None if other is None else int(other), share, beyond_mean, most)
+
+
+def rival(subject: Subject, at: int, token: int) -> int | None:
+    """The wrong answer to a prompt with a known answer, else the likeliest token but `token`; None if there is no other one."""
+    known = known_contrast(subject.lm, subject.prompt, token) if at == len(subject.seen) - 1 else None
+    if known is not None:
+        return subject.lm.token(known.wrong)
+    return next((one for one in offered_ids(subject, at) if one != token), None)
 
 
 def offered_ids(subject: Subject, at: int) -> list[int]:
@@ -138,13 +180,16 @@ def _names(subject: Subject, tokens: list[int]) -> dict[str, str]:
     }
 
 
-def graph(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
-    """The graph; a click opens a node below it."""
+def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mapping[str, Any]) -> None:
+    """The graph; a click opens a node below it. `choices` are what a file with it says of the page."""
     of = blake2b(repr((subject.key, subject.seen, chosen)).encode(), digest_size=8).hexdigest()  # tells graphs apart
     label = subject.lm.tokenizer.label
     answer = f"the logit of {label(chosen.token)}"
     if chosen.against is not None:
         answer += f" minus that of {label(chosen.against)}"
+    units = ["embed", "positions", *(unit.name for unit in heads_and_mlps(subject.lm.model.config))]
+    addresses.takes_all(address(units, len(subject.seen)))
+    command: ViewCommand = st.session_state.get(ARRANGED, NO_COMMAND)
     packed = payload(
         data,
         label,
@@ -152,21 +197,26 @@ def graph(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         title=f"The circuit of {answer} after position {chosen.position}",
         model=subject.key.name,
         code=code(subject, chosen),
-        opened=st.query_params.get(OPENED, ""),
+        opened=st.query_params.get(OPENED, st.query_params.get(LINKED, "")),
         spaced=subject.lm.tokenizer.is_spaced,
         settings=settings(),
+        units=units,
+        choices=choices,
+        command=command,
     )
     circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
 
 
 def _open(name: str) -> None:
-    """Open a node, or close it where it is open."""
-    addresses.write(OPENED, None if st.query_params.get(OPENED) == name else name)
+    """Open a box, or close it where it is open."""
+    closed = CLOSED if LINKED in st.query_params else None
+    now = st.query_params.get(OPENED, st.query_params.get(LINKED))
+    addresses.write(OPENED, closed if now == name else name)
 
 
 def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
     """The graph in sentences."""
-    beyond = f", {brief(data.total - data.rest)} of it beyond what the means give" if chosen.beyond_mean else ""
+    beyond = f"; without what parts give on average over this text {brief(data.total - data.rest)}" if chosen.beyond_mean else ""
     sentences = [
         f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
         f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
@@ -174,7 +224,7 @@ def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
     ]
     if not data.reached:
         sentences.append(
-            f"For {percent(chosen.share)} it would need more than {MOST_NODES} boxes: many parts have a small share in the guess."
+            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."
         )
     sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
     return " ".join(sentences)
@@ -187,20 +237,38 @@ def _answer(subject: Subject, chosen: CircuitChoice) -> str:
     return f"the logit of “{escaped(label(chosen.token))}”{minus}"
 
 
-def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
-    """The button that checks the graph, or its result."""
-    if not controls.linked(CHECKED, bool, False, values=one_of(["true"])):
-        st.button(
-            "Check the graph",
-            icon=":material/fact_check:",
-            key="check the graph",
-            on_click=addresses.write,
-            args=(CHECKED, "true"),
-            help="Runs the model with everything that is not in the graph replaced by its mean over the positions of this text, "
-            "and shows how much of the answer is left.",
-        )
+def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> Checked | None:
+    """The check of the graph, at once for a small model, else once it is asked for; None until then."""
+    is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
+    return checked(subject.key, subject.seen, chosen, data) if is_asked or not is_large(subject) else None
+
+
+def disagreement(data: Circuit, result: Checked | None) -> str | None:
+    """The sentence that is said where the check keeps much less of the answer than the graph traces back."""
+    if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
+        return None
+    much = "only" if result.share >= 0 else "even less than without the graph:"
+    return (
+        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but with everything else at its mean "
+        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters more than its lines say."
+    )
+
+
+def result_of(subject: Subject, chosen: CircuitChoice, result: Checked | None) -> None:
+    """The result of the check, or the button that asks for it."""
+    if result is None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Check the graph",
+                icon=":material/fact_check:",
+                key="check the graph",
+                on_click=addresses.write,
+                args=(CHECKED, "true"),
+                help="Runs the model with everything that is not in the graph replaced by its mean over the positions of this "
+                "text, and shows how much of the answer is left.",
+            )
+            st.caption("Not checked yet: the share says what the lines add up to, not what the model does without the rest.")
         return
-    result = checked(subject.key, subject.seen, chosen, data)
     label = subject.lm.tokenizer.label
     likeliest = "still" if result.likeliest == chosen.token else "then"
     with st.container(border=True):
@@ -216,13 +284,14 @@ def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
 
 def _kept(share: float) -> str:
     """A share that may be negative, or more than all, in percent."""
-    return f"{100 * share:.3g} %".replace("-", "−")
+    return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
 def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
     nodes = {node.name: node for node in data.nodes}
-    node = controls.linked(OPENED, nodes.get, None, values=one_of(nodes))
+    before = controls.linked(LINKED, nodes.get, None, values=one_of(nodes))
+    node = controls.linked(OPENED, nodes.get, before, values=one_of([*nodes, *([CLOSED] if LINKED in st.query_params else [])]))
     if node is None:
         st.caption("Choose a box to open it: its pattern, its neurons, or switch it off.")
         return
@@ -258,7 +327,9 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
     if node.unit is None:
         means_too = " and means" if chosen.beyond_mean else ""
         return f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
-    said = [f"it gives {signed(data.given[node])} to the boxes above it."]
+    label = subject.lm.tokenizer.label
+    minus = "" if chosen.against is None else f" − {escaped(label(chosen.against))}"
+    said = [f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the boxes above it."]
     for kind, words in (("value", "It reads mostly"), ("mlp", "It reads mostly"), ("key", "It looks there mostly because of")):
         best = max(
             (edge for edge in data.edges if edge.target == node and edge.kind == kind),

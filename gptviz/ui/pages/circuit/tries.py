@@ -17,7 +17,7 @@ from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from .computed import CircuitChoice, found
-from .show import OFFERED, OPENED, is_large, offered_ids, said_of
+from .show import BOXES, OFFERED, OPENED, RIVAL, SHARE, is_large, offered_ids, said_of
 
 # The share of the logit that the suggestion of a smaller graph asks for.
 CORE = 0.5
@@ -28,7 +28,7 @@ MOST_NAMED = 4
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     """The suggestions for this model, text and graph."""
     return [
-        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, contrast)),
+        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, chosen, contrast)),
         *_the_core(subject, chosen, data),
         *_the_strongest(subject, chosen, data),
         *_the_difference(subject, chosen),
@@ -36,13 +36,17 @@ def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     ]
 
 
-def _known(subject: Subject, contrast: Contrast) -> list[Try]:
-    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one."""
+def _known(subject: Subject, chosen: CircuitChoice, contrast: Contrast) -> list[Try]:
+    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one, and
+    the page does not show it already.
+    """
     ids = tuple(subject.lm.tokenizer.encode(contrast.clean).ids)
     right, wrong = subject.lm.token(contrast.right), subject.lm.token(contrast.wrong)
     if len(ids) > subject.lm.model.config.context_length:
         return []
-    asked = CircuitChoice(len(ids) - 1, right, wrong, CORE)
+    asked = CircuitChoice(len(ids) - 1, right, wrong, SHARE, boxes=BOXES)
+    if ids == subject.seen and chosen == asked:
+        return []
     logits = logits_after(subject.key, ids, asked.position)
     if logits.argmax() != right or wrong not in np.argsort(-logits, kind="stable")[:OFFERED]:
         return []
@@ -58,7 +62,7 @@ def _known(subject: Subject, contrast: Contrast) -> list[Try]:
         f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {brief(data.total)}. "
         f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
     )
-    state = {"prompt": contrast.clean, "token": str(right), "against": str(wrong), "share": CORE}
+    state = {"prompt": contrast.clean, "token": str(right), "against": RIVAL, "share": SHARE, "boxes": BOXES, "beyond_mean": True}
     return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]
 
 
@@ -73,7 +77,7 @@ def _the_core(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Tr
     named = ", ".join(dict.fromkeys(heads[:MOST_NAMED]))
     among = f" Among them: {named}." if named else " There is no head among them."
     notice = f"{len(core.nodes)} of the {len(data.nodes)} boxes are enough for {percent(core.share)}.{among}"
-    return [Try("Its core alone", notice, {"share": CORE})]
+    return [Try("Its core alone", notice, {"share": CORE, "boxes": chosen.boxes})]
 
 
 def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:

@@ -26,7 +26,10 @@ written.
 
 **Which boxes are shown.** Walk from the logit downwards, at every box choosing a line at random in proportion to what it adds,
 without sign. The share is the probability that this walk stays among the boxes shown until it ends at a token, a position or a
-bias. The graph takes in the lines that carry most, until the share that you ask for is reached.
+bias. The graph takes in the lines that carry most, until the share that you ask for is reached, or the number of boxes.
+
+**A group** is drawn as one box: each of its lines is the sum of those of its members, and its number is what they together give
+to boxes outside of it.
 
 **The check** runs the model with every part that is not shown, at every position, replaced by its mean over the positions of this
 text (mean ablation); nothing is frozen there.
@@ -43,10 +46,11 @@ def code(subject: Subject, chosen: CircuitChoice) -> str:
     """The lines of Python that compute the same graph and its check."""
     against = "" if chosen.against is None else f", against={chosen.against}"
     mean = "" if chosen.beyond_mean else ", beyond_mean=False"
+    options = f"{against}, share={chosen.share:g}{mean}, most={chosen.boxes}"
     return f"""import gptviz
 
 lm = {load_call(subject.lm)}
-found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{against}, share={chosen.share:g}{mean})
+found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{options})
 numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
 checked = lm.check_circuit(found)
 checked.kept, checked.whole, checked.without"""

@@ -70,16 +70,16 @@ def next_token(sides: Sides, notices: object) -> ViewNumbers:
         for name, one, top in zip("AB", (found.a, found.b), tops, strict=True)
     ]
     moved = compare.total_variation(found)
-    st.markdown(
-        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
-        "would move."
-    )
     _say_what_is_missing(found)
     alts = (
         f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
     )
     _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
+    st.markdown(
+        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
+        "would move."
+    )
     return ViewNumbers(found.table, "compare.next_token(a, b)")
 
 
@@ -88,10 +88,10 @@ def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more:
     assert some.difference is not None
     left, right = st.columns(2)
     top = max(float(np.nanmax(one.values, initial=0.0)) for one in (some.a, some.b))
-    with left:
+    with left.container(gap="xsmall"):
         st.markdown("**A** and **B**, on one scale")
         show_figure(figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent), key=keys[0], alt=alts[0])
-    with right:
+    with right.container(gap="xsmall"):
         st.markdown(f"**B − A**: to the right {more}")
         figure = figures.differences(some.difference, theme(), limit=some.largest, percent=in_percent)
         show_figure(figure, key=keys[1], alt=alts[1])

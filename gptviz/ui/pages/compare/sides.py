@@ -47,29 +47,29 @@ class Sides:
         return self.key[:2] == self.key[2:]
 
 
-def bar_of_b(a: Subject) -> Sides:
-    """The bar of B, below that of A. Stops the page where B's model cannot be opened."""
-    with st.container(border=True, gap="xsmall"):
-        notices = st.container()
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**B**: what A, the model and prompt above, is compared with", width="content")
-            swapping = st.container(width="content")
-        # A model without snapshots has no control for the step, and leaves no room for one.
-        first, *second, third, last = st.columns([3] * (3 if _may_have_steps(a) else 2) + [6], vertical_alignment="bottom")
+def bar_of_b(a: Subject, notices: Any) -> Sides:
+    """The controls of B, folded. Stops the page where B's model cannot be opened.
+
+    Args:
+        a: the model and prompt of all pages.
+        notices: the container for messages.
+    """
+    with st.expander("**B**: what A, the model and prompt above, is compared with", key="side-b"):
+        first, second = st.columns(2)
         with first:
             name = _model(a, notices)
-        with third:
+        with second:
             listed = _edits(notices)
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
         differs = name != a.key.name or listed != a.key.edits
-        with second[0] if second else first:
-            step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
+        step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
         key = _key(name, step, listed, a, notices)
         instead = a.prompt if differs or key != a.key else other_prompt(a.key, a.seen, a.prompt)
-        with last:
-            prompt = _prompt(instead, notices) or instead
+        prompt = _prompt(instead, notices) or instead
         if prompt == instead != a.prompt:
             st.caption("B reads the prompt shown in grey: that of A with one other token, since nothing else is chosen for B.")
+        swapping = st.container()
+    with notices:
         sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
     with swapping:
         st.button(
@@ -102,12 +102,6 @@ def _model(a: Subject, notices: Any) -> str:
     about = "The model of A, or any other decoder. Where their vocabularies differ, tokens are matched by what they look like."
     chosen = controls.select("B’s model", [SAME, *names], key=MODEL, help=about, notices=notices)
     return a.key.name if chosen == SAME else chosen
-
-
-def _may_have_steps(a: Subject) -> bool:
-    """Whether the model that is chosen for B, before its control is drawn, has snapshots."""
-    chosen = st.session_state.get(MODEL, st.query_params.get(MODEL, SAME))
-    return bool(scrubber.steps(a.key.name if chosen == SAME else chosen))
 
 
 def _edits(notices: Any) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
     left, right = st.columns(2)
     work, kept = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
     texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
-    with left:
+    with left.container(gap="xsmall"):
         st.markdown(f"**Operations**, {PASSES[chosen.of].lower()}, {texts}")
         show_figure(
             figures.areas(work, theme(), height=330, at=chosen.tokens),
@@ -179,7 +179,7 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
             alt=f"Operations by part over the length of a text, {texts}. {_shares(_of_product(costs, chosen))}",
         )
         st.caption(_shares(_of_product(costs, chosen)))
-    with right:
+    with right.container(gap="xsmall"):
         st.markdown(f"**Memory** of training, {texts}")
         shares = _shares(held(costs, chosen))
         show_figure(

@@ -86,7 +86,8 @@ def scale_control(sizes: LabelledArray, notices: Any) -> tuple[Decades, str]:
     if not leaving:
         return span, ""
     about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
-    if controls.select("Scale", SCALES, key="scale", help=about, segmented=True, notices=notices) == ALL:
+    look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
+    if controls.select("Scale", SCALES, key="scale", help=about, notices=notices, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
     names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)

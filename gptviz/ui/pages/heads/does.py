@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,8 @@ _GRID, _TABLE = "heads grid", "heads table"
 ROWS_HIGH = 340
 
 
-def show(subject: Subject, setting: HeadSetting) -> None:
-    """The whole view."""
+def show(subject: Subject, setting: HeadSetting, row: Any) -> None:
+    """The whole view, with the control `score` in the container `row`."""
     progress = losses(setting)
     found = with_losses(setting, scores(setting))
     names = known(found)
@@ -42,9 +43,10 @@ def show(subject: Subject, setting: HeadSetting) -> None:
         return
     for sentence in edits.about_patterns(subject.lm):
         st.caption(escaped(sentence))
+    with row:
+        name = score(names, first_score(setting, found))
     left, right = st.columns([6, 5], gap="large")
     with left:
-        name = score(names, first_score(setting, found))
         order = ranked(found, name)
         block, head = chosen(setting, order[0])
         cells(setting, found, name, (block, head))

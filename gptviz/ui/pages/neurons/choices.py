@@ -57,8 +57,8 @@ class NeuronSetting:
         return Unit("mlp", self.block, neuron)
 
 
-def setting(subject: Subject) -> NeuronSetting:
-    """The controls of what is read, and of the block."""
+def setting(subject: Subject) -> tuple[NeuronSetting, str]:
+    """The controls of what is read, of the block, and of what its neurons are ranked by (`by`)."""
     config = subject.lm.model.config
     kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
     written = [WRITTEN] if subject.kind == "decoder" else []
@@ -78,6 +78,7 @@ def setting(subject: Subject) -> NeuronSetting:
         block = controls.whole(
             "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
         )
+        by = _ranking()
     text = subject.prompt if kind == PROMPT else subject.default if kind == WRITTEN else ""
     if kind == OWN:
         text = controls.text(
@@ -86,11 +87,10 @@ def setting(subject: Subject) -> NeuronSetting:
         if not text.strip():
             st.info("Type or paste a text above; until then the prompt is read.")
             text = subject.prompt
-    return NeuronSetting(subject.key, block, kind, text, most)
+    return NeuronSetting(subject.key, block, kind, text, most), by
 
 
-def ranking() -> str:
-    """The control `by`: what the neurons are ranked by."""
+def _ranking() -> str:
     about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
     return controls.select(
         "Rank by", list(RANKINGS), key="by", help=about, format_func=lambda name: RANKINGS[name][0], segmented=True

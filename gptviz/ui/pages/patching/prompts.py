@@ -12,7 +12,6 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit.format import percent, signed
-from gptviz.interp.changing.corrupting import one_token_changed
 from gptviz.interp.changing.patching import PromptPair, is_difference
 from gptviz.interp.reading.next_token import Logits, probabilities
 from gptviz.machine.memory import FLOAT32
@@ -95,13 +94,13 @@ def prompts(subject: Subject) -> Prompts | None:
         st.info("This model has no blocks: between its embedding and its answer there is nothing to patch. Choose another above.")
         return None
     default = suggestion(subject)
-    text_box, of_right, of_wrong = st.columns([5, 2, 2], vertical_alignment="bottom")
+    with st.container(key="one-line-patching"):
+        text_box, of_right, of_wrong = st.columns([5, 2, 2])
     with text_box:
         text = corrupted_box(default)
     ids = ids_of(subject, text, default)
     if ids is None:
         return None
-    strips(subject, ids)
     both = answers(subject, ids, text, of_right, of_wrong)
     if both is None:
         return None
@@ -126,14 +125,7 @@ def suggestion(subject: Subject) -> str:
 @st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
     """A text that differs in one token of `seen`, the end of `ids`, and takes the answer away; empty if there is none."""
-    lm = language_model(key)
-    for changed in one_token_changed(lm.model, seen):
-        whole = [*ids[: len(ids) - len(seen)], *changed]
-        text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
-        # Not every row of tokens is what some text is read as.
-        if lm.tokenizer.encode(text).ids == whole:
-            return text
-    return ""
+    return language_model(key).corrupted(ids, seen)
 
 
 def corrupted_box(default: str) -> str:
@@ -225,11 +217,11 @@ STYLE = """<style>
 </style>"""
 
 
-def strips(subject: Subject, corrupted: tuple[int, ...]) -> None:
+def strips(subject: Subject, prompts: Prompts) -> None:
     """The tokens of both prompts, one above the other; where they differ they are framed."""
     label = subject.lm.tokenizer.label
     columns = []
-    for one, other in zip(subject.seen, corrupted, strict=True):
+    for one, other in zip(subject.seen, prompts.pair.corrupted, strict=True):
         look = ' class="apart"' if one != other else ""
         columns.append(f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>")
     told = "The tokens of the prompt, each above that of the corrupted prompt"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,10 +10,10 @@ import streamlit as st
 
 from gptviz.figures.changing.patched import restored
 from gptviz.figures.kit.format import signed
-from gptviz.interp.changing.attribution_patching import correlation
+from gptviz.interp.changing.attribution_patching import CHECKED, STEPS, TRUSTED, Preview
 from gptviz.interp.changing.patchable import Quantity
 from gptviz.interp.changing.patching import Patched
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.job import Job, Stage
 from gptviz.settings.address_values import Values
 from gptviz.ui.pages.attention import PAGE as ATTENTION
@@ -33,6 +32,7 @@ from .prompts import Prompts, verdict
 # The parameter of the address that names the cell that is explained: quantity, block and place.
 CELL = "cell"
 MOST_TOLD = 3
+COMPUTE = "Compute exactly"
 
 
 class PatchCell(NamedTuple):
@@ -49,28 +49,36 @@ class PatchCell(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """The preview of every quantity by name, and what patches really do, of the quantities that are computed."""
+    """What patches really do, by the name of the quantity, as far as that is computed; else also the previews of all."""
 
-    guessed: dict[str, Patched]
     exact: dict[str, Patched]
+    guessed: dict[str, Preview]
 
     def best(self, name: str) -> Patched:
         """The exact values if they are computed, or else the preview."""
-        return self.exact.get(name, self.guessed[name])
+        return self.exact[name] if name in self.exact else self.guessed[name]
+
+    def is_exact(self, name: str, block: int, place: int) -> bool:
+        """Whether the value of a cell is exact, in a preview too."""
+        return name in self.exact or bool(self.guessed[name].known[block, place])
+
+    @property
+    def shown(self) -> dict[str, Patched]:
+        """What is drawn: no preview that disagrees with the patches that were computed to check it."""
+        names = dict.fromkeys((*self.guessed, *self.exact))
+        return {name: self.best(name) for name in names if name in self.exact or self.guessed[name].is_trusted}
 
 
 def maps(subject: Subject, prompts: Prompts) -> Maps:
-    """The preview, and what is computed of the patches themselves; with the button that begins it, and how far it is."""
-    guessed = computed.previews(subject.key, prompts.pair)
+    """What is computed of the patches, and a preview of the others; with the button that computes them, and how far it is."""
     begun = computed.exact(subject.key, prompts.pair)
     stage = None if begun is None else begun.stage
     results: dict[str, Patched] = {} if begun is None else dict(begun.results)
-    _state(subject, prompts, begun, stage, len(guessed), len(results))
-
-    def named(found: dict[str, Patched]) -> dict[str, Patched]:
-        return {name: one.labelled(prompts.tokens) for name, one in found.items()}
-
-    return Maps(named(guessed), named(results))
+    names = [one.name for one in computed.shown(subject.lm.model.config, (*computed.BY_POSITION, *computed.BY_HEAD))]
+    guessed = {} if len(results) == len(names) else computed.previews(subject.key, prompts.pair)
+    _state(subject, prompts, begun, stage, len(names), len(results))
+    exact = {name: results[name].labelled(prompts.tokens) for name in names if name in results}
+    return Maps(exact, {name: one.labelled(prompts.tokens) for name, one in guessed.items()})
 
 
 def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: Stage | None, of: int, ready: int) -> None:
@@ -83,12 +91,15 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
     exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
     with says.container(gap="xsmall"):
         verdict(prompts)
-        st.caption(f"{exact} a **preview**, guessed from one backward pass (attribution patching).")
+        st.caption(
+            f"{exact} a **preview**, guessed from the slopes of {STEPS} passes (attribution patching). Of each, up to {CHECKED} "
+            "patches were computed: how well it agrees with them stands below it."
+        )
     if stage is None or not stage.is_active:
         many = computed.patches(subject.key, prompts.pair)
         about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
         with button:
-            if pressed("Compute exactly", key="compute patches", type="primary", icon=":material/calculate:", help=about):
+            if pressed(COMPUTE, key="compute patches", type="primary", icon=":material/calculate:", help=about):
                 computed.begin(subject.key, prompts.pair)
                 st.rerun()
     if begun is not None:
@@ -138,16 +149,20 @@ def percents(share: float) -> str:
     return f"{100 * share:.0f} %".replace("-", "−")
 
 
-def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
-    """Both rows of heatmaps."""
-    config = subject.lm.model.config
-    chosen = chosen_cell(found)
+def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
     st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
-    _row(computed.shown(config, computed.BY_POSITION), prompts, found, chosen, first)
+    _row(computed.shown(subject.lm.model.config, computed.BY_POSITION), prompts, found, chosen_cell(found), first)
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
         st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
+
+
+def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by head, and the cell that is explained."""
+    config = subject.lm.model.config
+    chosen = chosen_cell(found)
     st.markdown("**Which head?** What one head computed at all positions is put in.")
     _row(computed.shown(config, computed.BY_HEAD), prompts, found, chosen)
     if config.key_heads != config.n_head:
@@ -156,7 +171,7 @@ def rows(subject: Subject, prompts: Prompts, found: Maps) -> None:
             f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
             f"{each} neighbouring heads, and a patch of them acts on all {each}."
         )
-    _choose(prompts, found, chosen, first)
+    _choose(prompts, found, chosen, first_shown(subject, prompts))
     if chosen is not None:
         _explain(prompts, found, chosen)
 
@@ -175,12 +190,12 @@ def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int)
         about = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
         pick(
             "Explain a cell of",
-            [None, *found.guessed],
+            [None, *found.shown],
             None if chosen is None else chosen.what,
             begin,
             key="patched map",
             help=about,
-            format_func=lambda what: "no heatmap" if what is None else found.guessed[what].quantity.title,
+            format_func=lambda what: "no heatmap" if what is None else found.best(what).quantity.title,
         )
         if chosen is None:
             return
@@ -223,13 +238,15 @@ def first_shown(subject: Subject, prompts: Prompts) -> int:
 
 
 def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
-    name, is_exact = quantity.name, quantity.name in found.exact
-    one = found.best(name)
+    name = quantity.name
+    if (one := found.shown.get(name)) is None:
+        _not_drawn(found.guessed[name])
+        return
     shares = one.restored
     [(block, place, _)] = largest(one, 1)
-    best = meaning(one, block, place, prompts.tokens, exact=is_exact)
+    best = meaning(one, block, place, prompts.tokens, exact=found.is_exact(name, block, place))
     blocks, places = map(range, shares.values.shape)
-    words = [[_brief(one, block, place, exact=is_exact) for place in places] for block in blocks]
+    words = [[_brief(one, block, place, exact=found.is_exact(name, block, place)) for place in places] for block in blocks]
 
     # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
     def clicked() -> None:
@@ -254,21 +271,16 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
         config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {best}",
     )
-    if (how_good := _how_good(name, found)) is not None:
-        st.caption(how_good)
-
-
-def _how_good(name: str, found: Maps) -> str | None:
-    """The line below a heatmap, or None as long as all are a preview, which one line above them says."""
-    if not found.exact:
-        return None
     if name not in found.exact:
-        return "preview"
-    exact = "exact; " if len(found.exact) < len(found.guessed) else ""
-    alike = correlation(found.exact[name], found.guessed[name])
-    if math.isnan(alike):
-        return f"{exact}no correlation with the preview: one of them is the same everywhere"
-    return f"{exact}correlation with the preview **{alike:.2f}**".replace("-", "−")
+        st.caption(f"preview: {found.guessed[name].agreement}")
+
+
+def _not_drawn(guess: Preview) -> None:
+    """A sentence in the place of a heatmap whose preview is no answer."""
+    st.info(
+        f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here ({guess.agreement}; it is drawn from "
+        f"{TRUSTED} on). “{COMPUTE}”, above, shows it."
+    )
 
 
 def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
@@ -281,7 +293,7 @@ def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
 def summary(found: Maps) -> None:
     """In words, which heads restore most, with ways to look at them."""
     name = "attention.z"
-    if name not in found.guessed:
+    if name not in found.shown:
         return
     st.markdown("**The heads that restore most**" + ("" if name in found.exact else " (by the preview)"))
     with st.container(horizontal=True):
@@ -301,9 +313,9 @@ def chosen_cell(found: Maps) -> PatchCell | None:
 def _cell(found: Maps, asked: str) -> PatchCell | None:
     what, _, rest = asked.partition("/")
     block, _, place = rest.partition("/")
-    if what not in found.guessed or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
+    if what not in found.shown or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
         return None
-    cell, shape = PatchCell(what, int(block), int(place)), found.guessed[what].answers.shape
+    cell, shape = PatchCell(what, int(block), int(place)), found.best(what).answers.shape
     return cell if cell.block < shape[0] and cell.place < shape[1] else None
 
 
@@ -316,7 +328,7 @@ def _explain(prompts: Prompts, found: Maps, cell: PatchCell) -> None:
     """The chosen cell in words."""
     one = found.best(cell.what)
     right, wrong = prompts.names
-    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=cell.what in found.exact)
+    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=found.is_exact(*cell))
     share = float(one.shares[cell.block, cell.place])
     if share > 0.1:
         about = f"It carries some of what makes the model prefer {right} to {wrong}."
@@ -329,17 +341,14 @@ def _explain(prompts: Prompts, found: Maps, cell: PatchCell) -> None:
         st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
 
 
-def of_which(found: Maps) -> str:
-    """The control for the heatmap whose numbers and code are below."""
-    titles = {one.quantity.title: name for name, one in found.guessed.items()}
+def of_which(found: Maps) -> str | None:
+    """The control for the heatmap whose numbers and code are below; None where none is drawn."""
+    titles = {one.quantity.title: name for name, one in found.shown.items()}
     about = "The heatmap whose numbers and code are below."
-    return titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
+    return titles[controls.select("Numbers and code of", list(titles), key="of", help=about)] if titles else None
 
 
-def numbers(found: Maps, name: str) -> LabelledArray:
-    """The numbers of a heatmap [number, block, place], the logit differences behind it, and, if it is exact, its preview too."""
-    both = {"": found.best(name)} | ({" (preview)": found.guessed[name]} if name in found.exact else {})
-    table: dict[str, Float64Array] = {}
-    for which, one in both.items():
-        table |= {f"share restored{which}": one.shares, f"logit difference{which}": one.answers}
-    return LabelledArray(np.stack(list(table.values())), (Axis("number", tuple(table)), *found.best(name).restored.axes), "value")
+def numbers(one: Patched) -> LabelledArray:
+    """The numbers of a heatmap and the logit differences behind it, [number, block, place]."""
+    axes = Axis("number", ("share restored", "logit difference")), *one.restored.axes
+    return LabelledArray(np.stack((one.shares, one.answers)), axes, "value")

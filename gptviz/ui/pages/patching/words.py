@@ -19,11 +19,16 @@ are what is added to it. Of a head, *z* is what it hands on (its pattern times i
 *k*, *v* are its queries, keys and values, at all positions. `gptviz.interp.changing.patching.patch` computes many patches in one
 pass, as rows of a batch.
 
-The **preview** takes the answer to be a straight line in every number $t$ of the model's tensors. One backward pass over the
-corrupted prompt gives all slopes, and a patch is guessed to add
-$\sum \frac{\partial a}{\partial t}\,(t_{\text{clean}} - t_{\text{corrupted}})$ over the numbers it replaces:
-`gptviz.interp.changing.attribution_patching.preview`. Softmax, norms and activations are no straight lines, so it can be far
-off; below each exact heatmap stands its correlation with the preview (Pearson, over all cells)."""
+Of a small model all patches are computed at once. Of a large one there is a **preview** first. It takes the answer to be a
+straight line in every number $t$ of the model's tensors, so that a patch adds
+$\sum \frac{\partial a}{\partial t}\,(t_{\text{clean}} - t_{\text{corrupted}})$ over the numbers it replaces. The slopes are
+means over several passes, whose streams before block 0 go in equal steps from the corrupted prompt to the clean one (integrated
+gradients); of patterns, queries and keys, which act on values that stay corrupted, those over the corrupted prompt alone.
+Softmax, norms and activations are no straight lines, so it can be far off. Some patches of each heatmap, half of them those that
+the preview finds largest, are therefore computed, and so is the correlation (Pearson) of the preview with them: a preview with a
+low one is not drawn. Cells whose value is known are exact: those computed, those where both runs are the same, and the stream
+before block 0 at the only position where the prompts differ.
+`gptviz.interp.changing.attribution_patching.preview` computes all of it."""
 LIMITS = """A patch that restores the answer carries what the prompts differ in, for these two prompts; another pair may use other
 heads. What both prompts have in common does not show at all. Several patches together may restore more, or less, than the sum of
 their shares: a head that has a stand-in restores little by itself. Values above 100 % and below −100 % have the colour of the end

@@ -25,7 +25,7 @@ LETTER, PADDING, MOST_OF_NAME = 7.2, 24, 260
 HEIGHT = 480  # pixels of the curves where the type has its usual size
 STYLE = f"""<style>
 [data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
-  flex: 0 1 54rem !important; height: clamp(25rem, 48vh, 35rem) !important;
+  flex: 1 1 30rem !important; max-width: 54rem; height: clamp(25rem, 48vh, 35rem) !important;
 }}
 [data-testid=stLayoutWrapper]:has(> .st-key-{CURVES}) {{ flex: 1 1 24rem !important; }}
 .st-key-{BESIDE} {{ height: 100% !important; }}

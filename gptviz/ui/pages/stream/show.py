@@ -105,11 +105,11 @@ def map_controls(subject: Subject, read: Read, notices: Any) -> MapChoice:
         )
         vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True, notices=notices)
         seed, compared = (0, False) if method == "PCA" else projections.seed_controls(notices)
-    names = [one.name for one in layers]
-    about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
-    layer = names[0]
-    if len(names) > 1:
-        layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1], notices=notices)
+        names = [one.name for one in layers]
+        about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+        layer = names[0]
+        if len(names) > 1:
+            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1], notices=notices)
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 

@@ -14,6 +14,8 @@ from gptviz.ui.widgets.markdown import escaped
 from ..subject import on_screen
 
 PRESENT = "present"
+# Its values: larger type, no menu; and without the controls too.
+LARGE, VIEW_ONLY = "1", "view"
 # The longest link that a QR code can hold, in characters.
 LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -23,37 +25,51 @@ KEYS = (
 )
 
 
+def _mode() -> str:
+    """How the page is shown to a class, by its address or by the page before; empty where it is not."""
+    asked = st.query_params.get(PRESENT, st.session_state.get(PRESENT, ""))
+    return asked if asked in (LARGE, VIEW_ONLY) else ""
+
+
 def is_presenting() -> bool:
-    """Whether the page is shown to a class, by its address or by the page before."""
-    return st.query_params.get(PRESENT, st.session_state.get(PRESENT, "")) == "1"
+    """Whether the page is shown to a class."""
+    return _mode() != ""
+
+
+def is_view_only() -> bool:
+    """Whether a class is shown the views without the controls, and of a step of a lesson the question."""
+    return _mode() == VIEW_ONLY
 
 
 def state() -> dict[str, str]:
     """Its values in a link to another page."""
-    return {PRESENT: "1"} if is_presenting() else {}
+    return {PRESENT: _mode()} if is_presenting() else {}
 
 
-def _switch(on: bool) -> None:
-    if on:
-        st.session_state[PRESENT] = "1"
+def _switch(mode: str) -> None:
+    if mode:
+        st.session_state[PRESENT] = mode
     else:
         st.session_state.pop(PRESENT, None)
-    addresses.write(PRESENT, "1" if on else None)
+    addresses.write(PRESENT, mode or None)
 
 
 def listen() -> None:
     """While presenting, react to the keys of a speaker, and keep that in the address."""
     if is_presenting():
-        _switch(True)
+        _switch(_mode())
         presenter(key="presenter")
 
 
 def controls() -> None:
-    """The tools of a speaker: a button that starts and ends the presentation, and the list of keys."""
-    on = is_presenting()
+    """The tools of a speaker: buttons that start and end the presentation and fold the controls, and the list of keys."""
+    on, only = is_presenting(), is_view_only()
     st.markdown("**Present**")
-    label = "Leave the presentation" if on else "Larger type, no menu"
-    st.button(label, key="switch presenting", on_click=_switch, args=(not on,))
+    with st.container(horizontal=True):
+        label = "Leave the presentation" if on else "Larger type, no menu"
+        st.button(label, key="switch presenting", on_click=_switch, args=("" if on else LARGE,))
+        label = "Show the controls" if only else "View only, no controls"
+        st.button(label, key="switch view only", on_click=_switch, args=(LARGE if only else VIEW_ONLY,))
     st.caption(KEYS)
 
 

@@ -89,14 +89,13 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if not groups:
         st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
         st.stop()
+    look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
+    bar, about = st.container(key="one-line-subject", **look), st.container(key="about-the-model", **look)
     notices = st.container()
-    left, right = st.columns([2, 5], vertical_alignment="bottom")
-    with left.container(gap="xsmall"):
-        bar, about = st.container(horizontal=True, vertical_alignment="bottom", gap="small"), st.container(key="about-the-model")
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
-        # Deleted, renamed or moved in another tab or program; the one that is shown instead is that of the control below.
-        notices.warning(f"There is no model “{escaped(str(before))}” any more: the one named below is shown.")
+        # Deleted, renamed or moved in another tab or program; the one that is shown instead is that of the control above.
+        notices.warning(f"There is no model “{escaped(str(before))}” any more: the one named above is shown.")
     with bar:
         name = controls.select(
             "Model",
@@ -109,26 +108,25 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         model_list(groups, name)
     hidden.say_what_hides([name], notices)
     folder, card = _card(name)
-    if folder is not None:
-        about.caption(escaped(line_about(folder)))
     step = None
+    if folder is not None:
+        about.caption(escaped(line_about(folder)), width="content")
     if folder is not None and scrubber.steps(name):
-        with right:
-            middle, right = st.columns([7, 8], vertical_alignment="bottom")
-        with middle:
-            step = scrubber.scrubber(folder, card, notices)
+        with bar:
+            step = scrubber.scrubber(folder, card, about, notices)
     else:
         scrubber.without_snapshots(notices)
     kind = kinds.kind_of(folder)
     default = default_prompt(kind, card)
-    with right.container(gap="xsmall"):
+    with bar:
         prompt = prompt_box(default, notices)
-        if kind == "decoder" and card.chat is not None:
+    if kind == "decoder" and card.chat is not None:
+        with about:
             chat_turn_button(card.chat, prompt)
     device, precision = device_box(), precision_box()
     try:
         key = model_key(name, device, step, precision)
-        key = edits.edited(key, default, about, notices)
+        key = edits.edited(key, default, bar, notices)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"

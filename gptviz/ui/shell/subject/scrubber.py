@@ -50,20 +50,21 @@ def has_step(name: str, asked: object) -> bool:
     return str(asked) in map(str, steps(name))
 
 
-def scrubber(folder: Path, card: Card, notices: Any) -> int | None:
-    """The slider with its play button and a line about the step. Returns the step, None for the model as saved last."""
+def scrubber(folder: Path, card: Card, about: Any, notices: Any) -> int | None:
+    """The slider with its play button. Returns the step, None for the model as saved last.
+
+    Args:
+        about: the container for a line about the step.
+        notices: the container for messages.
+    """
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
     if (wanted := st.session_state.pop(_NEXT, None)) in options:
         st.session_state["step"] = wanted
-    above = st.container()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        _button(options)
-        chosen = str(
-            controls.notch(
-                "Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices
-            )
-        )
-    above.caption(readout(chosen, card), help=ABOUT)
+    _button(options)
+    chosen = str(
+        controls.notch("Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices)
+    )
+    about.caption(readout(chosen, card), help=ABOUT, width="content")
     if st.session_state.get(_PLAYING):
         _play(options, chosen)
     return None if chosen == LAST else int(chosen)

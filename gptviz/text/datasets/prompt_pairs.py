@@ -1,0 +1,75 @@
+"""Lists of prompts, most of them in pairs of a clean and a corrupted one, with their answers: typed, or read from a CSV file."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
+from typing import Final
+
+from .tables import SEPARATORS, guarded, table_rows
+
+COLUMNS: Final = ("clean", "corrupted", "right", "wrong")
+BAR: Final = "|"
+
+
+@dataclass(frozen=True)
+class PromptRow:
+    """A row of a list.
+
+    Attributes:
+        clean: the prompt.
+        corrupted: a prompt with another answer, with as many tokens; empty if there is none.
+        right: the answer to the prompt, a token as text or as it is shown; empty for the likeliest.
+        wrong: the answer to the corrupted prompt, or another token to compare with; empty for the likeliest.
+        place: the file and the line, for messages.
+    """
+
+    clean: str
+    corrupted: str = ""
+    right: str = ""
+    wrong: str = ""
+    place: str = field(default="", compare=False)
+
+
+def prompt_rows(content: str, file: str) -> list[PromptRow]:
+    """The rows of a list. Either the first line names the columns, as in CSV: clean, and any of the others. Or each line has a
+    prompt, the corrupted prompt and both answers in this order, with | between them, of which the last ones may be left out.
+    White space around a cell does not count.
+
+    Args:
+        content: of the list.
+        file: its name in messages.
+
+    Raises:
+        ValueError: it holds no rows, or one that cannot be read; the message names the file, the line and what to do.
+    """
+    first = content.lstrip("\n").partition("\n")[0]
+    headers = {each: [cell.strip().strip('"').lower() for cell in first.split(each)] for each in SEPARATORS}
+    separator = next((each for each, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)
+    columns = headers.get(separator, list(COLUMNS))
+    found: list[PromptRow] = []
+    for line, cells in table_rows(content, separator, file, quoted=separator != BAR):
+        place = f"{file}, line {line}"
+        if not found and separator != BAR and [cell.lower() for cell in cells] == columns:
+            continue
+        if len(cells) > len(columns):
+            raise ValueError(
+                f"{place}: {len(cells)} columns; there are at most {len(columns)}, {', '.join(columns)}"
+                + ("" if separator == BAR else f" (put a text that has a {separator!r} in it in quotes)")
+            )
+        row = PromptRow(**dict(zip(columns, cells, strict=False)) | {"place": place})
+        if not row.clean:
+            raise ValueError(f"{place}: the prompt is empty: fill it in, or take the line out")
+        found.append(row)
+    if not found:
+        raise ValueError(f"{file} holds no prompts: write one in each line, as in  prompt | corrupted prompt | right | wrong")
+    return found
+
+
+def as_csv(rows: Iterable[PromptRow]) -> str:
+    """The rows as CSV, which `prompt_rows` reads."""
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows([guarded(cell) for cell in astuple(row)[: len(COLUMNS)]] for row in rows)
+    return written.getvalue()

@@ -1,0 +1,125 @@
+"""A graph of the page Circuit as a file: what the file says of the page, and how the page opens it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from gptviz.components.circuit_graph import read_file
+from gptviz.components.kit.command import ViewCommand
+from gptviz.interp.explaining.circuit import MOST_NODES
+from gptviz.machine.hosting import NO_UPLOADS, upload_limit
+from gptviz.runs import checkpoints
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import edits, scrubber
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt
+from gptviz.ui.widgets import addresses, visit
+from gptviz.ui.widgets.markdown import escaped
+
+from .computed import CircuitChoice
+from .show import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES
+
+MOST = 1  # MB
+_ROUND, _READ = "graphs opened so far", "file with a graph"
+
+
+def choices(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
+    """What decides which graph the page shows, for a file."""
+    state = frame.shared_state()
+    return {
+        "model": subject.key.name,
+        "step": subject.key.step,
+        "prompt": subject.left_off + subject.prompt,
+        "edits": state.get(edits.EDITS),
+        "edit_text": state.get(edits.TEXT),
+        "position": chosen.position,
+        "token": chosen.token,
+        "against": chosen.against,
+        "share": chosen.share,
+        "boxes": chosen.boxes,
+        "beyond_mean": chosen.beyond_mean,
+    }
+
+
+def open_file(now: dict[str, Any]) -> None:
+    """Where a saved graph is opened, and what became of it.
+
+    Args:
+        now: the `choices` of the graph on screen.
+    """
+    if (most := upload_limit(MOST)) is None:
+        st.caption(f"A saved graph cannot be opened: {NO_UPLOADS}.")
+        return
+    key = f"saved graph {st.session_state.setdefault(_ROUND, 0)}"
+    with st.popover("Open a saved graph", icon=":material/upload_file:"):
+        about = "A JSON file that “Save” below a graph wrote. It opens that model, text and graph, with its pins and groups."
+        st.file_uploader("A saved graph", type="json", key=key, help=about, on_change=_open, args=(key,), max_upload_size=most)
+    name, asked, problem = visit.remembered(_READ) or ("", None, "")
+    visit.remember(_READ, None)
+    if problem:
+        st.error(f"{escaped(name)}: {escaped(problem)}.")
+    elif asked is not None:
+        if differ := [what for what, value in now.items() if asked[what] != value]:
+            st.warning(f"{escaped(name)} asks for something that is not available here: {', '.join(differ)}.")
+        else:
+            st.success(f"{escaped(name)}: this is the saved graph.", icon=":material/check:")
+
+
+def _open(key: str) -> None:
+    """Let the address, the controls and the view show what a file says."""
+    file = st.session_state[key]
+    if file is None:
+        return
+    name = file.name[:80]
+    try:
+        asked, arranged = read_file(file.getvalue())
+        check(asked)
+    except ValueError as error:
+        visit.remember(_READ, (name, None, str(error)))
+        return
+    step, against = asked["step"], asked["against"]
+    st.session_state["model"] = asked["model"]
+    st.session_state["step"] = scrubber.LAST if step is None else str(step)
+    st.session_state["prompt"] = asked["prompt"]
+    st.session_state["token"] = str(asked["token"])
+    st.session_state["against"] = NOTHING if against is None else str(against)
+    st.session_state.update({key: asked[key] for key in ("share", "boxes", "beyond_mean")})
+    for text in (edits.EDITS, edits.TEXT):
+        addresses.put(text, asked[text])
+    addresses.write("position", str(asked["position"]))
+    for link in (OPENED, LINKED):
+        addresses.write(link, None)
+    st.session_state[ARRANGED] = ViewCommand.to(arranged)
+    st.session_state[_ROUND] += 1
+    visit.remember(_READ, (name, asked, ""))
+
+
+def check(asked: dict[str, Any]) -> None:
+    """Refuse choices of a file that no page has, or that are of a model which is not here.
+
+    Raises:
+        ValueError: the message says what is wrong.
+    """
+
+    def whole(low: int, high: int) -> range:
+        return range(low, high + 1)
+
+    numbers = {"position": whole(0, 10**6), "token": whole(0, 10**7), "boxes": whole(FEWEST, MOST_NODES)}
+    maybe = {"step": whole(0, 10**9), "against": numbers["token"]}
+    for name, possible in (numbers | maybe).items():
+        value = asked.get(name)
+        if not (type(value) is int and value in possible) and not (value is None and name in maybe):
+            raise ValueError(f"its “{name}” is no whole number from {possible.start} to {possible.stop - 1:,}")
+    share = asked.get("share")
+    if isinstance(share, bool) or not (isinstance(share, int | float) and SHARES[0] <= share <= SHARES[1]):
+        raise ValueError(f"its “share” is no number from {SHARES[0]:g} to {SHARES[1]:g}")
+    if type(asked.get("beyond_mean")) is not bool:
+        raise ValueError("its “beyond_mean” is neither true nor false")
+    may_lack = (edits.EDITS, edits.TEXT)
+    for name in ("model", "prompt", *may_lack):
+        text = asked.get(name)
+        if not (isinstance(text, str) and len(text) <= longest_prompt()) and not (text is None and name in may_lack):
+            raise ValueError(f"its “{name}” is no text of at most {longest_prompt():,} characters")
+    if asked["model"] not in checkpoints.folders():
+        raise ValueError(f"it is a graph of the model “{asked['model'][:80]}”, which is not here")

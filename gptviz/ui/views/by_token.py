@@ -1,0 +1,50 @@
+"""A search for heads or neurons by the token that they write for, which leads to them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+
+from gptviz.figures.kit.format import signed
+from gptviz.interp.units.by_token import WritesFor, heads_for, neurons_for
+from gptviz.ui.page import Page
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import controls
+
+Kind = Literal["heads", "neurons"]
+NONE = "no token"
+# So many of the likeliest tokens after the prompt are listed; any other one can be typed.
+LISTED = 30
+
+
+def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
+    """The control `writes`, a token, and links on this `page` to what writes for it; nothing for a model that guesses no tokens.
+
+    Args:
+        about: what is found, as the help of the control.
+    """
+    if subject.kind != "decoder":
+        return
+    names = tokens(subject.key).names
+    likely = (-logits_after(subject.key, subject.seen, len(subject.seen) - 1)).argsort(kind="stable")[:LISTED].tolist()
+    listed = [names[i] for i in likely]
+    chosen = controls.select("Find by token", (NONE, *listed), key="writes", help=about, other=names.__contains__)
+    if chosen == NONE:
+        return
+    with st.container(horizontal=True):
+        for unit, value, reads in _found(subject.key, kind, names.index(chosen)):
+            where = "an activation of 1" if reads is None else f"reading {names[reads]}"
+            query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
+            query |= {"block": str(unit.block)} if unit.is_neuron else {}
+            title = f"{unit.title[0].upper()}{unit.title[1:]}: {signed(value)}"
+            frame.link(page, title, description=f"What it adds to the logit of {chosen} by {where}.", query=query)
+
+
+@st.cache_data(max_entries=32, show_spinner="Looking through the weights")
+def _found(key: ModelKey, kind: Kind, token: int) -> list[WritesFor]:
+    return {"heads": heads_for, "neurons": neurons_for}[kind](language_model(key).model, token)

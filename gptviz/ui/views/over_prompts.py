@@ -1,0 +1,163 @@
+"""A list of prompts beside the one on screen: what patching, attribution or switching off says of heads and MLPs over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.changing import over_prompts as figures
+from gptviz.figures.kit.format import brief, counted, percent, signed
+from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import job
+from gptviz.machine.hosting import upload_limit
+from gptviz.machine.job import Job, Results
+from gptviz.model.costs.effort import MUCH, effort
+from gptviz.text.datasets.corpora import corpus_of
+from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject, longest_prompt
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.widgets import controls, details, jobs
+from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+LIST, UPLOADER, PART = "pairs", "list of prompts", "list of prompts part"
+TITLE = "Over a list of prompts"
+# How many pairs a task writes, and how many rows are read.
+WRITTEN, MOST_ROWS = 20, 500
+MOST_UPLOADED = 1  # MB
+# Seconds that a page waits for what should take a moment.
+LONGEST = 10.0
+ABOUT = (
+    "One prompt in each line: the prompt | a corrupted prompt with as many tokens | the right answer | the wrong one. The last "
+    "ones may be left out: the likeliest tokens are then taken. Patching needs the corrupted prompt. Or CSV, whose first line "
+    "names its columns: clean, corrupted, right, wrong."
+)
+
+
+def over_prompts(subject: Subject, how: How, here: Asked) -> None:
+    """The folded list, which all pages with one have in common, and what `how` says of it beside the prompt on screen, `here`. A
+    decoder has one; other models have none.
+    """
+    if subject.kind != "decoder":
+        return
+    with st.expander(TITLE, icon=":material/list_alt:", expanded=LIST in st.query_params):
+        text = controls.text("Prompts", key=LIST, help=ABOUT, longest=longest_prompt(), height=140, lasting=True)
+        _sources(subject)
+        if not text.strip():
+            st.caption("One prompt proves little. Here a whole list of them says what each head and each MLP does on average.")
+            return
+        try:
+            rows = prompt_rows(text, "the list")
+            if len(rows) > MOST_ROWS:
+                raise ValueError(f"the list has {len(rows):,} prompts; at most {MOST_ROWS} are read here: shorten it")
+        except ValueError as error:
+            st.error(f"{escaped(str(error))}.")
+            return
+        if (found := _found(subject, how, tuple(rows), text)) is not None:
+            _show(subject, how, found, _here(subject.key, how, here))
+        with st.popover("Code", icon=":material/code:"):
+            st.code(_code(subject, how, text), language="python")
+
+
+def _sources(subject: Subject) -> None:
+    """Ways to fill the list: a file, and pairs that the task of the model writes."""
+
+    def upload() -> None:
+        if (file := st.session_state[UPLOADER]) is not None:
+            try:
+                st.session_state[LIST] = corpus_of(file.getvalue(), Path(file.name).name[:80]).text
+            except ValueError as error:
+                st.toast(f"{escaped(str(error))}.")
+
+    def write() -> None:
+        st.session_state[LIST] = as_csv(_written(subject.key, st.session_state.get(PART) or ""))
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if (task := subject.lm.task) is not None:
+            if task.parts:
+                st.selectbox("Task", task.parts, key=PART, width=160, help="Of which task the pairs are.")
+            about = f"Up to {WRITTEN} held-out prompts that the model gets right, each with one token changed so that it answers "
+            st.button(f"Write {WRITTEN} pairs", on_click=write, icon=":material/auto_fix_high:", help=f"{about}otherwise.")
+        if (most := upload_limit(MOST_UPLOADED)) is not None:
+            st.file_uploader("A CSV file", key=UPLOADER, on_change=upload, max_upload_size=most, label_visibility="collapsed")
+
+
+@st.cache_data(max_entries=16, show_spinner="Writing pairs of prompts")
+def _written(key: ModelKey, part: str) -> list[PromptRow]:
+    return language_model(key).example_pairs(WRITTEN, part)
+
+
+@jobs.data("Measuring the prompt on screen", max_entries=64)
+def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
+    try:
+        return measured(language_model(key).model, asked, how)
+    except ValueError:  # there is nothing to restore
+        return {}
+
+
+def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -> Spread | None:
+    """What is computed of the list; at once where that takes a moment, else with a button, a bar and a way to stop it."""
+    key, name = subject.key, ("over prompts", how, subject.key, text)
+    begun = job.found(name)
+
+    def compute(results: Results) -> None:
+        for one in language_model(key).each_prompt(rows, how):
+            results["each"] = [*results.get("each", ()), one]
+
+    def begin() -> Job[None]:
+        return job.begin(name, counted(len(rows), "prompt"), compute)
+
+    lm = subject.lm
+    if begun is None:
+        passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
+        tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
+        if effort(lm.model, tokens, passes) <= MUCH:
+            begun = begin()
+            begun.wait(LONGEST)
+    if begun is None or begun.state in ("stopped", "failed"):
+        label = "Compute them" if begun is None else "Compute them again"
+        jobs.begin_button(label, begin, icon=":material/calculate:", key="compute list")
+    if begun is None:
+        return None
+    stage, each = begun.stage, begun.results.get("each")
+    jobs.follow(begun, "list", stage)
+    return spread(each, how) if each else None
+
+
+def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> None:
+    """The figure and the table."""
+    units = {one.name: one.title for one in heads_and_mlps(subject.lm.model.config)}
+    titles = tuple(units[name] for name in found.units)
+    on_screen: Float64Array = np.array([here.get(name, np.nan) for name in found.units])
+    numbers = LabelledArray(found.labelled().values, (found.labelled().axes[0], Axis("unit", titles)), "value")
+    largest = int(np.nanargmax(np.abs(found.mean)))
+    title = titles[largest][0].upper() + titles[largest][1:]
+    mean, deviation, share = found.mean[largest], found.deviation[largest], found.same_sign[largest]
+    over = f"{SAYS[how][0].upper() + SAYS[how][1:]}, over {counted(len(found.values), 'prompt')}"
+    around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
+    best = f"{title} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
+    st.markdown(f"**{over}.** {best}.")
+    show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
+    columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
+    columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
+    frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
+    st.dataframe(frame, hide_index=True, height=pixels(240))
+    st.download_button(
+        "Download as CSV", lambda: details.as_csv(frame), "over_prompts.csv", "text/csv", key="list csv", on_click="ignore"
+    )
+
+
+def _code(subject: Subject, how: How, text: str) -> str:
+    return f"""import gptviz
+from gptviz.text.datasets.prompt_pairs import prompt_rows
+
+lm = {load_call(subject.lm)}
+found = lm.over_prompts(prompt_rows({text!r}, "the list"), {how!r})
+found.mean, found.deviation, found.same_sign  # [unit]; their names are found.units"""

@@ -1,0 +1,48 @@
+"""Lists of prompts as people type them, and as CSV."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
+
+CELL = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12).map(str.strip)
+
+
+def test_typed_lines_have_their_cells_in_order_and_the_last_ones_may_be_missing() -> None:
+    typed = "When Mary, and John | When Mary, and Jim | Mary | John\n\nA prompt, alone\nclean|other"
+    assert prompt_rows(typed, "list") == [
+        PromptRow("When Mary, and John", "When Mary, and Jim", "Mary", "John"),
+        PromptRow("A prompt, alone"),
+        PromptRow("clean", "other"),
+    ]
+    assert [row.place for row in prompt_rows(typed, "list")] == ["list, line 1", "list, line 3", "list, line 4"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_first_line_names_the_columns_in_any_order(separator: str) -> None:
+    content = "\n".join(separator.join(cells) for cells in (("Right", "clean"), ("b", '"a, a; a"'), ("c", "d")))
+    assert prompt_rows(content, "list") == [PromptRow("a, a; a", right="b"), PromptRow("d", right="c")]
+
+
+@given(st.lists(st.builds(PromptRow, CELL.filter(bool), CELL, CELL, CELL), min_size=1, max_size=5))
+def test_what_is_written_as_csv_is_read_again(rows: list[PromptRow]) -> None:
+    assert prompt_rows(as_csv(rows), "list") == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "pairs.csv holds no prompts"),
+        ("clean,right\n", "pairs.csv holds no prompts"),
+        ("a | b | c | d | e", "pairs.csv, line 1: 5 columns; there are at most 4"),
+        ("clean,right\na,b\nc,d,e", "pairs.csv, line 3: 3 columns; there are at most 2, clean, right .put a text"),
+        ("clean,right\n,b", "pairs.csv, line 2: the prompt is empty"),
+        ('clean,right\n"a,b', "pairs.csv, line 2: .*quotation mark"),
+    ],
+)
+def test_a_bad_row_is_named_with_file_and_line(content: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        prompt_rows(content, "pairs.csv")
