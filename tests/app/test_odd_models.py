@@ -61,7 +61,8 @@ def test_a_model_that_lacks_a_part_is_shown(page: Page, changes: dict[str, Any],
     tiny_model("lacking", text="the fox", **changes)
     at = opened(page.path, model="lacking", prompt="the fox")
     assert not at.error
-    assert not at.warning
+    # Without an MLP there is little in a graph: that its check disagrees is a result, not a fault.
+    assert not [one for one in at.warning if not one.value.startswith("**The check disagrees")]
 
 
 # What a page says of a model that lacks what it is about: the page, the kind of model, what the model lacks, and what is said.

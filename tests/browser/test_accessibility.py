@@ -64,7 +64,7 @@ def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: 
     [
         ("switch_off", "[role=radio][aria-checked=true]"),
         ("switch_off", "[data-testid=stSlider] [data-rac]:has(> div > input)"),
-        ("circuit", "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
+        ("gradients", "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
     ],
 )
 def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(visit: Visit, path: str, painted: str) -> None:
