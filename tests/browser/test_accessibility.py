@@ -60,15 +60,17 @@ def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("path", "painted"),
+    ("path", "query", "painted"),
     [
-        ("switch_off", "[role=radio][aria-checked=true]"),
-        ("switch_off", "[data-testid=stSlider] [data-rac]:has(> div > input)"),
-        ("gradients", "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
+        ("switch_off", {}, "[role=radio][aria-checked=true]"),
+        ("switch_off", {}, "[data-testid=stSlider] [data-rac]:has(> div > input)"),
+        ("lens", {"log": "true"}, "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
     ],
 )
-def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(visit: Visit, path: str, painted: str) -> None:
-    page = visit.open(path)
+def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(
+    visit: Visit, path: str, query: dict[str, str], painted: str
+) -> None:
+    page = visit.open(path, **query)
     page.emulate_media(forced_colors="active")
     ground = "one => getComputedStyle(one).backgroundColor"
     plain = page.locator("body").evaluate(ground)
