@@ -65,7 +65,9 @@ SELECTORS = {
     "[data-testid=stElementContainer]": "a class that is to see the view alone sees the controls",
     "[data-testid=stSlider]": "sliders cannot be seen where colours are forced",
     "[data-rac]": "sliders cannot be seen where colours are forced",
+    "[data-testid=stCaptionContainer]": "code in a caption is too faint",
     "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",
+    "[data-testid=stCode]": "Python's own words in code are too faint",
     "[data-selected]": "it cannot be seen which switches are on where colours are forced",
 }
 

@@ -29,6 +29,8 @@ for column in st.columns(2):
 st.dataframe(pd.DataFrame({"number": range(3)}))
 if st.button("Main", type="primary"):
     st.query_params["written"] = "1"
+st.code("pass", "python")
+st.caption("a caption")
 with st.popover("More"):
     st.text("unfolded")
 st.slider("Slider", 0, 9)
