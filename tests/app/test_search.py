@@ -14,6 +14,7 @@ from gptviz.ui.shell.around.glossary import MEANINGS
 from gptviz.ui.shell.around.search import Entry, entries
 from tests.app.opening import opened
 from tests.browser.machinery import HOSTILE
+from tests.tiny import TinyModel
 
 
 def named(kind: str) -> dict[str, Entry]:
@@ -42,8 +43,9 @@ def test_each_address_opens_the_thing(home: Path) -> None:
         assert word in PAGES[entry.address.removeprefix("./") or "home"].words
     for name, entry in named("Model").items():
         assert query(entry) == {"model": name}
-    for entry in named("Lesson").values():
-        assert library().lessons[query(entry)["lesson"]].title in (entry.name, entry.about.split("“")[1].rstrip("”."))
+    for name, entry in named("Lesson").items():
+        lesson, number = library().lessons[query(entry)["lesson"]], int(query(entry)["lesson_step"])
+        assert name in (lesson.title, lesson.steps[number - 1].title)
 
 
 def test_a_head_that_a_lesson_shows_has_an_address_with_its_model_its_block_and_its_number(home: Path) -> None:
@@ -69,13 +71,13 @@ def test_induction_leads_to_heads_on_that_model_to_a_lesson_and_to_the_word(home
 
 
 def test_a_model_with_a_hostile_name_and_one_with_a_damaged_card_are_found_and_break_no_page(tiny_model: TinyModel) -> None:
-    folder = checkpoints.find(tiny_model.name)
+    folder = tiny_model()
     shutil.copytree(folder, folder.with_name(HOSTILE[0]))
     (folder / "card.json").write_text("{")
     models = named("Model")
     assert HOSTILE[0] in models
-    assert models[tiny_model.name].about == "Its files cannot be read."
-    assert len(opened("pages/lens.py", model=tiny_model.name).error) == 1
+    assert models["tiny"].about == "Its files cannot be read."
+    assert len(opened("pages/lens.py", model="tiny").error) == 1
 
 
 def test_the_key_is_among_the_keys_of_every_page() -> None:

@@ -89,12 +89,12 @@ def _commands() -> Iterator[Entry]:
         yield Entry("Command", f"python -m gptviz {command.name}", command.summary)
 
 
-# All visitors share it: cards are read again after a while, so that a new model is found.
-@st.cache_resource(ttl=30, max_entries=1, show_spinner=False)
-def _index() -> PayloadPart:
+# All visitors share it: a new model is found at once, and what a card or a lesson says after a while.
+@st.cache_resource(ttl=30, max_entries=2, show_spinner=False)
+def _index(models: tuple[str, ...]) -> PayloadPart:
     return index(entries())
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    search(key="search", data=payload(_index(), state, around))
+    search(key="search", data=payload(_index(tuple(checkpoints.folders())), state, around))
