@@ -99,7 +99,6 @@ class Card:
     Attributes:
         values: everything as it is written down.
         plan: the experiment the model was made for; for historical reasons its key is "preset".
-        architecture: the name of the preset it was built from.
         command: the command line that makes the model again.
         task: the generated task it learned from.
         corpus: the name of the texts it learned from.
@@ -108,7 +107,6 @@ class Card:
         texts: how many texts a classifier was trained on ("training") and how many were held out ("held_out").
         recipe: how it was trained: the fields of a `Recipe` as they are written down.
         source: the data it learned from, for `source_from`.
-        engine: the precision it was computed in, and whether it was compiled.
         steps: how many steps of training were taken.
         seconds: the time they took.
         wall_seconds: the time that passed meanwhile, 0 if it is not known.
@@ -132,7 +130,6 @@ class Card:
 
     values: Mapping[str, Any] = field(default_factory=dict)
     plan: str | None = None
-    architecture: str | None = None
     command: str | None = None
     task: str | None = None
     corpus: str | None = None
@@ -141,7 +138,6 @@ class Card:
     texts: Mapping[str, int] | None = None
     recipe: Mapping[str, Any] | None = None
     source: Mapping[str, Any] | None = None
-    engine: Engine | None = None
     steps: int | None = None
     seconds: float | None = None
     wall_seconds: float = 0.0
@@ -165,15 +161,12 @@ class Card:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
         """The card written down as `values`, of this version or an older one."""
-        plan, wall_seconds = _text(values.get("preset")), finite(values.get("wall_seconds"))
-        # Older cards name only the plan; if a preset has that name, it is the architecture.
-        architecture = _text(values.get("architecture")) or _preset(plan)
+        wall_seconds = finite(values.get("wall_seconds"))
         losses = values.get("losses")
         entries = [LossEntry.from_json(each) for each in losses] if isinstance(losses, list) else []
         return cls(
             values=values,
-            plan=plan,
-            architecture=architecture,
+            plan=_text(values.get("preset")),
             command=_text(values.get("command")),
             task=_text(values.get("task")),
             corpus=_text(values.get("corpus")),
@@ -182,7 +175,6 @@ class Card:
             texts=None if values.get("texts") is None else _counts(values["texts"]),
             recipe=_settings(values.get("recipe")),
             source=_object(values.get("source")),
-            engine=_engine(values.get("engine")),
             steps=count(values.get("steps")),
             seconds=finite(values.get("seconds")),
             wall_seconds=wall_seconds if wall_seconds is not None and 0 <= wall_seconds < LONGEST_TIME else 0.0,
@@ -203,6 +195,29 @@ class Card:
             end_tokens=_ids(values.get("end_tokens")),
             languages=_pair(values.get("languages")),
         )
+
+    # What follows needs torch, for which a list of models does not wait.
+
+    @property
+    def architecture(self) -> str | None:
+        """The name of the preset it was built from.
+
+        Older cards name only the plan; if a preset has that name, it is the architecture.
+        """
+        from gptviz.model import PRESETS
+
+        return _text(self.values.get("architecture")) or (self.plan if self.plan in PRESETS else None)
+
+    @property
+    def engine(self) -> Engine | None:
+        """The precision it was computed in, and whether it was compiled."""
+        from gptviz.train.engine import Engine
+
+        value = self.values.get("engine")
+        try:
+            return Engine.from_dict(value) if isinstance(value, dict) and value else None
+        except ValueError:
+            return None
 
     def to_json(self) -> dict[str, Any]:
         """The card as a JSON object: everything that was read, also keys that this version does not know."""
@@ -245,13 +260,6 @@ def _labels(value: object) -> tuple[str, ...] | None:
     return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
 
 
-def _preset(plan: str | None) -> str | None:
-    """The name of the preset that was the whole plan of older models."""
-    from gptviz.model import PRESETS
-
-    return plan if plan in PRESETS else None
-
-
 def _chat(value: object) -> ChatTemplate | None:
     """How a chat is written, or None if it is not written down as it should be."""
     fields = value if isinstance(value, dict) else {}
@@ -263,15 +271,6 @@ def _chat(value: object) -> ChatTemplate | None:
 
 def _ids(value: object) -> tuple[int, ...]:
     return tuple(one for one in value if count(one) is not None) if isinstance(value, list) else ()
-
-
-def _engine(value: object) -> Engine | None:
-    from gptviz.train.engine import Engine
-
-    try:
-        return Engine.from_dict(value) if isinstance(value, dict) and value else None
-    except ValueError:
-        return None
 
 
 def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:

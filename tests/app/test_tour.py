@@ -56,7 +56,7 @@ def test_most_tours_name_parts_of_their_page() -> None:
     assert sum(bool(bold(page) - shared) for page in PAGES.values()) > len(PAGES) / 2
 
 
-KEYS = {line for page in PAGES.values() for line in page.tour if isinstance(line, Keys)}
+KEYS = {line for page in PAGES.values() for line in (*page.tour, tour.SEARCH) if isinstance(line, Keys)}
 
 
 @pytest.mark.parametrize("line", sorted(KEYS, key=repr), ids=lambda line: f"{line.view} {line.keys}")

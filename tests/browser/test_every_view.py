@@ -24,6 +24,7 @@ from gptviz.components import (
     kit,
     lens_grid,
     sampling_ledger,
+    search,
     token_strip,
     unit_grid,
 )
@@ -143,6 +144,10 @@ def button(_: LanguageModel, turn: int) -> bytes:
     return kit.pack({"label": HOSTILE[turn], "names": []})
 
 
+def box(_: LanguageModel, turn: int) -> bytes:
+    return search.payload(search.index([("Model", HOSTILE[turn], HOSTILE[0], "./", "")]), {}, {}).whole
+
+
 @dataclass(frozen=True)
 class View:
     """A view, and what is known of it here.
@@ -179,6 +184,8 @@ VIEWS = {
         tools=".foot",
     ),
     "sampling_ledger": View(ledger, ({}, {"top_k": 3, "temperature": 1.3}), touched=".token-row, input[type=range]"),
+    # What it finds is in test_search.py.
+    "search": View(box, names=False, has_picture=False),
     "token_strip": View(strip, touched=".chip", has_picture=False),
     "unit_grid": View(grid_of_units, touched=".cell", names=False),
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csv } from "../../gptviz/components/kit/details.js";
+import { isTyping } from "../../gptviz/components/kit/elements.js";
 import { beside, under } from "../../gptviz/components/kit/floating.js";
 import { breaksBetween } from "../../gptviz/components/kit/flow.js";
 import { tinted } from "../../gptviz/components/kit/text.js";
@@ -100,4 +101,11 @@ test("no cell of text is a formula to a spreadsheet, and numbers stay numbers", 
   ];
   const text = csv({ columns: ["=a", "b"], rows });
   assert.equal(text, "'=a,b\r\n'=1+1,-1\r\n'-,'+1\r\n'@a,0\r\n'\t=,NaN\r\n''=1,\r\nit's = 1,a\r\n");
+});
+
+test("a key in a field is typed, and nothing else", () => {
+  const inside = { closest: (/** @type {string} */ selector) => (selector.includes("input") ? {} : null) };
+  assert.equal(isTyping(/** @type {any} */ (inside)), true);
+  assert.equal(isTyping(/** @type {any} */ ({ closest: () => null })), false);
+  assert.equal(isTyping(null), false);
 });

@@ -43,13 +43,13 @@ export function csv({ columns, rows }) {
 }
 
 /**
- * A window above the page that Escape closes; it goes when it is closed.
+ * Open a window above the page, which Escape closes; it goes when it is closed.
  *
  * @param {HTMLElement} root
  * @param {string} title
  * @param {HTMLElement[]} content
  */
-function dialog(root, title, ...content) {
+export function dialog(root, title, ...content) {
   const opened = make("dialog", "window", undefined, { "aria-label": title });
   const head = make("div", "row");
   const close = make("button", "tool", "Close");
@@ -60,6 +60,7 @@ function dialog(root, title, ...content) {
   opened.addEventListener("close", () => opened.remove());
   root.append(opened);
   opened.showModal();
+  return opened;
 }
 
 /** A drawing as the text of a file that stands alone. @param {SVGElement} picture */
@@ -94,7 +95,7 @@ async function pixels(picture) {
  * @param {HTMLElement} element
  * @returns {Promise<boolean>} whether it was copied; if not, it is selected
  */
-async function copied(element) {
+export async function copied(element) {
   try {
     await navigator.clipboard.writeText(element.textContent ?? "");
     return true;

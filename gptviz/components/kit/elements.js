@@ -48,6 +48,12 @@ export function closest({ target }, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
 
+/** Whether what is typed there is a text or a value, so that its keys are its own. @param {EventTarget | null} target */
+export function isTyping(target) {
+  const element = /** @type {HTMLElement | null} */ (target);
+  return Boolean(element?.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable=true]"));
+}
+
 /**
  * Scroll `box` until `element` in it is seen, with some pixels to spare. `scrollIntoView` would move the whole page too.
  *

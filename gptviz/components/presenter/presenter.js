@@ -1,7 +1,7 @@
 // The keys of a speaker: Page Down and Page Up (as a presenter's remote control sends them) follow the links to the next step of a
 // lesson and back; L turns a spot of light on and off, which follows the pointer and the arrow keys; Escape turns it off.
 
-import { make } from "../kit/elements.js";
+import { isTyping, make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
 
 const SIZE = 28; // pixels
@@ -9,12 +9,6 @@ const SIZE = 28; // pixels
 const STEP = 32;
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
-
-/** Whether what is typed there is a text. @param {EventTarget | null} target */
-export function isTyping(target) {
-  const element = /** @type {HTMLElement | null} */ (target);
-  return Boolean(element?.closest?.("input, textarea, select, [contenteditable=true]"));
-}
 
 /** Which step a key asks for: 1 the next, -1 the one before, 0 none. @param {string} key */
 export function stepOf(key) {

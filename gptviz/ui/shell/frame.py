@@ -25,7 +25,7 @@ from gptviz.ui.pages.home import PAGE as HOME
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
-from .around import glossary, lesson, present, server_log, tour
+from .around import glossary, lesson, present, search, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
@@ -94,7 +94,10 @@ def open_page(page: Page) -> None:
     present.listen()
     with st.sidebar:
         st.markdown("## gptviz")
-        with st.expander("All pages") if lesson.panel() or is_presenting else st.container():
+        has_lesson = lesson.panel()
+        state = carried_state()
+        search.box(state, {key: state[key] for key in ABOUT_NO_MODEL if key in state})
+        with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
         with st.container(gap=None):  # these elements are invisible
             history_steps(key="history steps")
@@ -192,16 +195,21 @@ def _choices() -> dict[str, str]:
     return state
 
 
-def _state_for(page: Page) -> dict[str, str]:
-    """The state with which a link opens `page`: the shared one, with the page's own model where the reader has chosen nothing.
+def carried_state() -> dict[str, str]:
+    """The shared state as far as a link brings it along: without the model where the reader has chosen nothing.
 
     A page about other kinds than decoders keeps its model: what leads on from there is about the same one.
     """
     state = shared_state()
     has_chosen = st.session_state.get(HAS_CHOSEN) or state.keys() & {"prompt", "step", edits.EDITS}
     if not has_chosen and "decoder" in current_page().kinds:
-        state["model"] = default_model(page)
+        del state["model"]
     return state
+
+
+def _state_for(page: Page) -> dict[str, str]:
+    """The state with which a link opens `page`: with the page's own model, where no other one is brought along."""
+    return {"model": default_model(page)} | carried_state()
 
 
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:

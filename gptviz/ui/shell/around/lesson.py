@@ -96,7 +96,12 @@ class OpenLesson:
         """The address of the page of its step, relative to any page: the page opened last by the steps up to this one."""
         pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
         page = with_model(pages[-1], self.lesson) if pages else PageState("home", {"model": self.lesson.model})
-        return f"./{'' if page.page == 'home' else page.page}?{urlencode({**page.query, **self.state})}"
+        return address_of(page.page, {**page.query, **self.state})
+
+
+def address_of(page: str, query: Mapping[str, str] | None = None) -> str:
+    """The address of a page with a query, relative to any page."""
+    return f"./{'' if page == 'home' else page}{f'?{urlencode(query)}' if query else ''}"
 
 
 @st.cache_resource(ttl=5, show_spinner=False)

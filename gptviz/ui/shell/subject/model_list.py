@@ -12,7 +12,6 @@ from gptviz.figures.kit.format import power
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.manage import is_own
 from gptviz.ui.widgets.markdown import escaped
 
@@ -30,6 +29,8 @@ class ModelGroup:
 
 def model_groups() -> list[ModelGroup]:
     """All models: the user's own, then those that ship by what they are about; no group is empty."""
+    from gptviz.runs.experiments import GROUPS  # with torch, for which the head of a page does not wait
+
     left = dict(checkpoints.folders())
     found = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
     found += [ModelGroup(one.title, {name: left.pop(name) for name in one.plans if name in left}) for one in GROUPS]
@@ -42,14 +43,22 @@ def names_of(groups: Sequence[ModelGroup]) -> list[str]:
 
 
 def line_about(folder: Path) -> str:
-    """The model in `folder` in one line: its experiment and, for a model of the user, the data it learned from."""
+    """The model in `folder` in one line: what its experiment is; for a model of the user, what its card says."""
+    from gptviz.runs.experiments import PLANS
+
+    try:
+        plan = PLANS.get(checkpoints.read_card(folder).plan or "")
+    except CheckpointError:
+        plan = None
+    return said_by_card(folder) if plan is None or is_own(folder) else plan.sentence
+
+
+def said_by_card(folder: Path) -> str:
+    """The model in `folder` in one line: the data it learned from, its size and its loss, as its card says."""
     try:
         card = checkpoints.read_card(folder)
     except CheckpointError:
         return "Its files cannot be read."
-    plan = PLANS.get(card.plan or "")
-    if plan is not None and not is_own(folder):
-        return plan.sentence
     learned = (card.task or card.corpus or "")[:40]
     parts = [_experiment(card), learned, *imported(card), _size(card), _loss(card), _diverged(card), _hides(folder)]
     return ", ".join(part for part in parts if part) or "Its card says nothing about it."

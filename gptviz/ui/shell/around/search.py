@@ -1,0 +1,100 @@
+"""The search over all that has a name: pages, lessons, words, models, heads and commands, from the records that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+import streamlit as st
+
+from gptviz.commands import COMMANDS
+from gptviz.components.kit import PayloadPart
+from gptviz.components.search import index, payload, search
+from gptviz.lessons.checking import with_model
+from gptviz.runs import checkpoints
+from gptviz.ui.pages import PAGES
+
+from ..subject.model_list import said_by_card
+from .glossary import MEANINGS
+from .lesson import OpenLesson, address_of, lessons
+
+
+class Entry(NamedTuple):
+    """Something that can be found.
+
+    Attributes:
+        kind: what it is.
+        name: what it is called.
+        about: a sentence about it.
+        address: where it is, relative to any page; one without a query keeps what the reader has chosen; empty for a command.
+        more: further words that find it.
+    """
+
+    kind: str
+    name: str
+    about: str
+    address: str = ""
+    more: str = ""
+
+
+def entries() -> list[Entry]:
+    """All that can be found now."""
+    return list(chain(_pages(), _lessons(), _words(), _models(), _heads(), _commands()))
+
+
+def _pages() -> Iterator[Entry]:
+    """All pages, and those that open on a model of their own with that model, whatever the reader has chosen."""
+    models = checkpoints.folders()
+    for page in PAGES.values():
+        yield Entry("Page", page.title, page.sentence, address_of(page.name), " ".join(page.words))
+        if (own := page.opens_on) in models:
+            yield Entry("Page", f"{page.title} on {own}", page.sentence, address_of(page.name, {"model": own}))
+
+
+def _lessons() -> Iterator[Entry]:
+    for lesson in lessons().lessons.values():
+        yield Entry("Lesson", lesson.title, lesson.about, OpenLesson(lesson, 0, {}).address)
+        for number, step in enumerate(lesson.steps):
+            about = f"Step {number + 1} of the lesson “{lesson.title}”."
+            yield Entry("Lesson", step.title, about, OpenLesson(lesson, number, {}).address, step.text)
+
+
+def _words() -> Iterator[Entry]:
+    """All words, each on the first page that explains it."""
+    for word, meaning in MEANINGS.items():
+        yield Entry("Word", word, meaning, address_of(next(page.name for page in PAGES.values() if word in page.words)))
+
+
+def _models() -> Iterator[Entry]:
+    for name, folder in checkpoints.folders().items():
+        yield Entry("Model", name, said_by_card(folder), address_of("home", {"model": name}))
+
+
+def _heads() -> Iterator[Entry]:
+    """The heads that lessons show, each once and as the first of them shows it."""
+    found: dict[str, Entry] = {}
+    for lesson in lessons().lessons.values():
+        for step in lesson.steps:
+            if step.page is not None and {"block", "head"} <= step.page.query.keys():
+                page = with_model(step.page, lesson)
+                name = f"{page.query['model']}, block {page.query['block']}, head {page.query['head']}"
+                about = f"As the lesson “{lesson.title}” shows it: {step.title}."
+                found.setdefault(name, Entry("Head", name, about, address_of(page.page, page.query), step.text))
+    yield from found.values()
+
+
+def _commands() -> Iterator[Entry]:
+    for command in COMMANDS:
+        yield Entry("Command", f"python -m gptviz {command.name}", command.summary)
+
+
+# All visitors share it: a new model is found at once, and what a card or a lesson says after a while.
+@st.cache_resource(ttl=30, max_entries=2, show_spinner=False)
+def _index(models: tuple[str, ...]) -> PayloadPart:
+    return index(entries())
+
+
+def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
+    """The button that opens the search; see `components.search.payload`."""
+    search(key="search", data=payload(_index(tuple(checkpoints.folders())), state, around))
