@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test test-rest test-all check check-js browser dist screenshots soak benchmark checkpoints clean
+.PHONY: app install test test-rest test-all check check-js browser dist screenshots site soak benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m gptviz app $(ARGS)
@@ -53,8 +53,12 @@ browser: $(VENV)/installed-dev ## find a browser for the tests, or install one
 dist: $(VENV)/installed-dev ## build wheel and sdist into dist/
 	$(RUN) -m hatchling build
 
-screenshots: $(VENV)/installed-dev browser ## the pictures of pages that README.md shows, into docs/
-	$(RUN) -m tests.browser.screenshots docs
+screenshots: $(VENV)/installed-dev browser ## the pictures of README.md and docs/
+	$(RUN) -m tests.browser.screenshots docs/pictures
+
+# The address of what is published is the owner's: mkdocs.yml.
+site: $(VENV)/installed-dev ## the documentation as a site, into site/
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(RUN) -m mkdocs build --quiet
 
 # Longer than a test may take: what adds up over many visits shows only then.
 MINUTES ?= 20
@@ -106,4 +110,4 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	@touch $@
 
 clean: ## remove what the other targets built
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

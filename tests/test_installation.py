@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import gptviz
 from tests.waiting import app_answers, on_a_free_port
@@ -62,13 +63,27 @@ def variables(folder: Path) -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"GPTVIZ_HOME": str(folder / "home")}
 
 
-def test_the_wheel_names_its_version_and_the_requirements(wheel: Path) -> None:
+def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         name = next(name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(file.read(name).decode())
     assert metadata["Version"] == gptviz.__version__
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    assert sorted(metadata.get_all("Requires-Dist")) == sorted(line for line in lines if "==" in line)
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE.md"]
+    # What is pinned for `make` and the container is what the wheel asks for, in a version that it allows.
+    allowed = {one.name: one.specifier for one in map(Requirement, metadata.get_all("Requires-Dist"))}
+    pinned = {one.name: one.specifier for one in map(Requirement, lines_of("constraints.txt"))}
+    assert sorted(lines_of("requirements.txt")) == sorted(allowed)
+    for name, versions in allowed.items():
+        (pin,) = pinned[name]
+        assert pin.operator == "=="
+        assert pin.version in versions
+        assert all(one.operator == ">=" for one in versions), "no bound above that nothing is known to break"
+
+
+def lines_of(name: str) -> list[str]:
+    """What a file of requirements names, without its options."""
+    return [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if line and line[0] not in "#-"]
 
 
 def test_the_command_helps_and_lists_the_models_that_ship(environment: Path, tmp_path: Path) -> None:

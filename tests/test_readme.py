@@ -1,39 +1,69 @@
-"""The examples of the README, run as they stand there, and its pictures."""
+"""What the documents for readers say is so: their examples run, their commands and links exist, their pictures are there."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+from gptviz.__main__ import parser
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in DOCUMENTS}
+EXAMPLES = [
+    pytest.param(example, id=f"{name}-{number}")
+    for name, text in TEXTS.items()
+    for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+]
+COMMANDS = [
+    pytest.param(command.strip(), id=command.strip())
+    for text in TEXTS.values()
+    for command in re.findall(r"^ {4}(?:torchrun \S+ -m|python -m) gptviz (.*)$", text, re.MULTILINE)
+]
 
 
-def test_its_pictures_are_there_and_no_others() -> None:
-    shown = re.findall(r"\(docs/([^)]+)\)", README.read_text(encoding="utf-8"))
+def test_the_readme_is_short() -> None:
+    assert README.stat().st_size <= 9_000
+
+
+def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
+    shown = {(file.parent / link).resolve() for file in DOCUMENTS for link in re.findall(r"\]\(([^)]+\.png)\)", file.read_text())}
     assert len(shown) > 10
-    assert sorted(shown) == sorted(file.name for file in (README.parent / "docs").iterdir())
+    assert shown == set((ROOT / "docs" / "pictures").iterdir())
+
+
+@pytest.mark.parametrize("file", [*DOCUMENTS, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "NOTICE"))])
+def test_links_to_files_lead_there(file: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8"))
+    assert all((file.parent / link).exists() for link in links)
+
+
+def test_what_ships_is_listed_with_its_source() -> None:
+    notice = (ROOT / "NOTICE.md").read_text(encoding="utf-8")
+    assert all(f"`{folder.name}`" in notice for folder in (ROOT / "checkpoints").iterdir() if folder.is_dir())
+    required = re.findall(r"^[a-z].*$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert all(f"| {name} |" in notice for name in required)
+    # No font and no data of others: a file of another kind than these would have to be listed.
+    kinds = {file.suffix for file in (ROOT / "gptviz").rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert kinds <= {".py", ".js", ".css", ".md", ".html", ".typed"}
 
 
 def test_the_map_of_the_house_has_every_room_and_no_other() -> None:
-    root = README.parent
-    block = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nImports go upwards")[0]
+    block = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nImports go upwards")[0]
     outer = re.findall(r"^ {4}(?:app\.py, )?(\w+)/ ", block, re.MULTILINE)
     inner = re.findall(r"^ {6}([\w/.]+) ", block, re.MULTILINE)
-    assert all((root / "gptviz" / room.removesuffix("/x")).exists() for room in inner)
-    package = {path.name for path in (root / "gptviz").iterdir()} - {"__init__.py", "__pycache__", "_version.py"}
+    assert all((ROOT / "gptviz" / room.removesuffix("/x")).exists() for room in inner)
+    package = {path.name for path in (ROOT / "gptviz").iterdir()} - {"__init__.py", "__pycache__", "_version.py", "py.typed"}
     assert {room.partition("/")[0] for room in inner} == package
-    made = {"node_modules", "dist", "build", "__pycache__"}
-    known = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")} - made
+    made = {"node_modules", "dist", "build", "site", "__pycache__"}
+    known = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - made
     assert {"gptviz", *outer} >= known - {"gptviz", "film-reviews"}
-    assert all((root / room).is_dir() for room in outer)
-
-
-def test_the_readme_has_examples_in_python() -> None:
-    assert EXAMPLES
+    assert all((ROOT / room).is_dir() for room in outer)
 
 
 # A few seconds, and not marked `full`: nothing else runs these lines, and any change of a name may break them.
@@ -48,6 +78,11 @@ def test_an_example_runs_and_gives_the_answers_that_its_comments_say(example: st
         comment = lines[(statement.end_lineno or 0) - 1][statement.end_col_offset :].strip(" #")
         if comment.startswith(('"', "{")):
             assert _rounded(answer) == ast.literal_eval(comment)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_one_that_the_command_line_takes(command: str) -> None:
+    parser().parse_args(shlex.split(re.sub(r"[\[\]]", "", command), comments=True))
 
 
 def _rounded(answer: object) -> object:

@@ -29,7 +29,7 @@ def _options(this: Parser) -> None:
         "--map",
         type=Path,
         metavar="FILE",
-        help="a JSON file that says which tensor is which (see README.md); without it, a first draft of one is printed",
+        help="a JSON file that says which tensor is which (see docs/models.md); without it, a first draft of one is printed",
     )
     this.add_argument("--draft", type=Path, metavar="FILE", help="write that draft into a file instead")
     this.add_argument(

@@ -149,9 +149,9 @@ def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkey
     assert checkpoints.load(home / "checkpoints" / "cut").model.config.d_model == 8
 
 
-def test_the_readme_names_every_setting() -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    assert all(f"`{variable(one.name)}`" in readme for one in fields(Hosting))
+def test_the_page_about_servers_names_every_setting() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "hosting.md").read_text(encoding="utf-8")
+    assert all(f"`{variable(one.name)}`" in page for one in fields(Hosting))
 
 
 @pytest.mark.parametrize(

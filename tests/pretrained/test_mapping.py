@@ -385,8 +385,8 @@ def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Pat
     assert (same.kind, same.path) == ("folder", tmp_path / "folder")
 
 
-def test_the_example_of_the_readme_opens(course: CourseGPT, tmp_path: Path) -> None:
-    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_example_of_the_documentation_opens(course: CourseGPT, tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
     mapping = json.loads(example)
     config = mapping_of(mapping).config

@@ -86,8 +86,8 @@ def link() -> None:
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
-            f"Only this machine opens this link: its address, {escaped(host)}, means itself. A class needs a server: see README, "
-            "“On a server”."
+            f"Only this machine opens this link: its address, {escaped(host)}, means itself. A class needs a server: see "
+            "docs/hosting.md."
         )
 
 
