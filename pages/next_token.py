@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.next_token import show, words
+from gptviz.ui.pages.next_token import guessing, show, words
 from gptviz.ui.pages.next_token.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -21,16 +21,20 @@ if subject.lm.model.config.mask == "full":
     st.info(
         "This model reads the whole text at once: at every position but the last it has already seen the token that it guesses."
     )
-text, place = st.columns([3, 1], gap="medium")
+text, beside = st.columns([3, 1], gap="medium")
+place = beside.container(gap="xsmall")
 with place:
-    position = text_position.position(len(subject.seen) - 1)
-with text:
-    text_position.strip(subject, position)
-
-explain_refusal()
-show.ledger(subject, position)
-
-try_this(tries(subject, position))
-
-details(how=words.HOW, limits=words.LIMITS, key="next_token")
+    plays = guessing.switch()
+if plays:
+    guessing.game(subject, text, place)
+    try_this([])
+else:
+    with place:
+        position = text_position.position(len(subject.seen) - 1)
+    with text:
+        text_position.strip(subject, position)
+    explain_refusal()
+    show.ledger(subject, position)
+    try_this(tries(subject, position))
+    details(how=words.HOW, limits=words.LIMITS, key="next_token")
 next_step()

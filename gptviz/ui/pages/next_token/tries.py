@@ -20,6 +20,7 @@ from gptviz.ui.widgets.sampling import PLAIN
 from gptviz.ui.widgets.tries import Try
 
 from .computed import likeliest_guess
+from .guessing import PLAYS
 from .show import COMMAND
 
 # The settings of "Cut the tail".
@@ -46,6 +47,11 @@ def tries(subject: Subject, position: int) -> list[Try]:
             "A line of the play Coriolanus, cut in the middle of a word.",
             {"prompt": MENENIUS} | ledger_state(),
             END,
+        ),
+        Try(
+            "Guess it yourself",
+            "Ten characters of a text that the models have not seen: do you need more guesses than they do?",
+            {PLAYS: True},
         ),
     ]
 

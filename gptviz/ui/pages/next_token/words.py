@@ -48,3 +48,40 @@ stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # 
 # The random number depends only on the place and the seed.
 token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
     return begin, end
+
+
+GUESSING_HOW = r"""**The text.** Its number and your guesses are in the address. The app has the last 27,000 characters of Tiny
+Shakespeare, and cuts them into 100 texts: `gptviz.text.datasets.unseen`. No model in the table was trained on them. You read 256
+characters before the first token; a model reads as many before each token as its context holds, and at most 256.
+
+**The game** is Shannon's (C. E. Shannon, “Prediction and Entropy of Printed English”, 1951). Who knows in which order a player
+guesses can find each token from the number of guesses alone. So a list of these numbers says as much as the text does.
+
+**The bits.** Shannon counted how often each number of guesses occurred. Ten tokens are too few for that: here only the mean $m$
+counts. The bits are the largest entropy that numbers from 1 to $V = 65$ with this mean can have,
+
+$$H(m) = \log_2 \sum_{r=1}^{V} q^{r-1} - (m - 1) \log_2 q,$$
+
+where $q$ is the number between 0 and 1 for which the distribution $p_r \propto q^{r-1}$ has the mean $m$. If $m$ is
+$(V + 1) / 2 = 33$ or more, as with random guesses, it is $\log_2 V$. A token that you give up after $w$ wrong guesses counts as
+$(V + w + 1) / 2$ guesses, as if the other characters were tried in a random order. The function is
+`gptviz.interp.reading.guessing.bits_of_guesses`."""
+GUESSING_LIMITS = """Ten tokens are few. From one text of this game to the next, the bits by guesses of a model differ by 0.5 to
+0.8 (standard deviation). So play several texts before you call somebody better. The number of guesses does not say how sure a
+player was: on average over all texts, the bits by guesses of these models are 0.1 to 0.4 above their bits by probabilities. And
+you may know this play by heart."""
+
+
+def guessing_code(key: ModelKey, number: int) -> str:
+    """The lines of Python that play the game."""
+    return f"""import gptviz
+from gptviz.interp.reading.guessing import play
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.text.datasets.unseen import passage
+
+lm = {load_call(language_model(key))}
+before, guessed = passage({number})
+game = play(lm.model, lm.encode(before + guessed).tolist(), len(before))
+probabilities(game.logits)  # [T, vocab_size]
+game.guesses, game.surprise  # [T], of each token
+game.bits  # per token, by guesses"""

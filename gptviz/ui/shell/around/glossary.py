@@ -60,6 +60,7 @@ MEANINGS = {
         "Ways to leave unlikely tokens out: top-k keeps the k likeliest, top-p the fewest that together reach the probability p."
     ),
     "nat": "The unit of surprise: a token of probability p costs −ln p nats. 0.69 nats are one bit.",
+    "bit": "The answer to one question with yes or no. A token of probability p costs −log2 p bits.",
     "entropy": "How uncertain a guess is: the surprise to expect on average, in nats or bits.",
     "perplexity": (
         "The model is as uncertain as if it chose among this many equally likely tokens: e to the power of the loss in nats."
