@@ -134,13 +134,15 @@ def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: Label
 
 
 def on_card(card: Card) -> str | None:
-    """How often the model and the baseline were right on held-out texts, as its card records, or None if it does not."""
+    """How often the model was right on held-out texts and on those it learned from, and a baseline; None if its card does not say."""
     own, of_baseline = card.accuracy, card.baseline_accuracy
     if own is None:
         return None
     n = (card.texts or {}).get("held_out")
     of = f"of {n:,} held-out texts" if n is not None else "of its held-out texts"
-    return f"Right on {percent(own)} {of}" + (f"; TF-IDF baseline {percent(of_baseline)}" if of_baseline is not None else "")
+    trained_on = "" if card.training_accuracy is None else f", and on {percent(card.training_accuracy)} of those it learned from"
+    baseline = "" if of_baseline is None else f"; TF-IDF baseline {percent(of_baseline)}"
+    return f"Right on {percent(own)} {of}{trained_on}{baseline}"
 
 
 def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | None:
