@@ -187,7 +187,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
 
 
 def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
-    """What the last token was, and how both found it; read out by a screen reader."""
+    """What the last token was, and how many guesses both needed."""
     at = len(over) - 1
     gave_up = over[at].endswith(GIVE_UP)
     you = f"You gave up, which counts as {taken(over[at]):g} guesses" if gave_up else f"You needed {_guesses(len(over[at]))}"
@@ -272,7 +272,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     chance = guesses_of_chance(CHANCE), bits_of_guesses(guesses_of_chance(CHANCE), CHANCE), math.log2(CHANCE)
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
-    beside = f", fewer than {better} of the {counted(len(rows), 'model')}" if rows else ""
+    beside = f", fewer than {better} of {counted(len(rows), 'model')}" if rows else ""
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
     by_guesses, by_shares, guesses = "bits per token, by guesses", "by probabilities", "guesses per token"
