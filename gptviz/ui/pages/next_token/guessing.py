@@ -23,7 +23,7 @@ from gptviz.model import RUNGS
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.settings.address_values import Values, whole
 from gptviz.text import visible
-from gptviz.text.datasets.unseen import BEFORE, CHARACTERS, GUESSED, PASSAGES, passage, unseen_by
+from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
@@ -80,9 +80,8 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
     if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
         return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
-    if not unseen_by(lm.card.source):
-        return "its card does not say that it was trained on Tiny Shakespeare without this text"
-    found = play(lm.model, lm.tokenizer.encode("".join(passage(number))).ids, BEFORE)
+    before, guessed = passage(number)
+    found = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
     return found if np.isfinite(found.logits).all() else "its weights are damaged"
 
 
@@ -114,7 +113,7 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> None
     rival = _rival(subject, number)
     with reads:
         st.caption(
-            f"Text {number} is from a part of Tiny Shakespeare that no model in the game was trained on. Type the character that "
+            f"Text {number} was written for this game: no model was trained on it. Type the character that "
             f"comes next; if it is wrong, guess again. After {GUESSED} tokens your guesses become bits per token, beside those "
             "of the models. The prompt plays no part here."
         )
@@ -156,7 +155,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         if move in wrong:
             st.session_state[REFUSED] = f"You have guessed {_quoted(move)} for this token already."
         elif move not in CHARACTERS:
-            st.session_state[REFUSED] = f"{_quoted(move)} does not occur in Tiny Shakespeare: it does not count as a guess."
+            st.session_state[REFUSED] = f"{_quoted(move)} does not occur in this text: it does not count as a guess."
         else:
             addresses.write(GUESSES, moves + move)
 
