@@ -23,7 +23,7 @@ from gptviz.model import RUNGS
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.settings.address_values import Values, whole
 from gptviz.text import visible
-from gptviz.text.datasets.unseen import BEFORE, CHARACTERS, GUESSED, PASSAGES, passage, unseen_by
+from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
@@ -80,9 +80,8 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
     if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
         return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
-    if not unseen_by(lm.card.source):
-        return "its card does not say that it was trained on Tiny Shakespeare without this text"
-    found = play(lm.model, lm.tokenizer.encode("".join(passage(number))).ids, BEFORE)
+    before, guessed = passage(number)
+    found = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
     return found if np.isfinite(found.logits).all() else "its weights are damaged"
 
 
@@ -114,7 +113,7 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> None
     rival = _rival(subject, number)
     with reads:
         st.caption(
-            f"Text {number} is from a part of Tiny Shakespeare that no model in the game was trained on. Type the character that "
+            f"Text {number} was written for this game: no model was trained on it. Type the character that "
             f"comes next; if it is wrong, guess again. After {GUESSED} tokens your guesses become bits per token, beside those "
             "of the models. The prompt plays no part here."
         )
@@ -156,7 +155,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         if move in wrong:
             st.session_state[REFUSED] = f"You have guessed {_quoted(move)} for this token already."
         elif move not in CHARACTERS:
-            st.session_state[REFUSED] = f"{_quoted(move)} does not occur in Tiny Shakespeare: it does not count as a guess."
+            st.session_state[REFUSED] = f"{_quoted(move)} does not occur in this text: it does not count as a guess."
         else:
             addresses.write(GUESSES, moves + move)
 
@@ -187,7 +186,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
 
 
 def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
-    """What the last token was, and how both found it; read out by a screen reader."""
+    """What the last token was, and how many guesses both needed."""
     at = len(over) - 1
     gave_up = over[at].endswith(GIVE_UP)
     you = f"You gave up, which counts as {taken(over[at]):g} guesses" if gave_up else f"You needed {_guesses(len(over[at]))}"
@@ -272,7 +271,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     chance = guesses_of_chance(CHANCE), bits_of_guesses(guesses_of_chance(CHANCE), CHANCE), math.log2(CHANCE)
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
-    beside = f", fewer than {better} of the {counted(len(rows), 'model')}" if rows else ""
+    beside = f", fewer than {better} of {counted(len(rows), 'model')}" if rows else ""
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
     by_guesses, by_shares, guesses = "bits per token, by guesses", "by probabilities", "guesses per token"
