@@ -50,10 +50,10 @@ token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
     return begin, end
 
 
-GUESSING_HOW = r"""**The text.** Its number and your guesses are in the address. The texts are twelve short scenes in the manner of Shakespeare's
-plays, written for this game (`gptviz.text.datasets.unseen`): no model was trained on them, and nobody knows them by heart. The last
-ten characters are to be guessed. A model reads as many before each of them as its context holds, and no more than you at the
-first.
+GUESSING_HOW = r"""**The text.** Its number and your guesses are in the address. The texts are twelve short scenes in the manner
+of Shakespeare's plays, written for this game (`gptviz.text.datasets.unseen`): no model was trained on them, and nobody knows
+them by heart. The last ten characters are to be guessed. A model reads as many before each of them as its context holds, and no
+more than you at the first.
 
 **The game** is Shannon's (C. E. Shannon, “Prediction and Entropy of Printed English”, 1951). Who knows in which order a player
 guesses can find each token from the number of guesses alone. So a list of these numbers says as much as the text does.
@@ -67,10 +67,10 @@ where $q$ is the number between 0 and 1 for which the distribution $p_r \propto 
 $(V + 1) / 2 = 33$ or more, as with random guesses, it is $\log_2 V$. A token that you give up after $w$ wrong guesses counts as
 $(V + w + 1) / 2$ guesses, as if the other characters were tried in a random order. The function is
 `gptviz.interp.reading.guessing.bits_of_guesses`."""
-GUESSING_LIMITS = """Ten tokens are few. Over the twelve texts, the bits by guesses of one model have a standard deviation of about
-a third of a bit. So play several texts before you call somebody better. The number of guesses does not say how sure a player was: a
-model that is sure and right needs as many guesses as one that is barely right, so for the best models the bits by guesses are above
-those by probabilities. And the scenes only imitate the plays: no Shakespeare wrote them."""
+GUESSING_LIMITS = """Ten tokens are few. Over the twelve texts, the bits by guesses of one model have a standard deviation of
+about a third of a bit. So play several texts before you call somebody better. The number of guesses does not say how sure a
+player was: a model that is sure and right needs as many guesses as one that is barely right, so for the best models the bits by
+guesses are above those by probabilities. And the scenes only imitate the plays: no Shakespeare wrote them."""
 
 
 def guessing_code(key: ModelKey, number: int) -> str:
