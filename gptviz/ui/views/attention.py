@@ -191,7 +191,10 @@ def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, 
 
 
 def show(subject: Subject, stack: str, *, default: int) -> None:
-    """The explorer of the `stack`, which has blocks; it opens on the block and head numbered `default`."""
+    """The explorer of the `stack`, which has blocks.
+
+    It opens on the head that a known answer to the prompt on screen needs most, else on the block and head numbered `default`.
+    """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
         which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
@@ -200,7 +203,12 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
             f"model reads the {which} {counted(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
-    explore(subject, read, code(subject, stack), {"block": default, "head": default})
+    question = next((one for one in contrasts.answered(subject.key) if one.prompt == subject.prompt), None)
+    needed = None if question is None else contrasts.needed_head(subject.key, question)
+    block, head = (default, default) if needed is None else (needed.head.block, needed.head.index)
+    explore(subject, read, code(subject, stack), {"block": block, "head": head})
+    if question is not None and needed is not None:
+        st.caption(f"It opens on {needed.head.title}: {contrasts.loss_of_head(subject.key, question, needed)}")
     for sentence in edits.about_patterns(subject.lm):
         st.caption(sentence)
 

@@ -134,7 +134,7 @@ def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: Label
 
 
 def on_card(card: Card) -> str | None:
-    """How often the model was right on held-out texts and on those it learned from, and a baseline; None if its card does not say."""
+    """How often the model was right on held-out texts and those it learned from, and a baseline, if its card says so."""
     own, of_baseline = card.accuracy, card.baseline_accuracy
     if own is None:
         return None

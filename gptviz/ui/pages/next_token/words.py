@@ -70,7 +70,7 @@ $(V + w + 1) / 2$ guesses, as if the other characters were tried in a random ord
 GUESSING_LIMITS = """Ten tokens are few. Over the twelve texts, the bits by guesses of one model have a standard deviation of
 about a third of a bit. So play several texts before you call somebody better. The number of guesses does not say how sure a
 player was: a model that is sure and right needs as many guesses as one that is barely right, so for the best models the bits by
-guesses are above those by probabilities. And the scenes only imitate the plays: no Shakespeare wrote them."""
+guesses are above those by probabilities. And the scenes only imitate the plays."""
 
 
 def guessing_code(key: ModelKey, number: int) -> str:
