@@ -223,6 +223,17 @@ class LanguageModel:
         """The tokens that end a text, where the model has such; most models that were trained on chats have."""
         return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
 
+    @property
+    def sequence_length(self) -> int | None:
+        """How many tokens each sequence of the model's task has; None without a task, or where they are not equally long."""
+        task = self.task
+        return None if task is None or task.end is not None else task.length
+
+    def to_write(self, length: int, most: int) -> int:
+        """How many of `most` tokens are written after `length` tokens: no more than complete a sequence of its task."""
+        whole = self.sequence_length
+        return most if whole is None else min(most, max(0, whole - length))
+
     def generate(self, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, slide: int = 1, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
@@ -230,8 +241,8 @@ class LanguageModel:
 
         Args:
             prompt: what the model goes on with, or answers.
-            max_new_tokens: the most tokens that are written; fewer where the model ends its text.
-            go_on: write on where the model ends its text; its end token is then a part of the text.
+            max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a sequence of its task ends.
+            go_on: write on there; an end token is then a part of the text.
             slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
             sampling: the fields of `Sampling`.
 
@@ -244,7 +255,8 @@ class LanguageModel:
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, _sampling(sampling), slide=slide)
         ends = frozenset() if go_on else self.end_tokens
-        steps = progress.each(until_drawn(grown, ends), max_new_tokens, "token")
+        most = max_new_tokens if go_on else self.to_write(grown.prompt_length, max_new_tokens)
+        steps = progress.each(until_drawn(grown, ends), most, "token")
         tokens = [int(step.tokens[0]) for step in steps]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])
 
