@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed
+from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
@@ -55,6 +55,7 @@ from .runs.card import Card
 from .settings.known_names import instead
 from .text.datasets.base import Task
 from .text.datasets.prompt_pairs import PromptRow
+from .text.datasets.word_kinds import with_another_word
 
 # The most bad rows of a list that a message names.
 MOST_NAMED = 5
@@ -663,15 +664,26 @@ class LanguageModel:
         return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
 
     def corrupted(self, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
-        """A prompt that differs from `ids` in one token, and has another answer; empty if none was found.
+        """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. For a model from
+        elsewhere, one word is replaced by another of its kind: any other token would leave nonsense.
 
         Args:
             ids: the tokens of the prompt.
             seen: the end of them that is read; by default as much as the model sees.
         """
         read = self.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
-        for changed in one_token_changed(self.model, read):
-            whole = [*ids[: len(ids) - len(read)], *changed]
+        before = list(ids[: len(ids) - len(read)])
+        if self.card.imported_from is None:
+            found = one_token_changed(self.model, read)
+        else:
+            texts = with_another_word(self.tokenizer.decode(ids[self.tokenizer.inside(ids)]))
+            others = [list(self.tokenizer.encode(text).ids) for text in texts]
+            fitting = [
+                tuple(other[len(before) :]) for other in others if len(other) == len(ids) and other[: len(before)] == before
+            ]
+            found = ranked(self.model, read, fitting)
+        for changed in found:
+            whole = [*before, *changed]
             text = self.tokenizer.decode(whole[self.tokenizer.inside(whole)])
             # Not every row of tokens is what some text is read as.
             if self.tokenizer.encode(text).ids == whole:
