@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -37,6 +38,7 @@ from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, views
 from tests.tiny import TinyModel, scrambled, tiny
+from tests.waiting import PATIENCE
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
 FIRST, FORK = 12, 6
@@ -204,6 +206,17 @@ def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(tin
     assert now.length > place + 1
     at = page(stop="false")
     assert writing(at).ids == ids
+
+
+def test_a_page_that_was_drawn_before_the_server_was_started_again_is_loaded_anew() -> None:
+    at = page()
+    again = AppTest.from_file(str(ROOT_FOLDER / "app.py"), default_timeout=PATIENCE)
+    again.switch_page("pages/generate.py")
+    again._run(WidgetStates(widgets=[WidgetState(id=at.button(key="one token").proto.id, trigger_value=True)]))
+    assert "writing" not in again.session_state, "its query lacks what views wrote into the address: no text begins"
+    (script,) = again.get("html")
+    assert "location.reload()" in script.proto.body
+    assert not any("location.reload()" in one.proto.body for one in at.get("html")), "that would never end"
 
 
 def test_a_tick_that_comes_after_the_pause_draws_nothing(clock: Clock) -> None:

@@ -69,8 +69,9 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
         "not trained on, where these are on this machine. For a model from elsewhere, passages of old books that come with "
         "gptviz, or a text of yours."
     )
-    options = (RANDOM, PROMPT, HELD_OUT) if _has_held_out(subject) else (RANDOM, PROMPT)
-    options += (PASSAGES, OWN) if subject.is_imported else ()
+    options = [RANDOM, PROMPT]
+    options += [HELD_OUT] if _has_held_out(subject) else []
+    options += [PASSAGES, OWN] if subject.is_imported else []
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
