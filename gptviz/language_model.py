@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed
+from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
@@ -55,6 +55,7 @@ from .runs.card import Card
 from .settings.known_names import instead
 from .text.datasets.base import Task
 from .text.datasets.prompt_pairs import PromptRow
+from .text.datasets.word_kinds import with_another_word
 
 # The most bad rows of a list that a message names.
 MOST_NAMED = 5
@@ -223,6 +224,17 @@ class LanguageModel:
         """The tokens that end a text, where the model has such; most models that were trained on chats have."""
         return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
 
+    @property
+    def sequence_length(self) -> int | None:
+        """How many tokens each sequence of the model's task has; None without a task, or where they are not equally long."""
+        task = self.task
+        return None if task is None or task.end is not None else task.length
+
+    def to_write(self, length: int, most: int) -> int:
+        """How many of `most` tokens are written after `length` tokens: no more than complete a sequence of its task."""
+        whole = self.sequence_length
+        return most if whole is None else min(most, max(0, whole - length))
+
     def generate(self, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, slide: int = 1, **sampling: Any) -> str:
         """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
@@ -230,8 +242,8 @@ class LanguageModel:
 
         Args:
             prompt: what the model goes on with, or answers.
-            max_new_tokens: the most tokens that are written; fewer where the model ends its text.
-            go_on: write on where the model ends its text; its end token is then a part of the text.
+            max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a sequence of its task ends.
+            go_on: write on there; an end token is then a part of the text.
             slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
             sampling: the fields of `Sampling`.
 
@@ -244,7 +256,8 @@ class LanguageModel:
             return self.answer(prompt, min(max_new_tokens, self.model.config.context_length), **sampling)
         grown = self.generation(prompt, _sampling(sampling), slide=slide)
         ends = frozenset() if go_on else self.end_tokens
-        steps = progress.each(until_drawn(grown, ends), max_new_tokens, "token")
+        most = max_new_tokens if go_on else self.to_write(grown.prompt_length, max_new_tokens)
+        steps = progress.each(until_drawn(grown, ends), most, "token")
         tokens = [int(step.tokens[0]) for step in steps]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])
 
@@ -651,15 +664,26 @@ class LanguageModel:
         return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
 
     def corrupted(self, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
-        """A prompt that differs from `ids` in one token, and has another answer; empty if none was found.
+        """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. For a model from
+        elsewhere, one word is replaced by another of its kind: any other token would leave nonsense.
 
         Args:
             ids: the tokens of the prompt.
             seen: the end of them that is read; by default as much as the model sees.
         """
         read = self.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
-        for changed in one_token_changed(self.model, read):
-            whole = [*ids[: len(ids) - len(read)], *changed]
+        before = list(ids[: len(ids) - len(read)])
+        if self.card.imported_from is None:
+            found = one_token_changed(self.model, read)
+        else:
+            texts = with_another_word(self.tokenizer.decode(ids[self.tokenizer.inside(ids)]))
+            others = [list(self.tokenizer.encode(text).ids) for text in texts]
+            fitting = [
+                tuple(other[len(before) :]) for other in others if len(other) == len(ids) and other[: len(before)] == before
+            ]
+            found = ranked(self.model, read, fitting)
+        for changed in found:
+            whole = [*before, *changed]
             text = self.tokenizer.decode(whole[self.tokenizer.inside(whole)])
             # Not every row of tokens is what some text is read as.
             if self.tokenizer.encode(text).ids == whole:

@@ -32,6 +32,7 @@ LOOK = 0.02
 SELECTORS = {
     "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps in the browser's history",
     "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the address get lost in the history",
+    "[data-test-connection-state]": "the page does not say why its controls are grey while the server does not answer",
     "[data-testid=stMain]": "a lesson's view is not brought into sight; the focus has no ring, or is below the bar",
     "[data-testid=stAppViewContainer]": "a lesson covers the page on a phone",
     "[data-testid=stMainBlockContainer]": "a page begins too far down and is too narrow",
@@ -100,6 +101,15 @@ def page_and_query() -> tuple[str, str]:
     """The page that this thread runs, and the query of its address as the browser sent it; both empty if it runs none."""
     context = get_script_run_ctx(suppress_warning=True)
     return (context.page_script_hash, context.query_string) if context else ("", "")
+
+
+def is_drawn_before() -> bool:
+    """Whether the browser already shows a page of gptviz, while this session has drawn nothing yet: the server was started again.
+
+    Such a browser sends the state of controls. Its query is the one that the server wrote last, without what views wrote since.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and bool(context.session_state._state._new_widget_state.states)
 
 
 def is_step_in_history() -> bool:

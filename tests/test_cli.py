@@ -235,6 +235,19 @@ def test_generate_stops_where_the_model_ends_its_text_and_says_so(capsys: Captur
     assert (told["text"], told["ended"]) == (whole, False)
 
 
+def test_generate_stops_where_a_sequence_of_the_task_ends_and_says_so(capsys: Capture, tiny_model: TinyModel) -> None:
+    tiny_model("adds", text="0123456789+=", card={"source": {"task": "addition", "settings": {"digits": 3}}})
+    arguments = ("generate", "adds", "--prompt", "123+456=", "--greedy")
+    assert main([*arguments]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out) == len("123+456=9750\n")
+    assert "a sequence of its task ends here; with --go-on it writes on" in printed.err
+    for most, ended in ((4, True), (3, False), (200, True)):
+        told = json.loads(output(capsys, *arguments, "--max-new-tokens", str(most), "--json"))
+        assert (len(told["text"]), told["ended"]) == (min(most, 4), ended)
+    assert len(json.loads(output(capsys, *arguments, "--go-on", "--json"))["text"]) == 200
+
+
 def test_greedy_is_temperature_zero_and_settings_reach_the_draw(capsys: Capture, tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model("mine"))
 

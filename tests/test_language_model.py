@@ -109,6 +109,19 @@ def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(tiny_mod
     assert lm.generate("the fox", 30, go_on=True, seed=2) == whole
 
 
+@pytest.mark.parametrize("name", ["addition", "reversal", "induction"])
+def test_a_model_of_a_task_writes_no_more_than_completes_a_sequence_unless_it_is_to_go_on(name: str) -> None:
+    lm = gptviz.load(name)
+    assert lm.task is not None
+    prompt, _ = lm.task.example_prompts(1)[0]
+    prompt = lm.tokenizer.decode(lm.encode(prompt)[: lm.task.length // 2].tolist())
+    given = len(lm.encode(prompt))
+    assert given + len(lm.encode(lm.generate(prompt, temperature=0))) == lm.task.length
+    whole = lm.generate(prompt, 100, go_on=True, temperature=0)
+    assert len(lm.encode(whole)) == 100
+    assert lm.generate(whole, temperature=0) == ""
+
+
 def test_a_trace_reads_the_end_of_a_prompt_longer_than_the_context(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     prompt = "the quick brown fox"

@@ -22,7 +22,7 @@ def _options(this: Parser) -> None:
     add_model(this)
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
-    this.add_argument("--go-on", action="store_true", help="write on where the model ends its text")
+    this.add_argument("--go-on", action="store_true", help="write on where the model ends its text, or its task")
     this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
     this.add_argument(
         "--temperature",
@@ -73,23 +73,23 @@ def run(options: argparse.Namespace) -> None:
     streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
     tokens: list[int] = []
     begun = time.perf_counter()
-    ends = frozenset() if options.go_on else lm.end_tokens
-    for step in until_drawn(islice(grown, options.max_new_tokens), ends):
+    ends, left = (frozenset(), sys.maxsize) if options.go_on else (lm.end_tokens, lm.to_write(grown.prompt_length, sys.maxsize))
+    for step in until_drawn(islice(grown, min(left, options.max_new_tokens)), ends):
         tokens.append(int(step.tokens[0]))
         if streams and tokens[-1] not in ends:
             print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
     written, ended = without_end(tokens, ends)
+    is_whole = not ended and len(tokens) == left
     text = lm.tokenizer.continuation(written)
     if options.json:
-        print_json({"text": text, "tokens": written, "ended": ended, "tokens_per_second": round(rate, 1)})
+        print_json({"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)})
     else:
         # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
         print("" if streams else text)
-    if ended and not options.json:
-        print(
-            f"gptviz: the model ended its text with {lm.tokenizer.label(tokens[-1])}; with --go-on it writes on", file=sys.stderr
-        )
+    if (ended or is_whole) and not options.json:
+        how = f"the model ended its text with {lm.tokenizer.label(tokens[-1])}" if ended else "a sequence of its task ends here"
+        print(f"gptviz: {how}; with --go-on it writes on", file=sys.stderr)
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:

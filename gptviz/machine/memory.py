@@ -33,9 +33,12 @@ def gives_way(empty: Callable[[], None]) -> None:
 
 
 def room(needed: int, device: torch.device | str = "cpu") -> int:
-    """Bytes of memory that are free on `device`; if what is `needed` does not fit, after all caches have given way to it."""
+    """Bytes of memory that are free on `device`; if what is `needed` does not fit, after all caches have given way to it.
+
+    They do not for what would not fit then either: caches hold less than the whole process does.
+    """
     free = available(device)
-    if needed <= MOST_OF_MEMORY * free:
+    if needed <= MOST_OF_MEMORY * free or (str(device) == "cpu" and needed > MOST_OF_MEMORY * (free + _taken())):
         return free
     for empty in _caches:
         empty()
@@ -51,7 +54,9 @@ def way_out() -> str:
 
 
 def available(device: torch.device | str = "cpu") -> int:
-    """Bytes of memory that are free on `device`, without swapping and within the server's limit."""
+    """Bytes of memory that are free on `device`, without swapping and within the server's limit. Whether something fits is asked
+    of `room`.
+    """
     if str(device).startswith("cuda"):
         import torch
 

@@ -142,7 +142,8 @@ def too_large(offer: HubModel) -> str | None:
     """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
     config = outline_of(offer.fields).config
     number = number_bytes(offer.weights, parameter_count(config), STORED)
-    return memory_needed.refusal(memory_needed.needed(config, number), memory.available("cpu"))
+    needs = memory_needed.needed(config, number)
+    return memory_needed.refusal(needs, memory.room(needs.total))
 
 
 def could_be_on_hub(name: str) -> bool:

@@ -119,7 +119,7 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
     source.data(tokenizer, config)
     needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
-    if problem := estimate.refusal(needed, memory.available(device)):
+    if problem := estimate.refusal(needed, memory.room(needed.memory, device)):
         raise RunError(problem)
     try:
         source.keep()

@@ -16,6 +16,7 @@ from .datasets.corpora import (
 from .datasets.label_order import label_order
 from .datasets.labelled_texts import GENERATED, LabelledTexts, labelled_of, opinions, read_labelled, starred_opinions, texts_of
 from .datasets.pairs import PAIR_TASKS, Pairs, PairTask, pairs_of, read_pairs
+from .datasets.passages import passages
 from .datasets.tasks import TASKS, task
 from .tokenizers.base import Encoding, Tokenizer, Unknown
 from .tokenizers.bpe import BPETokenizer
@@ -57,6 +58,7 @@ __all__ = [
     "labelled_of",
     "opinions",
     "pairs_of",
+    "passages",
     "python_reference",
     "read_corpus",
     "read_labelled",

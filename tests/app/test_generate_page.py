@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -33,9 +34,11 @@ from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
+from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, views
 from tests.tiny import TinyModel, scrambled, tiny
+from tests.waiting import PATIENCE
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
 FIRST, FORK = 12, 6
@@ -205,6 +208,17 @@ def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(tin
     assert writing(at).ids == ids
 
 
+def test_a_page_that_was_drawn_before_the_server_was_started_again_is_loaded_anew() -> None:
+    at = page()
+    again = AppTest.from_file(str(ROOT_FOLDER / "app.py"), default_timeout=PATIENCE)
+    again.switch_page("pages/generate.py")
+    again._run(WidgetStates(widgets=[WidgetState(id=at.button(key="one token").proto.id, trigger_value=True)]))
+    assert "writing" not in again.session_state, "its query lacks what views wrote into the address: no text begins"
+    (script,) = again.get("html")
+    assert "location.reload()" in script.proto.body
+    assert not any("location.reload()" in one.proto.body for one in at.get("html")), "that would never end"
+
+
 def test_a_tick_that_comes_after_the_pause_draws_nothing(clock: Clock) -> None:
     now = writing(press(page(), "play"))
     now.pause()
@@ -348,14 +362,27 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
     assert now.lm.tokenizer.encode(now.document).ids == now.tree.ids()
 
 
-@pytest.mark.parametrize(("model", "length"), [("addition", 12), ("reversal", 16)])
-def test_a_model_of_sequences_of_one_length_writes_one_of_them_at_first(
-    model: str, length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("model", ["addition", "reversal"])
+def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beginning, "FIRST_TOKENS", 120)
-    now = writing(opened("pages/generate.py", model=model))
-    assert len(now.tree.ids()) == length
-    assert max(node.position for node in now.tree.nodes.values()) == length - 1  # in the branch too
+    at = opened("pages/generate.py", model=model)
+    now, task = writing(at), gptviz.load(model).task
+    assert task is not None
+    assert len(now.tree.ids()) == task.length
+    assert max(node.position for node in now.tree.nodes.values()) == task.length - 1  # in the branch too
+    said = next(caption.value for caption in at.caption if f"have {task.length} tokens: this one is complete" in caption.value)
+    plainly = escaped(task.as_people_write(now.document))
+    assert said.endswith(f"As people write it: {plainly}." if model == "addition" else "all the same.")
+    press(press(at, "restart"), "play")
+    clock.seconds += 100
+    at.run()
+    assert len(now.tree.ids()) == task.length, "Play stops there"
+    assert not now.playing
+    press(at, "one token")
+    assert len(now.tree.ids()) == task.length + 1, "Step goes on all the same"
+    whole = now.lm.tokenizer.decode(now.tree.ids()[: task.length])
+    assert writing(opened("pages/generate.py", model=model, prompt=whole)).length == 0, "nothing is missing"
+    assert writing(opened("pages/generate.py", model=model, prompt=whole, stop="false")).length == 120
 
 
 def test_one_token_is_not_called_tokens() -> None:

@@ -19,14 +19,15 @@ from gptviz.interp.units import head_scores
 from gptviz.interp.units.head_weights import by_chance, composition
 from gptviz.machine import job
 from gptviz.runs import checkpoints
-from gptviz.text import CharTokenizer
+from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.heads import DOES, READS, computed
 from gptviz.ui.pages.heads.choices import HELD_OUT, PROMPT
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
+from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, page_at, press, says
+from tests.app.opening import chart, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -275,3 +276,16 @@ def test_the_select_box_shows_the_head_that_was_chosen_and_chooses_another() -> 
     box.select((1, 0)).run()
     assert at.query_params["unit"] == "blocks.1.attention.head.0"
     assert link(at, "on Attention")["head"] == ["0"]
+
+
+def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of_the_reader(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="".join(set(passages())), context_length=40, card={"imported_from": "somebody/model"})
+    lm = gptviz.load("mine")
+    for over, text in ((PASSAGES, passages()), (OWN, "a rabbit and a rabbit")):
+        at = opened("pages/heads.py", model="mine", over=over, own="a rabbit and a rabbit")
+        ids = lm.seen(lm.encode(text))
+        expected = head_scores.head_scores(lm.model, ids[None]).values[at.selectbox(key="score").value]
+        np.testing.assert_allclose(numbers(chart(at, "heads grid")["data"][0]["z"]), expected, atol=1e-5)
+        assert "over the prompt" in says(at), "the pattern"
+    tiny_model("own")
+    assert PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options

@@ -17,13 +17,14 @@ from gptviz.interp.trace import run
 from gptviz.interp.units.neurons import promoted
 from gptviz.machine import job
 from gptviz.runs import checkpoints
-from gptviz.text import CharTokenizer
+from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.neurons import computed, show
-from gptviz.ui.pages.neurons.choices import HELD_OUT, OWN, PROMPT, WRITTEN
+from gptviz.ui.pages.neurons.choices import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, page_at, press, says
+from tests.app.opening import chart, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.hand_built import Neuron
 from tests.tiny import TinyModel
@@ -120,7 +121,7 @@ def test_a_neuron_is_chosen_in_the_select_box_too(by_hand: str) -> None:
 def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(tiny_model: TinyModel) -> None:
     at = page(model="addition", tokens="1,024")
     assert at.selectbox(key="text").value == HELD_OUT
-    assert "Over 1,024 tokens" in says(at)
+    assert "Over 4,096 tokens" in says(at)
     tiny_model("mine", context_length=32)
     at = page(model="mine")
     assert at.selectbox(key="text").value == WRITTEN
@@ -209,3 +210,15 @@ def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytes
     monkeypatch.setattr(gptviz.LanguageModel, "rows", rows)
     at = page(model="mine", text=OWN, own="other than any text before")
     assert any("nothing that this model can read" in error.value.replace("\\", "") for error in at.error)
+
+
+def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_text_of_the_reader(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="".join(set(passages())), context_length=40, card={"imported_from": "somebody/model"})
+    at = opened("pages/neurons.py", model="mine")
+    assert at.selectbox(key="text").value == PASSAGES
+    assert "Over 4,096 tokens" in says(at)
+    assert "gptviz.text.passages(), 4096" in "".join(code.value for code in at.code)
+    at = opened("pages/neurons.py", model="mine", text=OWN, own="a rabbit and a watch")
+    assert "Over 20 tokens" in says(at)
+    tiny_model("own")
+    assert PASSAGES not in opened("pages/neurons.py", model="own").selectbox(key="text").options

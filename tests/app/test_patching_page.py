@@ -18,6 +18,7 @@ from gptviz.interp.changing.patching import Patched, PromptPair, patch
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
+from gptviz.text.datasets.word_kinds import with_another_word
 from gptviz.ui.pages.patching import computed, show
 from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts, suggested
 from gptviz.ui.pages.patching.tries import tries
@@ -228,6 +229,19 @@ def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.Lan
     assert len(heat_maps(at)) == 8
     ids = lm.encode(CLEAN).tolist()
     assert at.text_area(key=CORRUPTED).value == suggested(model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids))
+
+
+def test_for_a_model_from_elsewhere_a_word_of_its_kind_is_put_in_or_the_page_says_what_to_type(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefghijklmnopqrstuvwxyz ", card={"imported_from": "somebody/model"})
+    at = opened(PAGE, model="mine", prompt="a cat is")
+    assert at.text_area(key=CORRUPTED).value in [text for text in with_another_word("a cat is") if len(text) == 8]
+    assert heat_maps(at)
+    at = opened(PAGE, model="mine", prompt="what is")
+    assert at.text_area(key=CORRUPTED).value == ""
+    assert "Type a corrupted prompt above" in at.info[0].value
+    assert not at.error
+    assert not heat_maps(at)
+    assert "suggest corrupted" not in [button.key for button in at.button]
 
 
 def test_where_there_is_nothing_to_restore_that_is_said(lm: gptviz.LanguageModel) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -11,19 +15,35 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import torch
 
 from gptviz import language_model
 from gptviz.__main__ import main
 from gptviz.language_model import LanguageModel
 from gptviz.machine import memory
 from gptviz.machine.hosting import Hosting, NotAllowedError, hosting, upload_limit, variable
-from gptviz.runs import checkpoints, manage, queue, sharing
+from gptviz.model.costs.memory_needed import MemoryNeeded
+from gptviz.pretrained.places import stores
+from gptviz.runs import checkpoints, imports, manage, queue, sharing
+from gptviz.runs.experiments import PLANS
 from gptviz.runs.names import claimed
 from gptviz.runs.status import read_status
+from gptviz.settings.fields import field_info
 from gptviz.text import tiny_shakespeare
-from gptviz.ui.shell.subject import models
+from gptviz.ui.pages.open_model import here
+from gptviz.ui.shell.subject import long_prompts, models
 from gptviz.ui.widgets import addresses
-from tests.app.opening import button, opened, says
+from tests.app.opening import ROOT, button, opened, says
+from tests.small_runs import text_run
+
+SMALLEST_MEMORY = float(field_info(Hosting, "memory").low or 0)
+# Opens pages one after the other in one process, and prints what each says and how many figures and views it has.
+SIX_PAGES = """
+from tests.app.opening import charts, opened, says, views
+for page in ("app", *(f"pages/{name}" for name in ("next_token", "generate", "attention", "stream", "patching"))):
+    at = opened(f"{page}.py")
+    print(page, len(charts(at)) + len(views(at)), [one.value for one in (*at.error, *at.exception)], "of memory" in says(at))
+"""
 
 
 def test_without_settings_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +64,7 @@ def test_without_settings_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> Non
         ("minutes", "nan"),
         ("training", "1.5"),
         ("memory", "1"),
+        ("memory", f"{SMALLEST_MEMORY - 0.1}"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_an_error_that_names_the_variable(
@@ -133,12 +154,59 @@ def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(monk
     load = language_model.load
 
     def load_in_little_memory(*arguments: Any, **options: Any) -> LanguageModel:
-        memory.room(10**18)  # as the library does before it reads weights
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory, "available", lambda device: 0)
+            memory.room(1)  # as the library does before it reads weights
         return load(*arguments, **options)
 
     monkeypatch.setattr(language_model, "load", load_in_little_memory)
     models.language_model(models.model_key("ladder-1", "cpu"))
     assert models.language_model(key) is not one
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu")])
+def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+    free, taken = [1_000], 9_000
+    monkeypatch.setattr(memory, "available", lambda device="cpu": free[0])
+    monkeypatch.setattr(memory, "_taken", lambda: taken)
+    monkeypatch.setattr(memory, "_caches", [lambda: free.append(free.pop() + 5_000)])
+    assert memory.room(900, device) == 1_000
+    assert memory.room(9_001, device) == 1_000, "not even an empty process leaves so much"
+    assert memory.room(901, device) == 6_000
+
+
+def test_whoever_decides_whether_something_fits_lets_caches_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = MemoryNeeded(weights=2_000, working=0, tokens=1, number=4)
+    free: list[int] = []
+    monkeypatch.setattr(memory, "available", lambda device="cpu": free[-1])
+    monkeypatch.setattr(memory, "_caches", [lambda: free.append(10**15)])
+    monkeypatch.setattr(memory, "_taken", lambda: 10**12)
+    config = PLANS["copy"].config
+    offer = SimpleNamespace(fields={}, weights=[])
+    monkeypatch.setattr(imports, "outline_of", lambda fields: SimpleNamespace(config=config))
+    monkeypatch.setattr(imports, "number_bytes", lambda *_: 4)
+    decided: dict[str, Callable[[], object]] = {
+        "a model of this machine": lambda: here.problem(stores.Summary(needs=needs)) == "",
+        "a model of the hub": lambda: imports.too_large(offer) is None,
+        "a long prompt": lambda: long_prompts.too_little_memory(config, 20, "cpu") is None,
+        "a run": text_run,
+    }
+    for what, fits in decided.items():
+        free[:] = [1_000]
+        assert fits(), what
+        assert free[-1] == 10**15, what
+    only = {path.name for path in ROOT.glob("gptviz/**/*.py") if "memory.available(" in path.read_text(encoding="utf-8")}
+    assert only == {"here.py"}, "it shows how much is free"
+
+
+@pytest.mark.full
+def test_with_the_least_memory_that_a_server_can_be_given_its_pages_open(home: Path) -> None:
+    environment = os.environ | {variable("memory"): f"{SMALLEST_MEMORY}"}
+    done = subprocess.run([sys.executable, "-c", SIX_PAGES], cwd=ROOT, env=environment, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6, done.stderr
+    for line in lines:
+        assert re.fullmatch(r"\S+ [1-9]\d* \[\] False", line), line
 
 
 def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

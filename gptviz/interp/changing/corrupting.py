@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -33,8 +33,7 @@ def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
     return right, int(logits[1].argmax())
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(NamedTuple):
     """The results of a pass over a prompt that its changes need, so that they need not read the prompt again.
 
     Attributes:
@@ -67,7 +66,6 @@ def _read(model: Transformer, ids: Sequence[int]) -> Before:
     return Before(logits.float().cpu().numpy(), cache)
 
 
-@torch.inference_mode()
 def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | None = None) -> list[tuple[int, ...]]:
     """The prompts that differ from `ids` in one token, those that change the model's answer most first.
 
@@ -80,11 +78,29 @@ def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | N
         ids: the prompt.
         before: what a pass over `ids` left, where there was one; its cache is used up.
     """
-    device = model.embed.weight.device
+    with torch.inference_mode():
+        left = before or _read(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
-    left = before or _read(model, ids)
-    guesses, cache = left.guesses, left.cache
-    unchanged, tried = torch.from_numpy(guesses[-1]).double(), _changes(model, ids, first, guesses[:-1])
+    return ranked(model, ids, _changes(model, ids, first, left.guesses[:-1]), left, first)
+
+
+@torch.inference_mode()
+def ranked(
+    model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]], before: Before | None = None, first: int = 0
+) -> list[tuple[int, ...]]:
+    """Prompts of as many tokens as `ids`, as many as may be tried, ordered as in `one_token_changed`.
+
+    Args:
+        model: the model.
+        ids: the prompt.
+        changes: the other prompts; they differ from `ids` from the place `first` on.
+        before: as in `one_token_changed`.
+        first: see `changes`.
+    """
+    device = model.embed.weight.device
+    most = max(FEWEST_TRIED, int(SOME / effort(model, len(ids))))
+    guesses, cache = (logits_after(model, ids, slice(len(ids) - 1, len(ids))), None) if before is None else before
+    unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
     right = int(unchanged.argmax())
     found: list[tuple[int, float, tuple[int, ...]]] = []
     each = max(1, AT_ONCE // len(ids))
@@ -104,7 +120,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | N
 
 
 def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
-    """Prompts that differ from `ids` in one token from `first` on, as many as may be tried, those that change a late token first.
+    """Prompts that differ from `ids` in one token from `first` on, those that change a late token first.
 
     Args:
         model: the model.
@@ -113,7 +129,6 @@ def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits
         guesses: [places, vocab_size], what the model guesses at these places from the tokens before; at none before which there
             are no tokens.
     """
-    most = max(FEWEST_TRIED, int(SOME / effort(model, len(ids))))
     likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
     if not first:  # others of the prompt, or else any, take the place of its first token
         likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
@@ -121,4 +136,4 @@ def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits
     for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
         others = [token for token in likely[place - first] if token != ids[place]]
         changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
-    return changes[:most]
+    return changes

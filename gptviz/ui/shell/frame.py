@@ -74,6 +74,10 @@ def open_page(page: Page) -> None:
     release_memory()  # of the page before
     _follow_history()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
+    if OPEN_PAGE not in st.session_state and streamlit_internals.is_drawn_before():
+        # The page is loaded anew, so that it opens on all that its address says.
+        st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
+        st.stop()
     if st.session_state.get(OPEN_PAGE) != page.name:
         st.session_state[OPEN_PAGE] = page.name
         tries.forget()

@@ -131,7 +131,7 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
         return (
             f"the run would take about {in_bytes(expected.disk)} of the disk, and {in_bytes(room)} is free: keep fewer snapshots"
         )
-    return estimate.refusal(expected, memory.available(device))
+    return estimate.refusal(expected, memory.room(expected.memory, device))
 
 
 def time_needed(expected: Estimate) -> str:

@@ -118,7 +118,7 @@ def prediction(run: Planned) -> None:
         jobs.follow(measuring(run.device), "speed")
         return
     expected = _estimated(run.config, run.recipe, fast)
-    free = memory.available(run.device)
+    free = memory.room(expected.memory, run.device)
     read = run.recipe.batch_size * run.config.context_length * (run.recipe.steps or 0)
     cells = [
         ("Parameters", f"{expected.parameters:,}", "The numbers that training would find."),

@@ -10,7 +10,6 @@ from threading import Lock
 import streamlit as st
 import torch
 
-from gptviz.data.registry import task_of
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.sampling import Sampling
@@ -57,7 +56,7 @@ def begin(writing: Writing) -> None:
 
 def _write(writing: Writing) -> Begun:
     with _ONE_AFTER_THE_OTHER:
-        grow(writing, first_tokens(writing) - writing.length)
+        grow(writing, FIRST_TOKENS - writing.length)
         if writing.edits:
             add_unedited(writing)
         else:
@@ -68,9 +67,10 @@ def _write(writing: Writing) -> Begun:
 def add_unedited(writing: Writing) -> None:
     """Add a branch with what a model with edits writes without them, with the same random numbers."""
     length = len(writing.tree.prompt)
+    most = writing.lm.to_write(length, FORK_TOKENS) if writing.stops else FORK_TOKENS
     never = writing.lm.tokenizer.unused_ids
     grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
-    many = affordable(writing.lm.model, length, min(FORK_TOKENS, first_tokens(writing)), BUDGET / 4)
+    many = affordable(writing.lm.model, length, most, BUDGET / 4)
     writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], ())
 
 
@@ -84,7 +84,7 @@ def begin_short(writing: Writing) -> None:
     """Write what is shown for a moment, between two steps of training that is being played."""
     with writing.lock:
         writing.cut_short = True
-        grow(writing, first_tokens(writing), LEAST)  # while training is played, a text is shown for a moment only
+        grow(writing, FIRST_TOKENS, LEAST)  # while training is played, a text is shown for a moment only
         writing.opened_as = writing.state
 
 
@@ -92,18 +92,11 @@ def begin_again(writing: Writing) -> None:
     """Write the text once more from the prompt, with the settings of now; what was written stays as a branch."""
     with writing.lock:
         writing.go(ROOT)
-        grow(writing, first_tokens(writing))
-
-
-def first_tokens(writing: Writing) -> int:
-    """How many tokens the text has at first: of a model that learned sequences of one length, those that complete one."""
-    task = task_of(writing.lm.card.source)
-    left = 0 if task is None or task.end is not None else task.length - len(writing.tree.prompt)
-    return min(left, FIRST_TOKENS) if left > 0 else FIRST_TOKENS
+        grow(writing, FIRST_TOKENS)
 
 
 def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
-    """Draw up to `tokens` tokens, fewer where the model ends its text or they cost more than `budget`, see `affordable`."""
+    """Draw up to `tokens` tokens, fewer where the text is at its end or they cost more than `budget`, see `affordable`."""
     length = len(writing.tree.prompt) + writing.length
     for _ in range(affordable(writing.lm.model, length, tokens, budget)):
         if writing.stops and writing.is_at_end:
@@ -130,5 +123,5 @@ def fork(writing: Writing) -> None:
         _, after, token = max(others)
         with writing.tree.aside():
             writing.take(token, after)
-            grow(writing, min(FORK_TOKENS - 1, first_tokens(writing) - writing.length), BUDGET / 2)
+            grow(writing, FORK_TOKENS - 1, BUDGET / 2)
         writing.go(current)

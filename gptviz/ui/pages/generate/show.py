@@ -28,16 +28,19 @@ _KEYS = "keys of trees"
 
 
 def stops_at_end(subject: Subject) -> bool:
-    """The control for whether the text stops where the model ends it, for models that do."""
-    ends = subject.lm.end_tokens
-    if not ends:
+    """The control for whether the text stops where the model ends it, or where a sequence of its task does, for models that have
+    such an end.
+    """
+    ends, whole = subject.lm.end_tokens, subject.lm.sequence_length
+    if not ends and whole is None:
         return True
     labels = " or ".join(subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED])
+    where = f"This model ends its text with {escaped(labels)}" if ends else f"The sequences of its task have {whole} tokens"
     return controls.switch(
         "Stop at the end",
         key="stop",
         default=True,
-        help=f"This model ends its text with {escaped(labels)}. Off: a playing text goes on after that.",
+        help=f"{where}. Off: a playing text goes on after that.",
     )
 
 
@@ -195,13 +198,20 @@ def _rerun_if(changed: bool) -> None:
 
 
 def explain_tree(writing: Writing) -> None:
-    """Say what is not seen of the text at a glance: that it repeats itself, or that it, or its tree, is at its limit."""
+    """Say what is not seen of the text at a glance: that it repeats itself, that it, or its tree, is at its limit, and how people
+    write what a task writes otherwise.
+    """
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
         same = "token" if loop.length == 1 else f"{loop.length:,} tokens"
         st.caption(f"From token {loop.start + 1:,} on, the text repeats the same {same}.")
     if writing.is_at_end and not writing.playing:
-        label = writing.lm.tokenizer.label(writing.ids[-1])
-        st.caption(f"The model ended its text here, with {escaped(label)}. Step and Play go on all the same.")
+        task = writing.lm.task
+        if writing.ends_with_end_token:
+            why = f"The model ended its text here, with {escaped(writing.lm.tokenizer.label(writing.ids[-1]))}"
+        else:
+            why = f"The sequences of its task have {writing.lm.sequence_length} tokens: this one is complete"
+        plainly = task.as_people_write(writing.document.strip()) if task else ""
+        st.caption(f"{why}. Step and Play go on all the same." + (f" As people write it: {escaped(plainly)}." if plainly else ""))
     if writing.full:
         st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
     if writing.tree.dropped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -93,6 +94,7 @@ class Writing:
         self.ahead: deque[Choice] = deque()
         self.linked, self._checksum = "", ""
         self.attention_of: int | None = None
+        self._to_write = self.lm.to_write(len(self.tree.prompt), sys.maxsize)
         self.pace, self.speedometer = Pace(), Speedometer()
         self.lock = RLock()
 
@@ -127,6 +129,11 @@ class Writing:
 
     @property
     def is_at_end(self) -> bool:
+        """Whether the last token is one with which the model ends a text, or a sequence of its task is complete."""
+        return self.length == self._to_write or self.ends_with_end_token
+
+    @property
+    def ends_with_end_token(self) -> bool:
         """Whether the last token is one with which the model ends a text."""
         return self.length > 0 and self.tree.nodes[self.tree.current].token in self.lm.end_tokens
 

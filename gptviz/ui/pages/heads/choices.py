@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from gptviz.interp.units.head_scores import SCORES, AttentionPart
 from gptviz.interp.units.unit import Unit, unit
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.bar import Subject, read_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.read import Read
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import addresses, controls
 
 from . import READS
@@ -30,12 +31,14 @@ class HeadSetting:
         read: the text that they read, or None if it is none of the reader's.
         held_out: whether they read data that were held out of the model's training; else, without a text, they read repeated
             random tokens.
+        text: the text that is read in place of the prompt; empty for any other.
     """
 
     key: ModelKey
     stack: str
     read: Read | None
     held_out: bool = False
+    text: str = ""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,12 +66,18 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or data that the model was "
-        "not trained on, where these are on this machine."
+        "not trained on, where these are on this machine. For a model from elsewhere, passages of old books that come with "
+        "gptviz, or a text of yours."
     )
-    options = (RANDOM, PROMPT, HELD_OUT) if _has_held_out(subject) else (RANDOM, PROMPT)
+    options = [RANDOM, PROMPT]
+    options += [HELD_OUT] if _has_held_out(subject) else []
+    options += [PASSAGES, OWN] if subject.is_imported else []
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
+    if over in (PASSAGES, OWN):
+        other = read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False)
+        return HeadSetting(subject.key, stack, attention.stack_read(other, stack), text=other.prompt)
     return HeadSetting(subject.key, stack, read if over == PROMPT else None, over == HELD_OUT)
 
 

@@ -100,8 +100,9 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
 
 
 def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
-    """The pattern of one head, and the way to its page. Beside scores over data held out it is that over the prompt."""
-    over = replace(setting, read=attention.stack_read(subject, setting.stack), held_out=False) if setting.held_out else setting
+    """The pattern of one head, and the way to its page. Beside scores over other texts it is that over the prompt."""
+    over_prompt = replace(setting, read=attention.stack_read(subject, setting.stack), held_out=False, text="")
+    over = over_prompt if setting.held_out or setting.text else setting
     shown = pattern(over, block, head)
     name = setting.unit(block, head).title
     show_figure(
@@ -111,9 +112,7 @@ def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
     )
     count = len(text(over).rows[0])
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
-    which = (
-        "the first of the random texts" if over.read is None else "the prompt" if setting.held_out else "the text that is read"
-    )
+    which = "the first of the random texts" if over.read is None else "the text that is read" if over == setting else "the prompt"
     st.caption(f"What this head looks at, over {which}.{cut}")
     with st.container(horizontal=True, vertical_alignment="center"):
         frame.link(ATTENTION, f"Open {name} on Attention", query=attention_link(subject, over, block, head))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gptviz.interp.units.head_weights import HeadInput
 from gptviz.ui.shell.subject.models import language_model, load_call
 from gptviz.ui.views import attention, encoder_decoder, held_out
+from gptviz.ui.views.texts import in_code
 
 from .choices import HeadSetting
 from .computed import text
@@ -86,7 +87,7 @@ def _losses(setting: HeadSetting, prompt: str | None = None) -> str:
     """The line that computes the loss without each head, of all stacks; nothing for a model that guesses no tokens."""
     if language_model(setting.key).model.config.kind == "classifier":
         return ""
-    text = "" if prompt is None else f"{prompt!r}, "
+    text = "" if prompt is None else f"{in_code(setting.text or prompt)}, "
     return f"\nrows = lm.heads({text}losses=True)  # with delta_loss, the loss without each head: a pass for each"
 
 

@@ -12,9 +12,10 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import held_out
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import addresses, controls
 
-HELD_OUT, WRITTEN, PROMPT, OWN = "Held-out data", "What it writes", "The prompt", "A text of yours"
+HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
 # The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
 MOST_WRITTEN, WRITING = 512, 10
@@ -42,7 +43,7 @@ class NeuronSetting:
         key: the model.
         block: the number of the block.
         kind: where the text comes from, one of those above.
-        text: the text itself, where it is the reader's; what the model begins with, where it writes.
+        text: the text itself, unless it is held-out data; what the model begins with, where it writes.
         most: how many tokens are read at most.
     """
 
@@ -65,14 +66,16 @@ def setting(subject: Subject) -> tuple[NeuronSetting, str]:
     # A large model would write for a long time: unless that is asked for, it reads the prompt.
     is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
     kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
+    if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
+        kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = (
             "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
-            "the prompt, or a text of yours."
+            "the prompt, or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
         )
         kind = controls.select("Text", kinds, key="text", help=about)
         most = TOKENS[1]
-        if kind in (HELD_OUT, OWN):
+        if kind in (HELD_OUT, PASSAGES, OWN):
             about = "How many tokens are read at most. More tokens take longer, and find rarer things."
             most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
         block = controls.whole(
@@ -80,13 +83,8 @@ def setting(subject: Subject) -> tuple[NeuronSetting, str]:
         )
         by = _ranking()
     text = subject.prompt if kind == PROMPT else subject.default if kind == WRITTEN else ""
-    if kind == OWN:
-        text = controls.text(
-            "A text of yours", "", key="own", longest=100_000, height=120, help="Neurons are observed over all of its tokens."
-        )
-        if not text.strip():
-            st.info("Type or paste a text above; until then the prompt is read.")
-            text = subject.prompt
+    if kind in (PASSAGES, OWN):
+        text = text_of(kind, subject.prompt)
     return NeuronSetting(subject.key, block, kind, text, most), by
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import language_model, load_call
+from gptviz.ui.views.texts import in_code
 
 from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, NeuronSetting, forgotten
 
@@ -24,7 +25,7 @@ ever brought it."""
 def code(subject: Subject, setting: NeuronSetting, neuron: int, value: float) -> str:
     """The lines of `gptviz` that compute what is shown."""
     lm = language_model(setting.key)
-    text, most = repr(setting.text), setting.most
+    text, most = in_code(setting.text), setting.most
     if setting.kind == HELD_OUT:
         text = "None"
     elif setting.kind == WRITTEN:

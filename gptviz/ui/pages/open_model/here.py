@@ -169,7 +169,7 @@ def problem(about: Summary) -> str:
     """Why a model cannot be opened now; empty if nothing is known against it."""
     if about.problem or about.needs is None:
         return about.problem
-    return refusal(about.needs, memory.available("cpu")) or ""
+    return refusal(about.needs, memory.room(about.needs.total)) or ""
 
 
 def free_memory() -> str:

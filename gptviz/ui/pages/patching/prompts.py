@@ -124,7 +124,7 @@ def suggestion(subject: Subject) -> str:
 
 @st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
-    """A text that differs in one token of `seen`, the end of `ids`, and takes the answer away; empty if there is none."""
+    """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if there is none."""
     return language_model(key).corrupted(ids, seen)
 
 
@@ -146,6 +146,13 @@ def corrupted_box(default: str) -> str:
 
 def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     """The ids that the model reads of the corrupted prompt, or None, with a message, if it cannot be compared with the prompt."""
+    if not text.strip():
+        st.info(
+            "Type a corrupted prompt above: the prompt with one word changed, such as another name, country or number, so that "
+            "the answer changes too. It needs as many tokens as the prompt."
+        )
+        _offer(default)
+        return None
     encoding = encoded(subject.lm, text, "type another corrupted prompt")
     if encoding is None:
         return None

@@ -183,7 +183,7 @@ def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Samp
 
 def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int) -> Iterator[int]:
     grown = Generation(lm.model, torch.tensor(ids), sampling, never=lm.tokenizer.unused_ids)
-    return (int(step.tokens[0]) for step in until_drawn(islice(grown, most), lm.end_tokens))
+    return (int(step.tokens[0]) for step in until_drawn(islice(grown, lm.to_write(len(ids), most)), lm.end_tokens))
 
 
 def _text_of(lm: LanguageModel, tokens: list[int]) -> str:

@@ -66,6 +66,11 @@ class Subject:
         return self.default != DEFAULT_PROMPT
 
     @property
+    def is_imported(self) -> bool:
+        """Whether other people trained the model, so that its data is not here."""
+        return self.lm.card.imported_from is not None
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The visible forms of the tokens seen."""
         return tuple(self.lm.tokenizer.label(i) for i in self.seen)

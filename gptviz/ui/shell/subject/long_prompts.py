@@ -44,7 +44,8 @@ def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
     A text that was read once in a session is not refused later, when its cached results take some of the free memory.
     """
     allowed: set[tuple[Config, int]] = st.session_state.setdefault(ALLOWED, set())
-    needs, free = to_read(config, tokens), memory.available(device)
+    needs = to_read(config, tokens)
+    free = memory.room(needs, device)
     if (config, tokens) in allowed or needs <= memory.MOST_OF_MEMORY * free:
         allowed.add((config, tokens))
         return None

@@ -1,0 +1,27 @@
+"""A text to read for models whose own data is not here: passages that come with gptviz, or one of the reader's."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.text import passages
+from gptviz.ui.widgets import controls
+
+PASSAGES, OWN = "Passages of books", "A text of yours"
+
+
+def text_of(kind: str, prompt: str) -> str:
+    """The text of one of these two kinds, with the control for the reader's own; the prompt until one is typed."""
+    if kind == PASSAGES:
+        return passages()
+    about = "The text that is read in place of the prompt. Ctrl + Enter, or a click elsewhere, applies it."
+    text = controls.text(OWN, "", key="own", longest=100_000, height=120, help=about)
+    if text.strip():
+        return text
+    st.info("Type or paste a text above; until then the prompt is read.")
+    return prompt
+
+
+def in_code(text: str) -> str:
+    """The text in the lines of `gptviz` below a figure."""
+    return "gptviz.text.passages()" if text == passages() else repr(text)
