@@ -29,7 +29,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import reading
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
-from gptviz.ui.views import edits, encoder_decoder
+from gptviz.ui.views import contrasts, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, controls, jobs
 
@@ -203,10 +203,11 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
             f"model reads the {which} {counted(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
-    question = next((one for one in contrasts.answered(subject.key) if one.prompt == subject.prompt), None)
+    known = contrasts.answered(subject.key) if stack == encoder_decoder.DECODER else ()
+    question = next((one for one in known if one.prompt == subject.prompt), None)
     needed = None if question is None else contrasts.needed_head(subject.key, question)
-    block, head = (default, default) if needed is None else (needed.head.block, needed.head.index)
-    explore(subject, read, code(subject, stack), {"block": block, "head": head})
+    start = (default, default) if needed is None else (needed.head.block, needed.head.index)
+    explore(subject, read, code(subject, stack), dict(zip(("block", "head"), start, strict=True)))
     if question is not None and needed is not None:
         st.caption(f"It opens on {needed.head.title}: {contrasts.loss_of_head(subject.key, question, needed)}")
     for sentence in edits.about_patterns(subject.lm):
