@@ -32,7 +32,7 @@ def changed(lost: str) -> str:
 
 
 def test_the_version_that_is_required_is_the_one_in_which_all_of_this_was_seen() -> None:
-    required = re.search(r"^streamlit==(.+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    required = re.search(r"^streamlit==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert required[1] == SEEN_IN, "run this file, tests/browser/test_streamlit_page.py and test_history.py; then change SEEN_IN"
 
 
