@@ -1,0 +1,63 @@
+"""`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest versions that it allows.
+
+In each the tests of the library run, which need no browser. torch stays at the version that constraints.txt pins: any other one is
+gigabytes to fetch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTED = ("model", "interp", "generate", "text", "figures", "test_language_model.py", "test_cli.py")
+# What the tests themselves import, in the versions of requirements-dev.txt.
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "transformers")
+# uv does not read what pip is told about where packages come from.
+SAME = {"PIP_FIND_LINKS": "UV_FIND_LINKS", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CONSTRAINT": "UV_CONSTRAINT"}
+
+
+def pinned(file: str, *names: str) -> list[str]:
+    """The lines of a file of requirements for these packages."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return [line for name in names for line in re.findall(rf"^{name}==.*$", text, re.MULTILINE)]
+
+
+def tested(resolution: str, wheel: Path, folder: Path) -> bool:
+    """Whether the tests pass in a new environment in `folder`, with the `resolution` that uv is asked for."""
+    variables = (
+        os.environ | {new: os.environ[old] for old, new in SAME.items() if old in os.environ} | {"VIRTUAL_ENV": str(folder)}
+    )
+    uv = [sys.executable, "-m", "uv"]
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True, env=variables)
+    asked = [str(wheel), *pinned("constraints.txt", "torch"), *pinned("requirements-dev.txt", *TOOLS)]
+    subprocess.run([*uv, "pip", "install", "--quiet", "--resolution", resolution, *asked], check=True, env=variables)
+    subprocess.run([*uv, "pip", "freeze"], check=True, env=variables)
+    copy = folder / "checked"  # the tests alone: gptviz is the installed one
+    shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "checkpoints", copy / "checkpoints")
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    command = [python, "-m", "pytest", "-n", "2", "-m", "not full and not browser", *(f"tests/{name}" for name in TESTED)]
+    return subprocess.run(command, cwd=copy, env=variables).returncode == 0
+
+
+def main() -> int:
+    """The exit status: 0 if the tests pass in both."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder / "dist"]
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+        (wheel,) = (folder / "dist").glob("*.whl")
+        passed = {resolution: tested(resolution, wheel, folder / resolution) for resolution in ("lowest-direct", "highest")}
+    print(*(f"{name}: {'passed' if is_good else 'FAILED'}" for name, is_good in passed.items()), sep="\n")
+    return 0 if all(passed.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
