@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.interp", "gptviz.generate.tree", "gptviz.machine.bounded"),
     },
     "gptviz.takehome": {
-        *("streamlit", "numpy", "pandas", "plotly", "markdown_it", "latex2mathml"),
+        *("streamlit", "numpy", "pandas", "plotly", "markdown_it", "latex2mathml", "PIL"),
         *("gptviz._version", "gptviz.settings", "gptviz.machine", "gptviz.components", "gptviz.figures", "gptviz.language_model"),
         *("gptviz.interp.trace", "gptviz.lessons", "gptviz.model", "gptviz.runs", "gptviz.train", "gptviz.streamlit_internals"),
     },
@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("torch", "tqdm", "gptviz", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals", "gptviz.language_model"),
         *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
         *("gptviz.lessons", "gptviz.takehome"),
+        *("gptviz.ui.page", "gptviz.ui.pages"),  # the records of pages, which import nothing of the interface
     },
     "gptviz.__main__": {"gptviz", "gptviz.machine.terminal", "gptviz.commands"},
 }

@@ -1,6 +1,6 @@
 """`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest versions that it allows.
 
-In each the tests of the library run, which need no browser. torch stays at the version that constraints.txt pins: any other one is
+In each the tests of the library run, which need no browser. torch stays at the version that constraints.txt pins: any other is
 gigabytes to fetch.
 """
 

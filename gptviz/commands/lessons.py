@@ -13,6 +13,8 @@ from .common import Command, Parser, UsageError, print_json, require_place, writ
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
+    from gptviz.lessons.lesson import Lesson
+    from gptviz.takehome.page import PageContent
 
 MOST_MODELS = 4  # open at once
 
@@ -54,11 +56,8 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
     from gptviz.lessons.library import library
-    from gptviz.lessons.quantities import Quantities
-    from gptviz.lessons.real_model import about_what_is_open
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
-    from gptviz.takehome.lesson_file import lesson_content
     from gptviz.takehome.page_file import as_html
 
     known = library()
@@ -67,12 +66,21 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
     require_place(out)
-    lesson = about_what_is_open(lesson)
-    written = write_whole(out, as_html(lesson_content(lesson, Quantities(_opened, lesson.model).functions)))
+    written = write_whole(out, as_html(content_of(lesson)))
     if as_json:
         print_json({"lesson": name, "path": str(out.absolute()), "bytes": written})
     else:
         print(f"The lesson {name} is in {out} ({in_bytes(written)})")
+
+
+def content_of(lesson: Lesson) -> PageContent:
+    """What a lesson shows as a file: see `lesson_content`."""
+    from gptviz.lessons.quantities import Quantities
+    from gptviz.lessons.real_model import about_what_is_open
+    from gptviz.takehome.lesson_file import lesson_content
+
+    lesson = about_what_is_open(lesson)
+    return lesson_content(lesson, Quantities(_opened, lesson.model).functions)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -9,13 +9,13 @@ from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
 from gptviz.lessons.real_model import stands_in
 
-from .page import Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
+from .page import AskedQuestion, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
 
 Reader = Callable[[str, Mapping[str, str]], PageContent]
 
 
 def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_page) -> PageContent:
-    """The lesson with every page that it opens, every value in its texts, and its hints and answers, which are folded.
+    """The lesson with every page that it opens, every value in its texts, and its questions, which are answered in the file.
 
     Args:
         lesson: the lesson.
@@ -46,19 +46,14 @@ def _words(step: LessonStep, page: PageState | None, functions: Functions) -> It
         yield MarkdownText(filled(step.text, functions))
     if page is not None and page.look_at:
         yield PlainText(f"Look here: {page.look_at}")
-    for question in step.questions:
-        yield from _question(question, functions)
+    yield from (_question(question, functions) for question in step.questions)
 
 
-def _question(question: Question, functions: Functions) -> Iterator[PagePiece]:
-    yield MarkdownText(f"**Question.** {filled(question.ask, functions)}")
-    if question.options:
-        yield PieceGroup(tuple(PlainText(f"○ {option}") for option in question.options))
-    if question.hint:
-        yield PieceGroup((MarkdownText(filled(question.hint, functions)),), "folded", "A hint")
+def _question(question: Question, functions: Functions) -> AskedQuestion:
     answer = answer_to(question, functions)
-    more = (MarkdownText(filled(question.reveal, functions)),) if question.reveal else ()
-    yield PieceGroup((PlainText(_in_words(answer)), *more), "folded", "The answer")
+    hint, reveal = filled(question.hint, functions), filled(question.reveal, functions)
+    ask, words = filled(question.ask, functions), _in_words(answer)
+    return AskedQuestion(ask, question.kind, question.options, answer.value, question.within, words, hint, reveal)
 
 
 def _in_words(answer: Answer) -> str:

@@ -97,6 +97,31 @@ class ControlValue:
 
 
 @dataclass(frozen=True)
+class AskedQuestion:
+    """A question of a lesson: the reader answers it, and the answer is checked without a server.
+
+    Attributes:
+        ask: the question, as Markdown.
+        kind: of the answer, as in a lesson; a "state" of a page is only shown.
+        options: those of a choice.
+        value: the right answer.
+        within: how far a number may be off.
+        words: the right answer in words.
+        hint: the text before a second try, as Markdown; may be empty.
+        reveal: the text after the answer, as Markdown; may be empty.
+    """
+
+    ask: str
+    kind: str
+    options: tuple[str, ...]
+    value: str | float
+    within: float
+    words: str
+    hint: str
+    reveal: str
+
+
+@dataclass(frozen=True)
 class PieceGroup:
     """Pieces that belong together: below each other, side by side, or folded behind a label."""
 
@@ -148,6 +173,7 @@ PagePiece = (
     | Table
     | Image
     | ControlValue
+    | AskedQuestion
     | PieceGroup
     | PageContent
 )

@@ -28,7 +28,8 @@ function explain(host) {
 
 /** @param {HTMLElement} view */
 async function show(view) {
-  const part = (/** @type {string} */ name) => document.getElementById(name)?.textContent ?? "";
+  const shared = /** @type {{gptvizShared?: Record<string, string>}} */ (/** @type {unknown} */ (globalThis)).gptvizShared;
+  const part = (/** @type {string} */ name) => document.getElementById(name)?.textContent ?? shared?.[name] ?? "";
   const script = JSON.parse(part(`script-${view.dataset.view}`));
   const style = JSON.parse(part(`style-${view.dataset.view}`));
   const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));

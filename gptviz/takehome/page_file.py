@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -20,6 +20,7 @@ from gptviz.components import kit
 from gptviz.machine.location import FOLDER
 
 from .page import (
+    AskedQuestion,
     Code,
     ControlValue,
     Figure,
@@ -42,26 +43,55 @@ _COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
 
 
-def as_html(page: PageContent) -> str:
+def as_html(page: PageContent, shared: str = "") -> str:
     """The page as one HTML file that needs no server.
 
     Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
+
+    Args:
+        page: the page.
+        shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
+            the file has its scripts in itself.
     """
-    writer = _Writer()
+    writer = _Writer(shared)
     body = "\n".join(writer.written(piece) for piece in page.pieces)
     values = {
         "address": escape(urlencode(page.query)),
         "title": escape(f"{page.title} · gptviz"),
         "page_style": kit.page_style(),
-        "light": _variables("light"),
-        "dark": _variables("dark"),
+        "colours": colours(),
         "style": (HERE / "page_file.css").read_text(encoding="utf-8"),
         "body": body,
         "made": escape(_made(page)),
         "scripts": writer.scripts(),
+        "beside": "'self' file:" if shared else "",
     }
     template = (HERE / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+
+
+def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
+    """The scripts that files about these pages share, by the names of their files."""
+    every = list(pages)
+    views = {view.name for page in every for view in page.all(SavedView)}
+    found = {f"{view}.js": "\n".join(_shared(name, content) for name, content in _of_view(view)) for view in sorted(views)}
+    return found | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
+
+
+def _shared(name: str, content: str) -> str:
+    return f"(globalThis.gptvizShared ??= {{}})[{json.dumps(name)}] = {json.dumps(content)};"
+
+
+def _of_view(view: str) -> list[tuple[str, str]]:
+    """The script and the style of a view, by the names under which a page looks for them."""
+    folder = kit.FOLDER.parent / view
+    return [(f"script-{view}", json.dumps(kit.script(folder))), (f"style-{view}", json.dumps(kit.style(folder)))]
+
+
+def _plotly() -> str:
+    import plotly.offline
+
+    return str(plotly.offline.get_plotlyjs())
 
 
 def _made(page: PageContent) -> str:
@@ -69,6 +99,12 @@ def _made(page: PageContent) -> str:
         return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
+
+
+def colours() -> str:
+    """The style sheet that gives the views the app's own colours, light or dark as the reader's system asks."""
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
+    return f":root {{ color-scheme: light dark; {_variables('light')} }}\n{dark}"
 
 
 def _variables(scheme: str) -> str:
@@ -91,10 +127,11 @@ def _variables(scheme: str) -> str:
 class _Writer:
     """Writes pieces as HTML, and remembers which scripts they need."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: str) -> None:
+        self.shared = shared
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
-        self.has_figures = False
+        self.has_figures = self.has_questions = False
         self._lower = 0  # how many levels are added to headings, within a page that is part of another
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -111,6 +148,7 @@ class _Writer:
             Table: self._table,
             Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
             ControlValue: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
+            AskedQuestion: self._question,
             PieceGroup: self._group,
             PageContent: self._page,
         }
@@ -132,6 +170,22 @@ class _Writer:
         if group.look == "folded":
             return f"<details><summary>{self._inline(group.label)}</summary>{inside}</details>"
         return f'<div class="{group.look}">{inside}</div>'
+
+    def _question(self, asked: AskedQuestion) -> str:
+        self.has_questions = True
+        question = f'<div class="text">{self._rendered(f"**Question.** {asked.ask}")}</div>'
+        options = "".join(
+            f'<label><input type="radio" name="answer" value="{escape(one)}"> {escape(one)}</label>' for one in asked.options
+        )
+        typed = '<input name="answer" autocomplete="off" aria-label="Your answer">'
+        check = "" if asked.kind == "state" else f"{options or typed}<button>Check</button>"
+        hidden = {"kind": asked.kind, "value": asked.value, "within": asked.within, "words": asked.words}
+        hidden |= {"hint": self._rendered(asked.hint), "reveal": self._rendered(asked.reveal)}
+        packed = base64.b64encode(json.dumps(hidden).encode()).decode()
+        return (
+            f'<form class="question" data-answer="{packed}">{question}{check}'
+            '<button type="button">Show the answer</button><div role="status"></div></form>'
+        )
 
     def _text(self, text: MarkdownText) -> str:
         look = {"text": "text", "caption": "caption"}.get(text.look, "message")
@@ -177,15 +231,17 @@ class _Writer:
         """The data of all views and figures, then the scripts that show them."""
         parts = [f'<script type="application/json" id="data-{name}">{_inert(data)}</script>' for name, data in self.data.items()]
         for view in sorted(self.views):
-            folder = kit.FOLDER.parent / view
-            for kind, content in (("script", kit.script(folder)), ("style", kit.style(folder))):
-                parts.append(f'<script type="application/json" id="{kind}-{view}">{_inert(json.dumps(content))}</script>')
-        if self.has_figures:
-            import plotly.offline
-
-            parts.append(f"<script>{plotly.offline.get_plotlyjs().replace('</script', '<' + chr(92) + '/script')}</script>")
-        if self.data:
-            parts.append(f'<script type="module">{(HERE / "page_file.js").read_text(encoding="utf-8")}</script>')
+            if self.shared:
+                parts.append(f'<script src="{self.shared}/{view}.js"></script>')
+                continue
+            parts += [f'<script type="application/json" id="{name}">{_inert(script)}</script>' for name, script in _of_view(view)]
+        if self.has_figures and self.shared:
+            parts.append(f'<script src="{self.shared}/plotly.js"></script>')
+        elif self.has_figures:
+            parts.append(f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>")
+        own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
+        files = [(HERE / name).read_text(encoding="utf-8") for name, is_needed in own.items() if is_needed]
+        parts += [f'<script type="module">{content}</script>' for content in files]
         return "\n".join(parts)
 
 

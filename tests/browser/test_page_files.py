@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from gptviz.__main__ import main
 from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
@@ -64,4 +65,41 @@ def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -
     painted = page.locator(".figure .main-svg").first.evaluate("one => getComputedStyle(one).backgroundColor")
     assert painted in (ground, "rgba(0, 0, 0, 0)")
     assert contrast(hexadecimal(text), hexadecimal(ground)) >= LEAST
+    context.close()
+
+
+@pytest.mark.full
+def test_a_gallery_is_used_from_a_folder_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
+    asked = ["--only", "01-tokens", "--only", "attention", "--without-thumbnails"]
+    assert main(["gallery", "--out", str(tmp_path), *asked]) == 0
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None)
+    page.goto((tmp_path / "index.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page.get_by_role("link", name="1. What is a token?").click()
+    # "Into how many tokens does this model cut “O Romeo!”?" It reads characters.
+    first = page.locator("form.question").first
+    said = first.get_by_role("status")
+    first.get_by_role("textbox").fill("3")
+    first.get_by_role("button", name="Check").click()
+    expect(said).to_contain_text("Not yet. Try once more.")
+    expect(said).to_contain_text("Count the marks and the gap")
+    first.get_by_role("textbox").fill("8")
+    first.get_by_role("textbox").press("Enter")
+    expect(said).to_contain_text("Right: 8")
+    second = page.locator("form.question").nth(1)
+    second.get_by_role("button", name="Show the answer").click()
+    expect(second.get_by_role("status")).to_contain_text("The answer is")
+    expect(page.locator("[data-view]:not([data-shown])")).to_have_count(0)
+    page.go_back()
+    page.get_by_role("link", name="Attention", exact=True).click()
+    other = page.locator(".head").first
+    other.click()
+    expect(other).to_have_attribute("aria-pressed", "true")
+    assert not troubles
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import replace
@@ -15,7 +16,7 @@ from gptviz.__main__ import main
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question, parse_lesson
 from gptviz.lessons.library import own_folder
 from gptviz.takehome.lesson_file import lesson_content
-from gptviz.takehome.page import Heading, MarkdownText, PageContent, PieceGroup, PlainText
+from gptviz.takehome.page import AskedQuestion, Heading, PageContent, PieceGroup, PlainText
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
 
@@ -50,16 +51,16 @@ def blank(name: str, query: dict[str, str]) -> PageContent:
     return PageContent(name, query, (Heading("The title of a page", 1),))
 
 
-def test_a_page_stands_beside_the_text_of_its_step_and_hint_and_answer_are_folded():
+def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_not_to_be_read():
     content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1234}, blank)
     (beside,) = [group for group in content.all(PieceGroup) if group.look == "beside"]
     said, page = beside.pieces
     assert isinstance(said, PieceGroup)
     assert isinstance(page, PageContent)
     assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
-    hint, folded = [group for group in said.pieces if isinstance(group, PieceGroup) and group.look == "folded"]
-    assert (hint.label, hint.pieces) == ("A hint", (MarkdownText("More than 1233."),))
-    assert folded.pieces == (PlainText("1234 (an answer within 10 counts as right)"), MarkdownText("They are 1234."))
+    (asked,) = [piece for piece in said.pieces if isinstance(piece, AskedQuestion)]
+    assert (asked.value, asked.within, asked.words) == (1234, 10, "1234 (an answer within 10 counts as right)")
+    assert (asked.hint, asked.reveal) == ("More than 1233.", "They are 1234.")
     html = as_html(content)
     assert re.findall(r"<h(\d)>([^<]*)<", html) == [
         ("1", "A title"),
@@ -68,8 +69,13 @@ def test_a_page_stands_beside_the_text_of_its_step_and_hint_and_answer_are_folde
         ("2", "2 The second"),
     ]
     assert '<section class="page" data-address="model=ladder-2">' in html
-    assert re.search(r"<details><summary>A hint</summary>.*<p>More than 1233", html)
-    assert re.search(r"<details><summary>The answer</summary>\s*<p>1234", html)
+    (packed,) = re.findall(r'<form class="question" data-answer="([^"]+)"', html)
+    answer = json.loads(base64.b64decode(packed))
+    assert (answer["value"], answer["within"]) == (1234, 10)
+    assert "<p>More than 1233.</p>" in answer["hint"]
+    assert "<p>They are 1234.</p>" in answer["reveal"]
+    assert "1233" not in html
+    assert html.count("1234") == 1, "in the text of the step, not in the question"
     assert "parameters()" not in html, "a claim is not for readers"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from gptviz.components import kit
 from gptviz.interp.trace import run
 from gptviz.takehome import page_file
 from gptviz.takehome.page import (
+    AskedQuestion,
     Code,
     ControlValue,
     Figure,
@@ -88,11 +90,16 @@ def test_hostile_text_stays_text(hostile: str) -> None:
         ControlValue(hostile, hostile),
         Figure(json.dumps({"data": [], "layout": {"title": hostile}}), hostile),
         PieceGroup((PlainText(hostile),), "folded", hostile),
+        AskedQuestion(hostile, "choice", (hostile, "b"), hostile, 0.0, hostile, hostile, hostile),
     )
     content = as_html(PageContent("x", {"prompt": hostile}, pieces))
     shown = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)  # plotly
     assert "<img src=x" not in shown
-    assert shown.count("<script") == shown.count("</script>") == 2  # the figure's data, and what draws it
+    # The data of the figure, what draws it, and what checks the answer.
+    assert shown.count("<script") == shown.count("</script>") == 3
+    (packed,) = re.findall(r'data-answer="([^"]+)"', shown)
+    answer = json.loads(base64.b64decode(packed))
+    assert "<img src=x" not in answer["hint"] + answer["reveal"]
     assert 'href="javascript' not in shown
     assert hostile[:20] in unescape(content)
 

@@ -1,0 +1,140 @@
+"""The gallery: lessons and pages as files beside each other, with one list of them, for any web server or a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from PIL import Image
+
+from gptviz._version import __version__
+from gptviz.machine.files import in_place_of
+
+from .page import Figure, PageContent, SavedView
+from .page_file import HERE, as_html, colours, shared_scripts
+
+# Where the scripts and the small pictures are that the files share.
+SHARED, THUMBNAILS = "shared", "thumbnails"
+# Browsers that take a picture of a file from the command line.
+BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome", "msedge")
+WINDOW, THUMBNAIL = (1280, 800), (480, 300)
+LOOKS = 8_000  # milliseconds of a page's own time until its picture is taken
+LONGEST = 60  # seconds that a browser may take for a picture
+MARK = '<meta name="generator" content="gptviz gallery'
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A file of the gallery.
+
+    Attributes:
+        name: of its file, without the ending.
+        of: the name of the lesson or of the page that it shows.
+        group: the heading that it stands under.
+        title: of its card.
+        about: the sentence on its card.
+        content: reads what it shows.
+    """
+
+    name: str
+    of: str
+    group: str
+    title: str
+    about: str
+    content: Callable[[], PageContent]
+
+
+def write_gallery(folder: Path, exhibits: Sequence[Exhibit], *, thumbnails: bool = True) -> Iterator[Exhibit]:
+    """Write the files of the exhibits, what they share, and `index.html`; each exhibit is given once its file is written.
+
+    Args:
+        folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
+        exhibits: what is shown.
+        thumbnails: whether a browser that is found on this machine takes a small picture of each.
+
+    Raises:
+        ValueError: the folder has other things in it.
+        PageError: a page cannot be opened.
+        OSError: a file cannot be written.
+    """
+    index = folder / "index.html"
+    if folder.exists() and any(folder.iterdir()) and not (index.is_file() and MARK in index.read_text("utf-8", "replace")):
+        raise ValueError(f"{folder} has other files in it: name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    needed: list[PageContent] = []
+    for exhibit in exhibits:
+        content = exhibit.content()
+        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED))
+        # The scripts that a page needs, without its data: those of sixty pages do not fit into memory.
+        views = {view.name for view in content.all(SavedView)}
+        figures = (Figure("", ""),) if content.all(Figure) else ()
+        needed.append(PageContent(content.name, {}, (*(SavedView(view, b"") for view in views), *figures)))
+        yield exhibit
+    (folder / SHARED).mkdir(exist_ok=True)
+    for name, script in shared_scripts(needed).items():
+        _write(folder / SHARED / name, script)
+    shown = _thumbnails(folder, exhibits) if thumbnails else set()
+    _write(index, _index(exhibits, shown))
+
+
+def _write(path: Path, text: str) -> None:
+    with in_place_of(path.absolute()) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+
+
+def browser() -> str | None:
+    """A browser of this machine that takes pictures from the command line, or None."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+def _thumbnails(folder: Path, exhibits: Sequence[Exhibit]) -> set[str]:
+    """Take a small picture of each file; the names of those that have one."""
+    program = browser()
+    if program is None:
+        return set()
+    (folder / THUMBNAILS).mkdir(exist_ok=True)
+    found = set()
+    with tempfile.TemporaryDirectory() as temporary:
+        for exhibit in exhibits:
+            picture = Path(temporary, "picture.png")
+            command = [
+                *(program, "--headless", "--hide-scrollbars", "--disable-gpu", f"--user-data-dir={temporary}/profile"),
+                *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # as root it has none
+                *(f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--virtual-time-budget={LOOKS}", f"--screenshot={picture}"),
+                (folder / f"{exhibit.name}.html").absolute().as_uri(),
+            ]
+            # What has no picture is shown without one.
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
+                with Image.open(picture) as taken:
+                    small = taken.convert("RGB").resize(THUMBNAIL, Image.Resampling.LANCZOS)
+                small.save(folder / THUMBNAILS / f"{exhibit.name}.webp", quality=70)
+                found.add(exhibit.name)
+            picture.unlink(missing_ok=True)
+    return found
+
+
+def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:
+    sections = []
+    for group, some in groupby(exhibits, lambda one: one.group):
+        cards = "\n".join(_card(one, one.name in shown) for one in some)
+        sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
+    values = {"mark": f'{MARK} {__version__}">', "colours": colours(), "sections": "\n".join(sections), "version": __version__}
+    template = (HERE / "gallery.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+
+
+def _card(exhibit: Exhibit, has_picture: bool) -> str:
+    source = f"{THUMBNAILS}/{exhibit.name}.webp"
+    width, height = THUMBNAIL
+    picture = f'<img src="{source}" alt="" width="{width}" height="{height}" loading="lazy">' if has_picture else ""
+    return f'<li><a href="{exhibit.name}.html">{picture}<b>{escape(exhibit.title)}</b></a><p>{escape(exhibit.about)}</p></li>'
