@@ -121,7 +121,7 @@ def test_a_neuron_is_chosen_in_the_select_box_too(by_hand: str) -> None:
 def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(tiny_model: TinyModel) -> None:
     at = page(model="addition", tokens="1,024")
     assert at.selectbox(key="text").value == HELD_OUT
-    assert "Over 4,096 tokens" in says(at)
+    assert "Over 1,024 tokens" in says(at)
     tiny_model("mine", context_length=32)
     at = page(model="mine")
     assert at.selectbox(key="text").value == WRITTEN
