@@ -173,7 +173,8 @@ def test_a_mounted_view_has_the_variables_and_the_place_that_it_has_in_the_app(
     browser: Browser, server: Server, dark: bool
 ) -> None:
     shown = """(names) => {
-        const host = [...document.querySelectorAll('*')].find((one) => one.shadowRoot?.querySelector('.root')?.offsetHeight);
+        const within = document.querySelector('[data-testid=stMain]') ?? document;  // the side bar has colours of its own
+        const host = [...within.querySelectorAll('*')].find((one) => one.shadowRoot?.querySelector('.root')?.offsetHeight);
         const root = host.shadowRoot.querySelector('.root'), style = getComputedStyle(root);
         const values = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(name).trim().toLowerCase()]));
         return { ...values, color: style.color, size: style.fontSize };
