@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import gptviz
@@ -79,6 +81,41 @@ def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) ->
         assert pin.operator == "=="
         assert pin.version in versions
         assert all(one.operator == ">=" for one in versions), "no bound above that nothing is known to break"
+
+
+def checked(*command: str | Path) -> None:
+    """Run a checker of this environment on the checkout; what it finds fails the test."""
+    ended = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_strict_checkers_accept_what_is_published(wheel: Path) -> None:
+    checked("twine", "check", "--strict", wheel)
+    checked("check_wheel_contents", wheel)
+    checked("validate_pyproject", "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("schema", "pattern"),
+    [
+        ("github-workflows", ".github/workflows/*.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("citation-file-format", "CITATION.cff"),
+        ("compose-spec", "hosting/compose.yaml"),
+    ],
+)
+def test_files_for_other_programs_are_as_their_schemas_say(schema: str, pattern: str) -> None:
+    files = sorted(ROOT.glob(pattern))
+    assert files
+    checked("check_jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(citation["version"]) == gptviz.__version__
+    (newest, *_) = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest in (gptviz.__version__, "Unreleased")
 
 
 def lines_of(name: str) -> list[str]:

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
     from gptviz.takehome.gallery import browser, write_gallery
 
     every = [*_lessons(), *_pages()]
-    known = [one.of for one in every]
+    known = list(dict.fromkeys(one.of for one in every))
     for name in options.only:
         if name not in known:
             raise UsageError(f"there is no lesson and no page {name!r:.40}{instead(name, known)}")

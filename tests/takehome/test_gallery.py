@@ -74,4 +74,4 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     assert said["files"] == ["positions.html", "positions-2.html"]
     assert said["bytes"] == sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     assert main([*asked, "--only", "position"]) == 2
-    assert "there is no lesson and no page 'position'; did you mean 'positions'?" in capsys.readouterr().err
+    assert "there is no lesson and no page 'position': did you mean 'positions'?" in capsys.readouterr().err
