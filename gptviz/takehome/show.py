@@ -10,6 +10,12 @@ from gptviz.language_model import LanguageModel, TextTrace
 from .page import PageContent, PageError, read_page
 from .page_file import as_html
 
+# Jupyter removes the frame from a notebook of somebody else until the reader trusts it; this line stays.
+UNTRUSTED = (
+    "<details><summary>Nothing to see above?</summary>Jupyter shows no views in a notebook that it does not trust. Choose “Trust "
+    "Notebook” in the menu File (or run <code>jupyter trust NAME.ipynb</code>), and run the cell again.</details>"
+)
+
 
 class NotebookPage:
     """A page that Jupyter shows below a cell.
@@ -30,7 +36,8 @@ class NotebookPage:
         frame = escape(as_html(self.page))
         look = f"width: 100%; height: {self.height}px; border: 0"
         rights = "allow-scripts allow-downloads"
-        return f'<iframe sandbox="{rights}" title="{escape(self.page.title)}" style="{look}" srcdoc="{frame}"></iframe>'
+        title = escape(self.page.title)
+        return f'<iframe sandbox="{rights}" title="{title}" style="{look}" srcdoc="{frame}"></iframe>{UNTRUSTED}'
 
 
 def show(

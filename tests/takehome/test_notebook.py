@@ -126,3 +126,15 @@ def test_where_gptviz_is_missing_the_notebook_has_said_how_to_install_it(tmp_pat
         NotebookClient(notebook, km=manager, timeout=PATIENCE).execute()
     manager.shutdown_kernel(now=True)
     assert "pip install" in notebook.cells[0].source
+
+
+def test_the_notebook_of_the_documentation_runs_and_shows_three_views(run: Run) -> None:
+    notebook = run(nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4))
+    shown = [out.data for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs if "data" in out]
+    frames = [data["text/html"] for data in shown if "<iframe" in data.get("text/html", "")]
+    assert len(frames) == 3
+    assert all("Nothing to see above?" in frame for frame in frames), "where nothing is shown, the reader is told why"
+    written = next(data["text/plain"] for data in shown if "text/html" not in data)
+    assert written == repr(
+        gptviz.load("sentences").generate("When Mary and John went to the shop , John gave a book to", 1, temperature=0.0)
+    )
