@@ -155,11 +155,11 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     for start in range(0, count, each):
         guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + each))).double().softmax(-1)
         top = guess.topk(most)
-        surest[start : start + each] = top.values[:, 0]
+        surest[start : start + each] = top.values[:, 0].numpy()
         behind = slice(start + 1, min(start + each, count - 1) + 1)  # the tokens that were guessed here
         known = behind.stop - behind.start
-        probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0]
-        likely[behind], likely_probability[behind] = top.indices[:known], top.values[:known]
+        probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0].numpy()
+        likely[behind], likely_probability[behind] = top.indices[:known].numpy(), top.values[:known].numpy()
         with progress.part(1, 2):
             progress.report(min(start + each, count), count, "token")
     return Guesses(states, TokenProbabilities(probability, likely, likely_probability), surest)
