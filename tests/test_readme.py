@@ -83,7 +83,8 @@ def test_an_example_runs_and_gives_the_answers_that_its_comments_say(example: st
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_one_that_the_command_line_takes(command: str) -> None:
-    parser().parse_args(shlex.split(re.sub(r"[\[\]]", "", command), comments=True))
+    words = shlex.split(re.sub(r"[\[\]]", "", command), comments=True)
+    assert parser().parse_args(words).command.name == words[0]
 
 
 def _rounded(answer: object) -> object:

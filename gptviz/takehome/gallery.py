@@ -20,7 +20,7 @@ from gptviz._version import __version__
 from gptviz.machine.files import in_place_of
 
 from .page import Figure, PageContent, SavedView
-from .page_file import HERE, as_html, colours, shared_scripts
+from .page_file import HERE, as_html, colours, shared_scripts, style
 
 # Where the scripts and the small pictures are that the files share.
 SHARED, THUMBNAILS = "shared", "thumbnails"
@@ -128,7 +128,13 @@ def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:
     for group, some in groupby(exhibits, lambda one: one.group):
         cards = "\n".join(_card(one, one.name in shown) for one in some)
         sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
-    values = {"mark": f'{MARK} {__version__}">', "colours": colours(), "sections": "\n".join(sections), "version": __version__}
+    values = {
+        "mark": f'{MARK} {__version__}">',
+        "colours": colours(),
+        "style": style(),
+        "sections": "\n".join(sections),
+        "version": __version__,
+    }
     template = (HERE / "gallery.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
 

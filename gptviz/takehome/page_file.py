@@ -60,7 +60,7 @@ def as_html(page: PageContent, shared: str = "") -> str:
         "title": escape(f"{page.title} · gptviz"),
         "page_style": kit.page_style(),
         "colours": colours(),
-        "style": (HERE / "page_file.css").read_text(encoding="utf-8"),
+        "style": style(),
         "body": body,
         "made": escape(_made(page)),
         "scripts": writer.scripts(),
@@ -99,6 +99,11 @@ def _made(page: PageContent) -> str:
         return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
+
+
+def style() -> str:
+    """The style sheet of a file."""
+    return (HERE / "page_file.css").read_text(encoding="utf-8")
 
 
 def colours() -> str:

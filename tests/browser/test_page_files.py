@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from gptviz.__main__ import main
 from gptviz.takehome.page import read_page
@@ -18,17 +19,35 @@ from tests.figures.contrast import contrast
 pytestmark = pytest.mark.browser
 
 
-def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) -> None:
+@pytest.fixture
+def without_network(browser: Browser) -> Iterator[Callable[[int, int], Page]]:
+    """Opens a page of this width and height that has no network; at the end nothing was asked of one, and no script failed."""
+    contexts: list[BrowserContext] = []
+    troubles: list[str] = []
+
+    def opened(width: int, height: int) -> Page:
+        context = browser.new_context(offline=True, viewport={"width": width, "height": height})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(1_000 * PATIENCE)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+        page.on(
+            "request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None
+        )
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def test_its_views_are_alive_without_a_server(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
     prompt = "O Romeo, Romeo"
     file = tmp_path / "page.html"
     file.write_text(as_html(read_page("attention", {"model": "ladder-8", "prompt": prompt, "block": "1", "head": "0"})), "utf-8")
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(1_000 * PATIENCE)
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None)
+    page = without_network(1280, 900)
     page.goto(file.as_uri())
     expect(page.get_by_role("heading", level=1)).to_have_text("What does each head look at?")
     chosen = page.locator(".head[aria-pressed=true]")
@@ -41,8 +60,6 @@ def test_its_views_are_alive_without_a_server(browser: Browser, tmp_path: Path) 
     page.goto(file.as_uri())
     expect(page.locator("img").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert not troubles
-    context.close()
 
 
 def hexadecimal(colour: str) -> str:
@@ -69,16 +86,10 @@ def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_a_gallery_is_used_from_a_folder_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
+def test_a_gallery_is_used_from_a_folder_and_asks_nobody(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
     asked = ["--only", "01-tokens", "--only", "attention", "--without-thumbnails"]
     assert main(["gallery", "--out", str(tmp_path), *asked]) == 0
-    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.set_default_timeout(1_000 * PATIENCE)
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None)
+    page = without_network(390, 844)
     page.goto((tmp_path / "index.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     page.get_by_role("link", name="1. What is a token?").click()
@@ -101,5 +112,3 @@ def test_a_gallery_is_used_from_a_folder_and_asks_nobody(browser: Browser, tmp_p
     other = page.locator(".head").first
     other.click()
     expect(other).to_have_attribute("aria-pressed", "true")
-    assert not troubles
-    context.close()
