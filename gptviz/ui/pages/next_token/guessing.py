@@ -117,7 +117,7 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> None
             f"comes next; if it is wrong, guess again. After {GUESSED} tokens your guesses become bits per token, beside those "
             "of the models. The prompt plays no part here."
         )
-        st.code("…" + before + true[: len(over)] + ("" if is_over else "▁"), language=None, wrap_lines=True)
+        st.code(before + true[: len(over)] + ("" if is_over else "▁"), language=None, wrap_lines=True)
         if over:
             _strip(true, over, rival)
     with plays:
