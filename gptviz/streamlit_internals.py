@@ -24,6 +24,8 @@ from .settings import address_values
 
 # The version in which all of this was tested last.
 SEEN_IN = "1.67.0"
+# In the session of a page that is run without a browser: it is read as a whole, with what is folded.
+READ_AS_A_WHOLE = "read as a whole"
 # Seconds between two looks at whether there is a server.
 LOOK = 0.02
 
@@ -227,6 +229,7 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
         at.switch_page(f"pages/{name}.py")
     for key, value in query.items():
         at.query_params[key] = value
+    at.session_state[READ_AS_A_WHOLE] = True
     at.run()
     failed = [one.message for one in at.exception]
     rejected = [] if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])

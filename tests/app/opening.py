@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Button, Node
 
 from gptviz.components.kit import unpack
+from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from tests.app.wording import check_wording
 from tests.waiting import PATIENCE
 
@@ -27,6 +28,7 @@ def opened(path: str, **query: str | list[str]) -> AppTest:
         at.switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
+    at.session_state[READ_AS_A_WHOLE] = True
     check_wording(at.run(), *(word for value in query.values() for word in ([value] if isinstance(value, str) else value)))
     return at
 

@@ -47,7 +47,11 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
     """
     if subject.kind != "decoder":
         return
-    with st.expander(TITLE, icon=":material/list_alt:", expanded=LIST in st.query_params):
+    has_list = LIST in st.query_params
+    fold = details.folded(TITLE, icon=":material/list_alt:", key="list of prompts fold", expanded=has_list)
+    if not (has_list or details.is_filled(fold)):
+        return
+    with fold:
         text = controls.text("Prompts", key=LIST, help=ABOUT, longest=longest_prompt(), height=140, lasting=True)
         _sources(subject)
         if not text.strip():

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.labelled_array import LabelledArray
+from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.text.datasets.tables import guarded
 
 from .figure import pixels
@@ -31,15 +33,27 @@ def details(
     if numbers is not None:
         _table(numbers, key)
     if code is not None:
-        with st.expander("Code", icon=":material/code:"):
-            st.code(code, language="python")
-    with st.expander("How it is computed, and what it cannot tell you", icon=":material/functions:"):
-        st.markdown(how)
-        st.markdown(f"**What it cannot tell you.** {limits}")
+        fold = folded("Code", icon=":material/code:", key=f"{key} code")
+        if is_filled(fold):
+            fold.code(code, language="python")
+    fold = folded("How it is computed, and what it cannot tell you", icon=":material/functions:", key=f"{key} how")
+    if is_filled(fold):
+        fold.markdown(how)
+        fold.markdown(f"**What it cannot tell you.** {limits}")
+
+
+def folded(title: str, *, icon: str, key: str, expanded: bool = False) -> DeltaGenerator:
+    """A part that opens with a click and is filled then (`is_filled`): what nobody opens costs a browser nothing."""
+    return st.expander(title, icon=icon, key=key, expanded=expanded, on_change="rerun")
+
+
+def is_filled(fold: DeltaGenerator) -> bool:
+    """Whether the content of a folded part is needed."""
+    return bool(fold.open) or READ_AS_A_WHOLE in st.session_state
 
 
 def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
-    table = st.expander("Numbers", icon=":material/table:", key=f"{key} numbers", on_change="rerun")
+    table = folded("Numbers", icon=":material/table:", key=f"{key} numbers")
     if table.open:
         with table:
             frame = pd.DataFrame(numbers().records())
