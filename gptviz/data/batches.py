@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gptviz.text import Examples, Task
+from gptviz.text.datasets.base import HELD_OUT
 
 NOT_COUNTED = -100  # the target of a prediction that does not count in the loss, as cross_entropy has it
 EVALUATION_TOKENS = 8_192  # in one batch of an evaluation: enough to keep a processor busy, few enough for any memory
@@ -114,8 +115,9 @@ class Generated:
         return {name: list(_in_pieces(Batch((batch.inputs[0][part == i],), batch.targets[part == i]))) for i, name in every}
 
     def trained_on(self) -> Iterable[Batch]:
-        """None: every sequence is fresh."""
-        return ()
+        """Those of a task that has few; of others none, since every sequence is fresh."""
+        learned = self.task.learned()
+        return () if learned is None else _in_pieces(_batch(learned).rows(slice(HELD_OUT)))
 
 
 def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:

@@ -117,6 +117,10 @@ class Task(ABC):
         """`count` sequences to validate on, always the same ones: drawn from random numbers that no seed gives to `examples`."""
         return self.examples(count, validation_rng(seed))
 
+    def learned(self) -> Examples | None:
+        """All sequences that it trains on, each once, if they are so few that they come again and again; else None."""
+        return None
+
     def example_prompt(self) -> str:
         """The beginning of a held-out sequence as text; what follows is to be predicted, and it fits in the context."""
         return self.example_prompts(1)[0][0]

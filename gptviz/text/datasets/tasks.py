@@ -245,7 +245,77 @@ class Induction(Task):
         return all_counted(np.take_along_axis(shuffled, places, axis=1))
 
 
-TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Sentences)}
+@dataclass(frozen=True)
+class Modular(Task):
+    """`52 + 30 = 23`: two numbers below `modulus`, and what their sum leaves when it is divided by it (here 59).
+
+    A third of all pairs, always the same ones, is trained on again and again; the others are held out. A model can learn that
+    third by heart, and much later finds a rule that holds for all pairs: grokking (Power et al. 2022, arXiv:2201.02177; what
+    the rule is: Nanda et al. 2023, arXiv:2301.05217).
+    """
+
+    name = "modular"
+    sentence = (
+        "Sums on a clock: two numbers, and what their sum leaves when it is divided by a fixed number. A third of all sums is "
+        "learned again and again; the model is tested with the others."
+    )
+
+    modulus: int = 59
+
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """Small enough that all pairs can be listed."""
+        return {"modulus": (3, 499)}
+
+    @property
+    def length(self) -> int:
+        """Two numbers, two signs and the answer."""
+        return 5
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The numbers below the modulus, + and =."""
+        return _clock(self.modulus)
+
+    @property
+    def floor(self) -> float:
+        """0: only the answer counts, and it follows from the two numbers."""
+        return 0.0
+
+    def learned(self) -> Examples:
+        """A third of all pairs, in an order without meaning."""
+        return self._solved(self._pairs[: len(self._pairs) // 3])
+
+    def examples(self, count: int, rng: Generator) -> Examples:
+        """Pairs of the third that is trained on, all equally probable. Only the answer counts."""
+        return self._solved(self._pairs[rng.integers(len(self._pairs) // 3, size=count)])
+
+    def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
+        """The first of the pairs that are never trained on; no more than there are, whatever the seed."""
+        return self._solved(self._pairs[len(self._pairs) // 3 :][:count])
+
+    def as_people_write(self, text: str) -> str:
+        """The remainder too, if the answer is another one; empty if the text is right or no whole problem and answer."""
+        if (found := re.fullmatch(r"(\d+) \+ (\d+) = (\d+)", text)) is None:
+            return ""
+        a, b, answer = map(int, found.groups())
+        right = (a + b) % self.modulus
+        return "" if answer == right else f"{text} ({a + b} modulo {self.modulus} is {right})"
+
+    @property
+    def _pairs(self) -> Ids:
+        """All pairs [modulus², 2], in an order that looks random."""
+        every = np.arange(self.modulus**2)
+        return np.stack(np.divmod(every[_hash(every.astype(np.uint64)).argsort(kind="stable")], self.modulus), axis=1)
+
+    def _solved(self, pairs: Ids) -> Examples:
+        """The pairs [count, 2] as sequences with their answers."""
+        a, b = pairs.T
+        plus, equals = (np.full_like(a, self.modulus + i) for i in range(2))
+        ids = np.stack((a, plus, b, equals, (a + b) % self.modulus), axis=1)  # [count, 5]
+        return Examples(ids, np.tile(np.arange(1, 5) == 4, (len(ids), 1)))
+
+
+TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Modular, Sentences)}
 
 
 def task(name: str, /, **settings: Any) -> Task:
@@ -271,6 +341,11 @@ def _numbers(count: int) -> SymbolTokenizer:
 @lru_cache(maxsize=1)
 def _arithmetic() -> CharTokenizer:
     return CharTokenizer("0123456789+=")
+
+
+@lru_cache(maxsize=8)
+def _clock(modulus: int) -> SymbolTokenizer:
+    return SymbolTokenizer([*map(str, range(modulus)), "+", "="])
 
 
 def _digits(numbers: Ids, width: int) -> Ids:
