@@ -20,7 +20,6 @@ from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.settings.known_names import instead
 
-from .changing.corrupting import guesses_kept
 from .explaining.attribution import attribute
 from .reading import attention as attending
 from .reading.attention import Patterns
@@ -166,9 +165,7 @@ def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None
 
 def distribution(side: Side) -> Float64Array:
     """The probability of every token [vocab_size] to come after the text."""
-    # As many positions as in `read_once`: products of another size are rounded otherwise, and a text is to have the same numbers
-    # on both sides.
-    logits = logits_after(side.model, side.ids, slice(len(side.ids) - guesses_kept(side.ids), len(side.ids)))[-1]
+    logits = logits_after(side.model, side.ids, slice(len(side.ids) - 1, len(side.ids)))[-1]
     return probabilities(logits)
 
 

@@ -20,10 +20,11 @@ from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.datasets.word_kinds import with_another_word
 from gptviz.ui.pages.patching import computed, show
-from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts, suggested
+from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts
 from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views.contrasts import suggested
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.opening import charts, headings, opened, page_at, says
 from tests.drawn import numbers

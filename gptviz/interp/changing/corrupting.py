@@ -33,11 +33,11 @@ def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
     return right, int(logits[1].argmax())
 
 
-class Before(NamedTuple):
+class _Before(NamedTuple):
     """The results of a pass over a prompt that its changes need, so that they need not read the prompt again.
 
     Attributes:
-        guesses: the logits [places, vocab_size] after the last tokens of the prompt, as many as `guesses_kept`.
+        guesses: the logits [places, vocab_size] before each place that may change, and after the last token.
         cache: keys and values of the prompt, where a change is read from the changed token on, or None if it is read as a whole.
     """
 
@@ -45,61 +45,43 @@ class Before(NamedTuple):
     cache: KVCache | None
 
 
-def guesses_kept(ids: Sequence[int]) -> int:
-    """After how many tokens at the end of a prompt guesses are needed: before each place that may change, and after the last."""
-    return min(len(ids), MOST_PLACES + 1)
-
-
-def cache_kept(model: Transformer, ids: Sequence[int]) -> KVCache | None:
-    """An empty cache for a prompt that is so long that its changes are read from the changed token on; else None."""
+def _read(model: Transformer, ids: Sequence[int]) -> _Before:
     config, first = model.config, len(ids) - MOST_PLACES
+    # The changes of a long prompt are read from the changed token on.
     is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
-    return model.new_cache(1, len(ids)) if is_long else None
-
-
-def _read(model: Transformer, ids: Sequence[int]) -> Before:
-    cache = cache_kept(model, ids)
-    if cache is None:
-        return Before(logits_after(model, ids, slice(len(ids) - guesses_kept(ids), len(ids))), None)
-    at = slice(-guesses_kept(ids), None)
+    cache = model.new_cache(1, len(ids)) if is_long else None
+    at = slice(max(0, first - 1), len(ids))
     logits = model(torch.tensor([ids], device=model.embed.weight.device), cache=cache, logits_at=at)[0]
-    return Before(logits.float().cpu().numpy(), cache)
+    return _Before(logits.float().cpu().numpy(), cache)
 
 
-def one_token_changed(model: Transformer, ids: Sequence[int], before: Before | None = None) -> list[tuple[int, ...]]:
+def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int, ...]]:
     """The prompts that differ from `ids` in one token, those that change the model's answer most first.
 
     Each of the last tokens is replaced by what the model found likely in its place, so that a changed prompt is still one that
     could be. How much the answer changes is measured between the likeliest tokens after both prompts. Changes of the very last
     token come after those that take the answer away from further off: that a model reads its last token is no discovery.
-
-    Args:
-        model: the model.
-        ids: the prompt.
-        before: what a pass over `ids` left, where there was one; its cache is used up.
     """
     with torch.inference_mode():
-        left = before or _read(model, ids)
+        before = _read(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
-    return ranked(model, ids, _changes(model, ids, first, left.guesses[:-1]), left, first)
+    return _ranked(model, ids, _changes(model, ids, first, before.guesses[:-1]), before, first)
 
 
 @torch.inference_mode()
-def ranked(
-    model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]], before: Before | None = None, first: int = 0
-) -> list[tuple[int, ...]]:
-    """Prompts of as many tokens as `ids`, as many as may be tried, ordered as in `one_token_changed`.
+def ranked(model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The prompts `changes`, of as many tokens as `ids`, as many as may be tried, ordered as in `one_token_changed`."""
+    return _ranked(model, ids, changes, _Before(logits_after(model, ids, slice(len(ids) - 1, len(ids))), None), 0)
 
-    Args:
-        model: the model.
-        ids: the prompt.
-        changes: the other prompts; they differ from `ids` from the place `first` on.
-        before: as in `one_token_changed`.
-        first: see `changes`.
-    """
+
+@torch.inference_mode()
+def _ranked(
+    model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]], before: _Before, first: int
+) -> list[tuple[int, ...]]:
+    """The prompts `changes`, which differ from `ids` from the place `first` on."""
     device = model.embed.weight.device
     most = max(FEWEST_TRIED, int(SOME / effort(model, len(ids))))
-    guesses, cache = (logits_after(model, ids, slice(len(ids) - 1, len(ids))), None) if before is None else before
+    guesses, cache = before
     unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
     right = int(unchanged.argmax())
     found: list[tuple[int, float, tuple[int, ...]]] = []

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from gptviz.model import IDENTITY, Memory, Transformer, Watch
 from gptviz.model.edited import EditedTransformer
-from gptviz.model.parts.attention import AttentionBase, KVCache
+from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import MLP
 from gptviz.model.parts.norms import Norm
 from gptviz.model.parts.part import with_stand_ins
@@ -87,8 +87,6 @@ class Stream:
         inputs: by reader, what it reads, [1, n, d_model], with its history.
         final: what the head reads at the last of the n positions, behind the final norm, [d_model], as the model computed it.
         logits: the model's own logits at the last of the n positions, [vocab_size]; of a classifier, [n_label].
-        guesses: the logits of some positions up to there, [positions, vocab_size], those of the last one being `logits`; empty
-            of a classifier.
     """
 
     def __init__(
@@ -98,8 +96,6 @@ class Stream:
         rows: Sequence[int] | None = None,
         source: Sequence[int] | None = None,
         *,
-        cache: KVCache | None = None,
-        guesses: int = 1,
         taps: Sequence[str] = TAPS,
         exactly: bool = True,
     ) -> None:
@@ -107,8 +103,6 @@ class Stream:
 
         Args:
             source: what the encoder of an encoder–decoder reads.
-            cache: an empty one, to which the run adds its keys and values, for who goes on from there; none unless given.
-            guesses: of how many positions up to the last of `rows` the logits are kept.
             taps: the names of what is kept of the run; without patterns a long text takes less memory, and nothing can be split
                 by the token that is read.
             exactly: compute in float64 on the CPU, which every machine has; else in float32 where the model is.
@@ -122,9 +116,9 @@ class Stream:
         self.rows = tuple(range(len(ids)) if rows is None else rows)
         if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
             raise ValueError(f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}")
-        self.final, self.logits, self.guesses = (torch.empty(0) for _ in range(3))
+        self.final, self.logits = torch.empty(0), torch.empty(0)
         self.values: dict[str, Tensor] = {}
-        self._record(ids, source, cache, guesses, taps)
+        self._record(ids, source, taps)
         self._follow()
 
     def at(self, start: int, stop: int) -> Stream:
@@ -137,9 +131,7 @@ class Stream:
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def _record(
-        self, ids: Sequence[int], source: Sequence[int] | None, cache: KVCache | None, guesses: int, taps: Sequence[str]
-    ) -> None:
+    def _record(self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]) -> None:
         device, last = self.model.embed.weight.device, self.rows[-1]
         rows = torch.tensor(self.rows, device=device)
         states = ("embed", "embed_norm", "final_norm", f"blocks.{len(self.model.blocks) - 1}.resid_post")
@@ -167,10 +159,10 @@ class Stream:
 
         source_ids = None if source is None else torch.tensor([source], device=device)
         watch = Watch((*taps, *states), see, in_parts=True)
-        at = slice(max(0, last + 1 - guesses), last + 1)
-        self.logits = self.model(torch.tensor([ids], device=device), source_ids, cache=cache, tap=watch, logits_at=at)[0]
+        at = slice(last, last + 1)
+        self.logits = self.model(torch.tensor([ids], device=device), source_ids, tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
-            self.guesses, self.logits = self.logits, self.logits[-1]
+            self.logits = self.logits[-1]
 
     def _with_part(self, kept: Tensor | None, part: Tensor, n_keys: int) -> Tensor:
         """The rows of a pattern at the n positions, [n, n_head, keys], as far as they were `kept`, with those of a `part` of the

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from gptviz.model import Transformer
 
-from ..changing.corrupting import Before, cache_kept, guesses_kept, one_token_changed
 from ..explaining.attribution import Part, attributed
 from ..explaining.decomposition import Stream
 from .next_token import logits_after, probabilities
@@ -22,26 +21,22 @@ class ReadOnce:
 
     Attributes:
         distribution: the probability of every token [vocab_size] to come after the text.
-        changed: the prompts with one other token, as `one_token_changed` gives them.
         strongest: the head that adds most to the logit of the likeliest token, or None if none adds to it, or if that logit
             is no sum of what the parts of the model add.
     """
 
     distribution: npt.NDArray[np.float64]
-    changed: tuple[tuple[int, ...], ...]
     strongest: Part | None
 
 
 def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
-    """Read `ids` with a decoder, once where the text is long."""
-    cache = cache_kept(model, ids)
+    """Read `ids` with a decoder."""
     try:
-        stream = Stream(model, ids, [len(ids) - 1], cache=cache, guesses=guesses_kept(ids))
+        stream = Stream(model, ids, [len(ids) - 1])
     except ValueError:  # a part of the model lets no sum through
         logits = logits_after(model, ids, slice(len(ids) - 1, len(ids)))[0]
-        return ReadOnce(probabilities(logits), tuple(one_token_changed(model, ids)), None)
-    changed = one_token_changed(model, ids, Before(stream.guesses.float().cpu().numpy(), cache))
-    return ReadOnce(probabilities(stream.logits), tuple(changed), _strongest_head(stream))
+        return ReadOnce(probabilities(logits), None)
+    return ReadOnce(probabilities(stream.logits), _strongest_head(stream))
 
 
 def _strongest_head(stream: Stream) -> Part | None:

@@ -21,6 +21,7 @@ from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets.markdown import in_quotes
 from gptviz.ui.widgets.tries import Try
@@ -38,6 +39,20 @@ def known_contrast(lm: LanguageModel, prompt: str, right: int) -> Contrast | Non
     """The pair of a known prompt whose right answer is the token `right`; None if there is none."""
     found = (one for one in known_contrasts(lm) if one.clean == prompt)
     return next((one for one in found if lm.token(one.right) == right), None)
+
+
+def suggestion(subject: Subject) -> str:
+    """A corrupted prompt for the prompt on screen; empty if none was found."""
+    for contrast in known_contrasts(subject.lm):
+        if contrast.clean == subject.prompt:
+            return contrast.corrupted
+    return suggested(subject.key, subject.seen, tuple(subject.encoding.ids))
+
+
+@st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
+def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
+    """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if there is none."""
+    return language_model(key).corrupted(ids, seen)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import edits, kinds, scrubber
 from gptviz.ui.shell.subject.bar import Subject, longest_prompt, read_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -64,10 +65,10 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
         differs = name != a.key.name or listed != a.key.edits
         step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
         key = _key(name, step, listed, a, notices)
-        instead = a.prompt if differs or key != a.key else other_prompt(a.key, a.seen, a.prompt)
+        instead = a.prompt if differs or key != a.key else other_prompt(a)
         prompt = _prompt(instead, notices) or instead
         if prompt == instead != a.prompt:
-            st.caption("B reads the prompt shown in grey: that of A with one other token, since nothing else is chosen for B.")
+            st.caption("B reads the prompt shown in grey: another than A, since nothing else is chosen for B.")
         swapping = st.container()
     with notices:
         sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
@@ -148,19 +149,13 @@ def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
 # Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
 @st.cache_resource(max_entries=16, show_spinner="Reading the text")
 def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
-    """All that the page needs of the text of A, and the texts that it may be compared with."""
+    """All that the page needs of the text of A."""
     return read_once(language_model(key).model, ids)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def other_prompt(key: ModelKey, ids: tuple[int, ...], prompt: str) -> str:
-    """The prompt with one other token, which takes most of the guess away, or without its last token if no text is read so."""
-    lm = language_model(key)
-    for changed in own_text(key, ids).changed:
-        text = lm.tokenizer.decode(changed[lm.tokenizer.inside(changed)])
-        if tuple(lm.tokenizer.encode(text).ids) == changed:
-            return text
-    return prompt[:-1] or prompt
+def other_prompt(a: Subject) -> str:
+    """The prompt that Patching suggests too, with another answer, or the same without its last character if there is none."""
+    return suggestion(a) or a.prompt[:-1] or a.prompt
 
 
 def swap(sides: Sides) -> None:

@@ -54,9 +54,9 @@ def _training(a: Subject) -> Try | None:
 
 
 def _other_token(a: Subject) -> Try | None:
-    changed = other_prompt(a.key, a.seen, a.prompt)
+    changed = other_prompt(a)
     ids = tuple(a.lm.tokenizer.encode(changed).ids)
-    if len(ids) != len(a.seen) or ids == a.seen:
+    if len(ids) != len(a.seen) or sum(one != other for one, other in zip(a.seen, ids, strict=True)) != 1:
         return None
     moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
     at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)

@@ -19,9 +19,8 @@ from gptviz.model import Config
 from gptviz.model.costs.activations import kept_activations
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject.bar import Subject, longest_prompt, shortened
-from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.shell.subject.reading import encoded
-from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.markdown import escaped
@@ -112,20 +111,6 @@ def prompts(subject: Subject) -> Prompts | None:
         )
         return None
     return both
-
-
-def suggestion(subject: Subject) -> str:
-    """A corrupted prompt for the prompt on screen; empty if none was found."""
-    for contrast in known_contrasts(subject.lm):
-        if contrast.clean == subject.prompt:
-            return contrast.corrupted
-    return suggested(subject.key, subject.seen, tuple(subject.encoding.ids))
-
-
-@st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
-def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
-    """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if there is none."""
-    return language_model(key).corrupted(ids, seen)
 
 
 def corrupted_box(default: str) -> str:
