@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.embeddings import computed, show, words
+from gptviz.ui.pages.embeddings import computed, show, waves, words
 from gptviz.ui.pages.embeddings.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
@@ -16,6 +16,11 @@ from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
+if waves.view_control(subject) == waves.WAVES:
+    powers = waves.show(subject)
+    details(lambda: powers, code=words.waves_code(subject.lm), how=words.WAVES_HOW, limits=words.WAVES_LIMITS, key="waves")
+    next_step()
+    st.stop()
 notices = st.container()
 view, trail, compared = show.view_controls(key, config, notices)
 

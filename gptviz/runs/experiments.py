@@ -286,6 +286,23 @@ PLANS: dict[str, Plan] = {
         replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=2e-3),
         data="induction",
     ),
+    "modular": Plan(
+        "modular",
+        "Sums on a clock, a third of them learned: first by heart, and much later, in a few hundred steps, by a rule (grokking).",
+        replace(
+            _TASK,
+            steps=6_000,
+            batch_size=512,
+            optimiser="adamw",
+            learning_rate=2e-3,
+            beta2=0.98,
+            weight_decay=0.5,
+            evaluations=60,
+            precision="float32",
+            compile="no",
+        ),
+        data="modular",
+    ),
     "sentences": Plan(
         "sentences",
         "Little English sentences with words that can be known: who gets the book, is or are, which bracket closes, what colour.",
@@ -416,7 +433,7 @@ GROUPS = (
         ("reversal", "reversal-no-positions"),
         "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
     ),
-    ExperimentGroup("Tasks with known answers", ("sums", "addition", "copy", "induction", "sentences")),
+    ExperimentGroup("Tasks with known answers", ("sums", "addition", "copy", "induction", "modular", "sentences")),
     ExperimentGroup(
         "Pretraining",
         ("pretrain", "from-scratch", "finetune"),

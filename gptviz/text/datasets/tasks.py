@@ -283,15 +283,15 @@ class Modular(Task):
 
     def learned(self) -> Examples:
         """A third of all pairs, in an order without meaning."""
-        return self._solved(self._pairs[: len(self._pairs) // 3])
+        return self.solved(self._pairs[: len(self._pairs) // 3])
 
     def examples(self, count: int, rng: Generator) -> Examples:
         """Pairs of the third that is trained on, all equally probable. Only the answer counts."""
-        return self._solved(self._pairs[rng.integers(len(self._pairs) // 3, size=count)])
+        return self.solved(self._pairs[rng.integers(len(self._pairs) // 3, size=count)])
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """The first of the pairs that are never trained on; no more than there are, whatever the seed."""
-        return self._solved(self._pairs[len(self._pairs) // 3 :][:count])
+        return self.solved(self._pairs[len(self._pairs) // 3 :][:count])
 
     def as_people_write(self, text: str) -> str:
         """The remainder too, if the answer is another one; empty if the text is right or no whole problem and answer."""
@@ -307,7 +307,7 @@ class Modular(Task):
         every = np.arange(self.modulus**2)
         return np.stack(np.divmod(every[_hash(every.astype(np.uint64)).argsort(kind="stable")], self.modulus), axis=1)
 
-    def _solved(self, pairs: Ids) -> Examples:
+    def solved(self, pairs: Ids) -> Examples:
         """The pairs [count, 2] as sequences with their answers."""
         a, b = pairs.T
         plus, equals = (np.full_like(a, self.modulus + i) for i in range(2))

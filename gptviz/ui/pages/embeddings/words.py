@@ -34,6 +34,35 @@ LIMITS = (
     "distances, sizes and empty space mean nothing. And a token's vector is only where the model begins: what the token means "
     "in a text is worked out in the blocks."
 )
+WAVES_HOW = r"""
+A column of numbers $x_0 \dots x_{p-1}$, one for each number below the modulus $p$, is the sum of a constant and of waves
+$\cos(2\pi k n / p)$ and $\sin(2\pi k n / p)$ of the frequencies $k = 1 \dots \lfloor p/2 \rfloor$ (a Fourier transform). The
+share of a frequency is what its two waves hold of the variance of all columns together.
+
+- **Embedding**: the columns are the numbers of the token vectors.
+- **Neurons**: those of the first block after the sign =, along the first number, with every second number.
+- **Logits**: along the answers, after each of the $p^2$ sums.
+
+The frequencies that a model uses are the fewest that hold 95 % of its logits. What is left without some: the embedding of the
+numbers is taken apart, and put together again with the constant and the frequencies that are left; then all sums are asked.
+Computed in `gptviz/interp/reading/waves.py`. Source: N. Nanda et al., “Progress measures for grokking via mechanistic
+interpretability” (2023).
+"""
+WAVES_LIMITS = (
+    "That a model is made of few waves does not say how it adds them: the neurons multiply them, which these bars do not show. "
+    "The waves of the logits are measured after the numbers of the task alone."
+)
+
+
+def waves_code(lm: LanguageModel) -> str:
+    """The lines of `gptviz` that compute the bars, and what is left without the waves."""
+    return f"""import gptviz
+from gptviz.interp.reading import waves
+
+lm = {load_call(lm)}
+powers = waves.powers(lm.model, lm.task)
+powers.values  # [part, frequency]
+waves.accuracy(lm.model, lm.task, keep=waves.used(powers))"""
 
 
 def code(lm: LanguageModel, view: ProjectionChoice, token: int) -> str:
