@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
-from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
+from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import GENERATED, CharTokenizer, cleaned, visible
+from gptviz.text.datasets.tasks import Modular
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
@@ -373,6 +374,40 @@ def accuracy(lm: LanguageModel, of: str = "model") -> float:
     return share
 
 
+def right(lm: LanguageModel, on: str = "held out") -> float:
+    """The share of a task's answers that are right: in sequences "held out", or in those that it "learned" again and again."""
+    task, sides = lm.task, ("held out", "learned")
+    if task is None or on not in sides:
+        raise ValueError(f"{lm.name} has learned no task" if task is None else f"there is no {on!r:.40}; there are {sides}")
+    rows = task.held_out() if on == "held out" else task.learned()
+    if rows is None:
+        raise ValueError(f"the task {task.name} never ends: no sequence is learned twice")
+    ids, counted = torch.from_numpy(rows.ids), torch.from_numpy(rows.counted)
+    with torch.no_grad():
+        guessed = lm.model(ids[:, :-1].to(lm.device)).argmax(-1).cpu()
+    return float((guessed == ids[:, 1:])[counted].double().mean())
+
+
+def frequencies(lm: LanguageModel) -> list[int]:
+    """The frequencies that a model of sums on a clock uses: see the view Waves of the page Embeddings."""
+    return list(waves.used(waves.powers(lm.model, _clock(lm))))
+
+
+def right_with(lm: LanguageModel, kept: str) -> float:
+    """The share of all sums on a clock that are right if its embedding keeps the "used" frequencies alone, or the "others"."""
+    task, few = _clock(lm), frequencies(lm)
+    left = {"used": few, "others": [k for k in range(1, task.modulus // 2 + 1) if k not in few]}
+    if kept not in left:
+        raise ValueError(f"there are no frequencies {kept!r:.40}; there are {', '.join(left)}")
+    return waves.accuracy(lm.model, task, left[kept])
+
+
+def _clock(lm: LanguageModel) -> Modular:
+    if not isinstance(lm.task, Modular):
+        raise ValueError(f"{lm.name} has not learned sums on a clock")
+    return lm.task
+
+
 def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
     """The bytes of the keys and values that the model keeps for this number of tokens while it writes, in float32."""
     found = lm.costs(1, tokens).cache
@@ -529,7 +564,7 @@ OF_MODELS: dict[str, Function] = {
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
-        *(position_similarity, accuracy, cache_size, least_expected, training_loss_at, wave),
+        *(position_similarity, accuracy, right, frequencies, right_with, cache_size, least_expected, training_loss_at, wave),
     )
 }
 """The functions that run or read a model, their first argument."""
