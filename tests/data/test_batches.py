@@ -62,14 +62,14 @@ def test_a_task_counts_only_the_predictions_that_it_says_count(name: str) -> Non
             expected = examples.ids[row, place + 1] if examples.counted[row, place] else NOT_COUNTED
             assert targets[row, place] == expected
     assert (targets != NOT_COUNTED).any()
-    assert (targets == NOT_COUNTED).any() == (name in ("addition", "sentences"))
+    assert (targets == NOT_COUNTED).any() == (name in ("addition", "modular", "sentences"))
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_validates_with_all_it_holds_out_in_order(name: str) -> None:
     making = task(name)
     batches = list(Generated(making).validation())
-    assert len(batches) > 1
+    assert len(batches) > 1 or name == "modular"  # whose sequences are so short that all fit into one
     whole = torch.cat([batch.inputs[0] for batch in batches])
     assert torch.equal(whole, torch.from_numpy(making.held_out().ids)[:, :-1])
     assert torch.equal(

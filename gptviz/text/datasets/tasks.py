@@ -290,8 +290,8 @@ class Modular(Task):
         return self.solved(self._pairs[rng.integers(len(self._pairs) // 3, size=count)])
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """The first of the pairs that are never trained on; no more than there are, whatever the seed."""
-        return self.solved(self._pairs[len(self._pairs) // 3 :][:count])
+        """Pairs that are never trained on, each once; they come again only if there are fewer than `count`."""
+        return self.solved(np.resize(validation_rng(seed).permutation(self._pairs[len(self._pairs) // 3 :]), (count, 2)))
 
     def as_people_write(self, text: str) -> str:
         """The remainder too, if the answer is another one; empty if the text is right or no whole problem and answer."""

@@ -30,6 +30,7 @@ SMALL = [
     task("induction", vocab=4, length=9, shortest=2, longest=4),
     task("induction", vocab=5, length=4, shortest=1, longest=3),
     task("induction", vocab=3, length=5, shortest=3, longest=3),
+    task("modular", modulus=7),
 ]
 
 
@@ -64,6 +65,8 @@ def as_told(ids: np.ndarray, some: Task) -> bool:
     if some.name == "sentences":
         return True  # its sentences are read one by one in test_sentences.py
     for row in ids.tolist():
+        if some.name == "modular" and row != [row[0], (p := some.settings()["modulus"]), row[2], p + 1, (row[0] + row[2]) % p]:
+            return False
         if some.name == "reversal" and row != row[::-1]:
             return False
         if some.name == "copy":
@@ -151,6 +154,7 @@ def test_the_settings_of_the_issue_are_the_defaults() -> None:
         ("addition", 12, 12),
         ("copy", 32, 32),
         ("induction", 65, 64),
+        ("modular", 5, 61),
         ("sentences", 27, 145),
     ]
     assert task("reversal").floor == pytest.approx(log(100) * 7 / 15)
@@ -163,7 +167,26 @@ def test_only_the_answer_of_an_addition_counts() -> None:
     for ids, counted in zip(drawn.ids, drawn.counted, strict=True):
         text = task("addition").tokenizer.decode(ids)
         assert [text[t + 1] for t in range(len(counted)) if counted[t]] == list(text.split("=")[1])
-    assert all(some.held_out(5).counted.all() for some in DEFAULTS if some.name not in ("addition", "sentences"))
+    assert all(some.held_out(5).counted.all() for some in DEFAULTS if some.name not in ("addition", "modular", "sentences"))
+
+
+@given(st.integers(3, 40))
+def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(modulus: int) -> None:
+    some, every = task("modular", modulus=modulus), modulus**2
+    learned = some.learned()
+    assert learned is not None
+    known = {tuple(row) for row in learned.ids[:, [0, 2]].tolist()}
+    unknown = {tuple(row) for row in some.held_out(every - len(known)).ids[:, [0, 2]].tolist()}
+    assert len(known) == every // 3
+    assert len(unknown) == every - len(known)
+    assert not known & unknown
+    assert {tuple(row) for row in some.examples(200, default_rng(0)).ids[:, [0, 2]].tolist()} <= known
+    assert learned.counted.tolist() == [[False, False, False, True]] * len(known)
+
+
+def test_a_wrong_sum_on_a_clock_is_shown_with_the_right_one() -> None:
+    assert task("modular").as_people_write("52 + 30 = 23") == ""
+    assert task("modular").as_people_write("52 + 30 = 24") == "52 + 30 = 24 (82 modulo 59 is 23)"
 
 
 def loss_of_counting(drawn: Examples) -> float:
@@ -282,7 +305,7 @@ def test_the_hash_is_that_of_the_published_generator() -> None:
 @pytest.mark.parametrize(
     ("name", "chosen", "message"),
     [
-        ("sorting", {}, "no task 'sorting'; there are reversal, addition, copy, induction, sentences"),
+        ("sorting", {}, "no task 'sorting'; there are reversal, addition, copy, induction, modular, sentences"),
         (["copy"], {}, r"no task \['copy'\]"),
         (None, {}, "no task None"),
         ("copy", {"delay": 3}, "the task copy has no setting 'delay'; it has vocab, lag, length"),
