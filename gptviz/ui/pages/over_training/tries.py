@@ -1,0 +1,60 @@
+"""The suggestions of the page Over training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gptviz.interp.over_training.history import History
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.tries import Try
+
+from . import APART
+from .choices import KEY, Axes, possible
+from .show import STEP, title
+
+
+def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
+    """The suggestions for this model and these measures; what they say is computed from the charts on screen."""
+    return [*_at_the_cliff(subject, histories, axes), *_panels(histories), *_matrices(subject)]
+
+
+def _at_the_cliff(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
+    """The step just after the sharpest change of the first measure that changes."""
+    found = ((one, one.sharpest(log_steps=axes.log_steps)) for one in histories)
+    for history, change in found:
+        if change is not None:
+            name = title(history, change.series, subject.lm.model.config)
+            notice = (
+                f"{name[0].upper()}{name[1:]} {change.words}. Open a page at the second of these snapshots, then move the slider "
+                "back by one."
+            )
+            return [Try("At the sharpest change", escaped(notice), {STEP: str(change.steps[1])})]
+    return []
+
+
+def _panels(histories: Sequence[History]) -> list[Try]:
+    heads = next((one for one in histories if one.measure.name.startswith("heads.")), None)
+    if heads is None or len(heads.series) < 2:
+        return []
+    last = heads.values[-1]
+    above = int((last > (last.min() + last.max()) / 2).sum())
+    notice = (
+        f"A panel for each head, all on the same axes. At the end {above} of {len(last)} heads are in the upper half between the "
+        "lowest and the highest. Did they rise together?"
+    )
+    return [Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name})]
+
+
+def _matrices(subject: Subject) -> list[Try]:
+    if "heads.entropy" not in possible(subject):
+        return []
+    notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
+    return [
+        Try(
+            "The weights themselves",
+            notice,
+            {},
+            {KEY: "loss,weights.rank,weights.norm" if "loss" in possible(subject) else "weights.rank,weights.norm"},
+        )
+    ]
