@@ -22,10 +22,10 @@ if not scrubber.steps(subject.key.name):
     show.without_snapshots(subject)
     next_step()
     st.stop()
+chosen = choices.measures(subject)
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    chosen = choices.measures(subject)
+    asked = choices.questions(subject, chosen)
     axes = choices.axes()
-asked = choices.questions(subject, chosen)
 histories = []
 place = st.container()
 for one in chosen:
@@ -40,8 +40,10 @@ for one in chosen:
     progress()
 if not chosen:
     st.info("Choose a measure above.")
-place.markdown(show.which_came_first(subject, histories))
-show.pages_at(subject, histories)
+with place:
+    if order := show.which_came_first(subject, histories):
+        st.markdown(f"**Which came first?** {order}")
+    show.pages_at(subject, histories)
 try_this(tries(subject, histories, axes))
 if histories:
     details(

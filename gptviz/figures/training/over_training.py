@@ -21,6 +21,8 @@ from .curves import DASHES, MARKERS, colour, scale
 MOST_NAMED = 6
 # The most panels, how many stand side by side, and the height of one with its title.
 MOST_PANELS, COLUMNS, PANEL = 64, 4, 110
+# The letters of a name above a panel, of which the end is shown: more would overlap on a phone.
+LONGEST_NAME = 11
 # Pixels around all panels, and between two rows of them.
 AROUND, GAP = 90, 36
 # How wide the mark behind the sharpest change is.
@@ -44,14 +46,16 @@ class Look:
     at: int | None = None
 
 
-def lines(table: LabelledArray, theme: Theme, look: Look, *, height: int) -> go.Figure:
-    """The values of `table` [step, series], a line for each series; each point carries its step, for clicks."""
+def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], *, height: int) -> go.Figure:
+    """The values of `table` [step, series], a line for each series; each point carries its step, for clicks. `names` are those of
+    the series in words.
+    """
     steps, values = _shown(table, look)
     figure = go.Figure(layout=base(theme, height=height))
     named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
     for series in sorted(range(values.shape[1]), key=lambda one: one in named):
         rank = named.index(series) if series in named else None
-        figure.add_trace(_line(table, steps, values, series, theme, rank))
+        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
     if look.marked is not None:
         figure.add_trace(_mark(steps, values, look.marked, theme))
     figure.update_layout(
@@ -77,7 +81,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
         columns,
         shared_xaxes="all",
         shared_yaxes="all",
-        subplot_titles=[plain(name, 28) for name in names[:count]],
+        subplot_titles=[plain(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}") for name in names[:count]],
         vertical_spacing=min(0.5 / rows, GAP / height),
         horizontal_spacing=0.03,
         x_title="step",
@@ -86,10 +90,10 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
     figure.update_layout(base(theme, height=height))
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}
-        figure.add_trace(_line(table, steps, values, series, theme, 0), **place)
+        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, 0), **place)
         if look.marked is not None and look.marked[0] == series:
             figure.add_trace(_mark(steps, values, look.marked, theme), **place)
-    small = {"title": None, "fixedrange": True, "nticks": 4}
+    small = {"title": None, "fixedrange": True, "nticks": 4, "tickangle": 0}
     figure.update_xaxes(scale("step", look.log_steps) | small | ({"dtick": 1} if look.log_steps else {}))
     figure.update_yaxes(scale(table.unit, look.log_values) | small)
     figure.update_annotations(font={"size": 12, "color": theme.text})
@@ -100,7 +104,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
 def _shown(table: LabelledArray, look: Look) -> tuple[Float64Array, Float64Array]:
     """The steps, and the values with gaps where an axis has no place for them."""
     steps = np.array(table.axes[0].labels, np.float64)
-    values = np.asarray(table.values, np.float64)
+    values = np.where((steps == 0)[:, None] & look.log_steps, np.nan, np.asarray(table.values, np.float64))
     return steps, np.where(values > 0, values, np.nan) if look.log_values else values
 
 
@@ -111,17 +115,15 @@ def _ranges(values: Float64Array) -> Float64Array:
     return np.where(finite.any(0), high - np.where(finite, values, np.inf).min(0), 0.0)
 
 
-def _line(
-    table: LabelledArray, steps: Float64Array, values: Float64Array, series: int, theme: Theme, rank: int | None
-) -> go.Scatter:
+def _line(name: str, unit: str, steps: Float64Array, values: Float64Array, theme: Theme, rank: int | None) -> go.Scatter:
     """The line of a series; `rank` is its place among those that have a colour and a name, or None."""
-    name = plain(table.axes[1].labels[series], 40)
+    name = plain(name, 40)
     shade = STREAM if rank is None else colour(rank, theme)
     dash = "solid" if rank is None else DASHES[rank % len(DASHES)]
     symbol = "circle" if rank is None else MARKERS[rank % len(MARKERS)]
     return go.Scatter(
         x=steps,
-        y=values[:, series],
+        y=values,
         mode="lines+markers",
         name=name,
         showlegend=rank is not None,
@@ -129,7 +131,7 @@ def _line(
         line={"color": shade, "width": 1 if rank is None else 2, "dash": dash},
         marker={"color": shade, "symbol": symbol, "size": 4 if rank is None else 6},
         customdata=steps,
-        hovertemplate=f"{name}<br>step %{{x:,}}<br>{table.unit} <b>%{{y:.4~g}}</b><extra></extra>",
+        hovertemplate=f"{name}<br>step %{{x:,}}<br>{unit} <b>%{{y:.4~g}}</b><extra></extra>",
     )
 
 
@@ -141,7 +143,7 @@ def _mark(steps: Float64Array, values: Float64Array, marked: tuple[int, int], th
         x=steps[ends],
         y=values[ends, series],
         mode="lines",
-        name="sharpest change",
+        showlegend=False,
         line={"color": theme.text, "width": MARK},
         opacity=0.2,
         hoverinfo="skip",

@@ -83,7 +83,7 @@ class History:
 
     def sharpest(self, *, log_steps: bool = True) -> Change | None:
         """The largest change between neighbouring snapshots, divided by their distance on the axis of steps; None if nothing
-        changes. A distance below the median counts as the median: two snapshots that happen to lie close to each other make no cliff.
+        changes. A distance below the median counts as the median: two snapshots that lie close to each other make no cliff.
 
         Args:
             log_steps: whether the axis is logarithmic, on which step 0 has no place.

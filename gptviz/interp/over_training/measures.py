@@ -1,7 +1,7 @@
 """Measures: numbers of a model, each computed by the function that its page shows it with.
 
-A measure gives one number for each of its series, such as a head, by name. What it reads, `Given`, is the same at every snapshot of
-a model, and is made once.
+A measure gives one number for each of its series, such as a head, by name. What it reads, `Given`, is the same at every snapshot
+of a model, and is made once.
 """
 
 from __future__ import annotations

@@ -40,6 +40,11 @@ def title(history: History, series: int, config: Config) -> str:
         return name
 
 
+def short(name: str) -> str:
+    """The name of a series above its panel: a head as block and number, "1.2"."""
+    return name.replace(".attention.head.", ".").removeprefix("blocks.").removesuffix(".weight")
+
+
 def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its step on screen."""
     measure, key = history.measure, f"over {history.measure.name}"
@@ -52,12 +57,12 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     said = sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
     look = figures.Look(axes.log_steps, axes.log_values, marked, subject.key.step)
-    config = subject.lm.model.config
-    if axes.apart and len(history.series) > 1:
-        names = [title(history, series, config) for series in range(len(history.series))]
-        drawn = figures.panels(history.labelled(), theme(), look, names)
+    names = [title(history, series, subject.lm.model.config) for series in range(len(history.series))]
+    is_apart = axes.apart and len(history.series) > 1
+    if is_apart:
+        drawn = figures.panels(history.labelled(), theme(), look, list(map(short, history.series)))
     else:
-        drawn = figures.lines(history.labelled(), theme(), look, height=height)
+        drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
     st.markdown(f"**{escaped(measure.title)}**", help=measure.about)
     show_figure(
         drawn,
@@ -66,9 +71,9 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         selection_mode="points",
         alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
     )
-    most = figures.MOST_PANELS
-    cut = f" The first {most} of {len(history.series)} have a panel." if axes.apart and len(history.series) > most else ""
-    st.caption(escaped(said + cut))
+    most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
+    cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
+    st.caption(escaped(f"{said}{' 0.1 is head 1 of block 0.' if heads else ''}{cut}"))
 
 
 def sharpest(subject: Subject, history: History, axes: Axes) -> str:
@@ -90,15 +95,16 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> str:
     for history, half in order:
         name = history.measure.title.split(",")[0].lower()
         which = f" ({title(history, half.series, config)})" if len(history.series) > 1 else ""
-        parts.append(f"{name}{which} about step {half.step:,.0f}")
-    same = len({half.steps for _, half in order}) == 1
+        parts.append(f"by {name}{which} at about step {half.step:,.0f}")
+    between = {half.steps for _, half in order}
     close = (
-        f" All are between the same two snapshots, {order[0][1].steps[0]:,} and {order[0][1].steps[1]:,}: their order is that of "
-        "straight lines between these."
-        if same
+        (
+            " All of this lies between the same two snapshots, {:,} and {:,}: the order is that of straight lines between them."
+        ).format(*between.pop())
+        if len(between) == 1
         else ""
     )
-    return f"**Which came first?** Half of the change from the first snapshot to the last was made by: {'; '.join(parts)}.{close}"
+    return escaped(f"Half of the whole change, from the first snapshot to the last, was reached {'; '.join(parts)}.{close}")
 
 
 def pages_at(subject: Subject, histories: Sequence[History]) -> None:

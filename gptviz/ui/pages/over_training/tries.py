@@ -40,8 +40,8 @@ def _panels(histories: Sequence[History]) -> list[Try]:
     last = heads.values[-1]
     above = int((last > (last.min() + last.max()) / 2).sum())
     notice = (
-        f"A panel for each head, all on the same axes. At the end {above} of {len(last)} heads are in the upper half between the "
-        "lowest and the highest. Did they rise together?"
+        "A panel for each head, all on the same axes. In the upper half between the lowest and the highest value of the end: "
+        f"{above} of {len(last)} heads. Did they rise together?"
     )
     return [Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name})]
 
