@@ -94,7 +94,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
         if look.marked is not None and look.marked[0] == series:
             figure.add_trace(_mark(steps, values, look.marked, theme), **place)
     small = {"title": None, "fixedrange": True, "nticks": 4, "tickangle": 0}
-    figure.update_xaxes(scale("step", look.log_steps) | small | ({"dtick": 1} if look.log_steps else {}))
+    figure.update_xaxes(scale("step", look.log_steps) | small | ({"dtick": 2} if look.log_steps else {}))
     figure.update_yaxes(scale(table.unit, look.log_values) | small)
     figure.update_annotations(font={"size": 12, "color": theme.text})
     figure.update_layout(margin=MARGIN | {"t": 28}, dragmode=False, hovermode="closest", showlegend=False)

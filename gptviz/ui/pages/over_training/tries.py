@@ -11,7 +11,7 @@ from gptviz.ui.widgets.tries import Try
 
 from . import APART
 from .choices import KEY, Axes, possible
-from .show import STEP, title
+from .show import STEP, sharpest
 
 
 def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
@@ -24,11 +24,7 @@ def _at_the_cliff(subject: Subject, histories: Sequence[History], axes: Axes) ->
     found = ((one, one.sharpest(log_steps=axes.log_steps)) for one in histories)
     for history, change in found:
         if change is not None:
-            name = title(history, change.series, subject.lm.model.config)
-            notice = (
-                f"{name[0].upper()}{name[1:]} {change.words}. Open a page at the second of these snapshots, then move the slider "
-                "back by one."
-            )
+            notice = f"{sharpest(subject, history, axes)} Open a page at the second of these two, then move the slider back."
             return [Try("At the sharpest change", escaped(notice), {STEP: str(change.steps[1])})]
     return []
 
