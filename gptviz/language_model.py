@@ -855,6 +855,12 @@ class LanguageModel:
             raise ValueError(f"{self.name} has no blocks: it has no heads and no MLPs to measure")
         if needs == "weights":
             return Given()
+        if needs == "vowels":
+            kinds = [self.tokenizer.kind_of(token) for token in range(config.vocab_size)]
+            found = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
+            if len(found["vowel"]) < 2 or not found["consonant"]:
+                raise ValueError(f"the tokens of {self.name} are no single letters: it has no vowels")
+            return Given(kinds=found)
         if needs in ("held-out data", "tasks"):
             return Given(rows=self.tested_rows(by_part=needs == "tasks"))
         if needs == "held-out texts":

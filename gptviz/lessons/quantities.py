@@ -395,7 +395,7 @@ def half_done(lm: LanguageModel, measure: str) -> float:
     return half.step
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _history(lm: LanguageModel, measure: str) -> History:
     return lm.over_training(measure)
 

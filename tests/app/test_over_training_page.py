@@ -32,7 +32,7 @@ from gptviz.ui.views.read import Read
 from tests.app.conftest import with_snapshots
 from tests.app.opening import chart, opened, page_at, says
 from tests.drawn import numbers
-from tests.tiny import scrambled, tiny
+from tests.tiny import TinyModel, scrambled, tiny
 
 PAGE, PROMPT = "pages/over_training.py", "When Mary and John went to the shop, John gave a book to"
 STEPS = (0, 1, 16)
@@ -41,12 +41,13 @@ page = page_at(PAGE, model="mixed")
 
 
 @pytest.fixture(autouse=True)
-def mixed(home: Any) -> None:
-    """A model of several tasks, which are here, with snapshots that differ from each other."""
+def trained(tiny_model: TinyModel) -> None:
+    """A model of several tasks, which are here, and one of letters, with snapshots that differ from each other."""
     learned = task("sentences")
     config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
     card = {"source": TaskSource(learned).to_dict()}
     with_snapshots(checkpoints.save("mixed", scrambled(config), learned.tokenizer, card, replace=True), STEPS)
+    with_snapshots(tiny_model("letters"), STEPS)
 
 
 def of_head(key: ModelKey, score: str) -> Sequence[float]:
@@ -75,18 +76,19 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),
+        "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
     } | {f"heads.{score}": lambda score=score: of_head(key, score) for score in SCORES}
     return of[name]()
 
 
 @pytest.mark.parametrize("name", [one.name for one in MEASURES.values() if one.page])
 def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str) -> None:
-    lm = gptviz.load("mixed")
-    token = lm.token("Mary")
+    lm = gptviz.load("letters" if name == "similarity.vowels" else "mixed")
+    token, other = (0, 1) if lm.name == "letters" else map(lm.token, ("Mary", "John"))
     for step in STEPS:
-        key = model_key("mixed", "cpu", step)
+        key = model_key(lm.name, "cpu", step)
         subject = read_prompt(key, language_model(key), PROMPT, PROMPT)
-        against = embeddings.neighbours_of(key, "embedding", token).ids[0] if name == "similarity" else lm.token("John")
+        against = embeddings.neighbours_of(key, "embedding", token).ids[0] if name == "similarity" else other
         reads_prompt = MEASURES[name].needs in ("a prompt", "a token")
         question = Question(PROMPT if reads_prompt else "", token, against) if "heads" not in name else Question()
         found = values(key, name, question)
@@ -126,6 +128,6 @@ def test_the_code_computes_what_is_drawn() -> None:
     assert made["heads_self"].values.shape == (len(STEPS), 6)
 
 
-def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(tiny_model: Any) -> None:
+def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(tiny_model: TinyModel) -> None:
     tiny_model("plain")
     assert "plain has no snapshots" in says(opened(PAGE, model="plain"))

@@ -25,12 +25,22 @@ from ..explaining.circuit import circuit
 from ..explaining.circuit_check import check
 from ..explaining.circuit_reads import means
 from ..explaining.context_use import by_position
-from ..reading.embeddings import vectors
+from ..reading.embeddings import mean_cosine, vectors
 from ..reading.stream import lengths, stream
 from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
 from ..units.unit import heads_and_mlps
 
-Needs = Literal["weights", "texts for heads", "a prompt", "a token", "two tokens", "held-out data", "held-out texts", "tasks"]
+Needs = Literal[
+    "weights",
+    "vowels",
+    "texts for heads",
+    "a prompt",
+    "a token",
+    "two tokens",
+    "held-out data",
+    "held-out texts",
+    "tasks",
+]
 # The share of a logit that a circuit is to trace back, as on the page Circuit.
 CIRCUIT_SHARE = 0.8
 
@@ -63,6 +73,7 @@ class Given:
         counted_from: the position in `texts` of the first token whose prediction counts.
         rows: data held out, with what is to be predicted, by the name of their series.
         held_out: texts held out.
+        kinds: the tokens of each kind, such as "vowel", by its name.
     """
 
     ids: tuple[int, ...] = ()
@@ -73,6 +84,7 @@ class Given:
     counted_from: int = 1
     rows: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
     held_out: Sequence[Sequence[int]] = ()
+    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def tokens(self) -> int:
@@ -151,6 +163,11 @@ def _similarity(model: Transformer, given: Given) -> Values:
     assert given.against is not None
     one, other = vectors(model, "embedding")[[given.token, given.against]].astype(np.float64)
     return {"cosine": float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))}
+
+
+def _vowels(model: Transformer, given: Given) -> Values:
+    rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
+    return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
 
 
 def _stream(model: Transformer, given: Given) -> Values:
@@ -270,6 +287,17 @@ MEASURES: dict[str, Measure] = {
             "two tokens",
             "embeddings",
             _similarity,
+            low=-1.0,
+            high=1.0,
+        ),
+        Measure(
+            "similarity.vowels",
+            "Similarity of vowels",
+            "The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant.",
+            "cosine",
+            "vowels",
+            "embeddings",
+            _vowels,
             low=-1.0,
             high=1.0,
         ),

@@ -46,7 +46,7 @@ class Axes:
 
 def possible(subject: Subject) -> tuple[str, ...]:
     """The measures that this model has."""
-    config, task = subject.lm.model.config, subject.lm.task
+    config, task, kinds = subject.lm.model.config, subject.lm.task, tokens(subject.key).kinds
     has = {
         "weights": True,
         "a prompt": True,
@@ -55,6 +55,7 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "texts for heads": config.n_layer > 0,
         "held-out data": (here := held_out.is_here(subject.key)),
         "held-out texts": here,
+        "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
         "tasks": task is not None and bool(task.parts),
     }
     return tuple(name for name, one in MEASURES.items() if has[one.needs] and (config.n_layer or name != "switched_off"))
@@ -90,6 +91,8 @@ def measures(subject: Subject) -> list[Measure]:
         format_func=lambda name: MEASURES[name].title,
         help="What is followed through the training: one chart for each. Type a part of a name and press Enter.",
     )
+    if "loss" not in offered:
+        st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
     say_chosen("Measures", ", ".join(MEASURES[name].title for name in chosen))
     return [MEASURES[name] for name in chosen]
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gptviz.figures.kit.format import brief
 from gptviz.interp.over_training.history import History
+from gptviz.interp.over_training.measures import Question
+from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.tries import Try
 
 from . import APART
 from .choices import KEY, Axes, possible
+from .computed import values
 from .show import STEP, sharpest
 
 
 def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
     """The suggestions for this model and these measures; what they say is computed from the charts on screen."""
-    return [*_at_the_cliff(subject, histories, axes), *_panels(histories), *_matrices(subject)]
+    return [*_at_the_cliff(subject, histories, axes), *_panels(histories), *_vowels(subject), *_matrices(subject)]
 
 
 def _at_the_cliff(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
@@ -42,15 +46,23 @@ def _panels(histories: Sequence[History]) -> list[Try]:
     return [Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name})]
 
 
-def _matrices(subject: Subject) -> list[Try]:
-    if "heads.entropy" not in possible(subject):
+def _vowels(subject: Subject) -> list[Try]:
+    """A model of letters: whether training brought the vowels together, as the picture of its embeddings shows."""
+    name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
+    if name not in possible(subject):
         return []
-    notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
-    return [
-        Try(
-            "The weights themselves",
-            notice,
-            {},
-            {KEY: "loss,weights.rank,weights.norm" if "loss" in possible(subject) else "weights.rank,weights.norm"},
-        )
+    said = [
+        f"{brief(found['two vowels'])} for two vowels and {brief(found['a vowel and a consonant'])} for a vowel and a consonant"
+        for found in (values(scrubber.at_step(subject.key, step), name, Question()) for step in (steps[0], steps[-1]))
     ]
+    notice = (
+        f"Mean cosines of embeddings: at step {steps[0]:,} {said[0]}, at step {steps[-1]:,} {said[1]}. Sinai 2024 shows "
+        "in a picture of the embeddings of such a model that vowels come together: see when."
+    )
+    return [Try("Do vowels come together?", notice, {}, {KEY: name})]
+
+
+def _matrices(subject: Subject) -> list[Try]:
+    notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
+    names = [name for name in ("loss", "weights.rank", "weights.norm") if name in possible(subject)]
+    return [Try("The weights themselves", notice, {}, {KEY: ",".join(names)})]
