@@ -22,27 +22,28 @@ if not scrubber.steps(subject.key.name):
     show.without_snapshots(subject)
     next_step()
     st.stop()
-chosen = choices.measures(subject)
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    asked = choices.questions(subject, chosen)
-    axes = choices.axes()
+    chosen = choices.measures(subject)
+    apart = choices.is_apart()
+    with st.popover("More"):
+        axes = choices.Axes(apart, *choices.logarithmic())
+        asked = choices.questions(subject, chosen)
+choices.say_missing(subject)
 histories = []
-place = st.container()
+charts, beside = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
         history, progress = followed(subject.key, one, asked[one.name])
     except (ValueError, OSError) as error:
-        st.info(escaped(f"{one.title}: {error}."))
+        charts.info(escaped(f"{one.title}: {error}."))
         continue
-    if history is not None:
-        histories.append(history)
-        show.chart(subject, history, axes, show.HEIGHTS[min(len(chosen), 3) - 1])
-    progress()
-if not chosen:
-    st.info("Choose a measure above.")
-with place:
-    if order := show.which_came_first(subject, histories):
-        st.markdown(f"**Which came first?** {order}")
+    with charts:
+        if history is not None:
+            histories.append(history)
+            show.chart(subject, history, axes, show.HEIGHTS[min(len(chosen), 3) - 1])
+        progress()
+with beside:
+    show.which_came_first(subject, histories)
     show.pages_at(subject, histories)
 try_this(tries(subject, histories, axes))
 if histories:

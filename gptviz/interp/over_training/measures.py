@@ -109,8 +109,6 @@ class Measure:
         page: the name of the page that shows it, or empty.
         compute: its values by the name of the series, for a model and what it is given.
         passes: about how many passes through a model with this configuration it takes.
-        low: the smallest value it can have, or None if there is none.
-        high: the largest, or None.
     """
 
     name: str
@@ -121,8 +119,6 @@ class Measure:
     page: str
     compute: Callable[[Transformer, Given], Values]
     passes: Callable[[Config], int] = lambda _: 1
-    low: float | None = None
-    high: float | None = None
 
 
 def _losses(model: Transformer, given: Given) -> Values:
@@ -203,7 +199,7 @@ def _of_heads(name: str, score: Score) -> Measure:
     unit = {"distance": "tokens", "delta_loss": "nats per token"}.get(name, "score")
     passes = (lambda config: config.n_layer * config.n_head) if name == "delta_loss" else (lambda _: 1)
     title = f"{score.title}, each head"
-    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes, score.low, score.high)
+    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes)
 
 
 _NATS = "nats per token"
@@ -276,8 +272,6 @@ MEASURES: dict[str, Measure] = {
             "a token",
             "next_token",
             _probability,
-            low=0.0,
-            high=1.0,
         ),
         Measure(
             "similarity",
@@ -287,8 +281,6 @@ MEASURES: dict[str, Measure] = {
             "two tokens",
             "embeddings",
             _similarity,
-            low=-1.0,
-            high=1.0,
         ),
         Measure(
             "similarity.vowels",
@@ -298,8 +290,6 @@ MEASURES: dict[str, Measure] = {
             "vowels",
             "embeddings",
             _vowels,
-            low=-1.0,
-            high=1.0,
         ),
         Measure(
             "stream.length",

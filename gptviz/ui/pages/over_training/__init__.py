@@ -40,5 +40,5 @@ PAGE = Page(
         "A click on a point sets the **Training step**: every page then shows the model as it was there.",
         DETAILS_BELOW,
     ),
-    states=({"measures": "heads.previous_token,heads.induction", "show": APART}, {"model": "generator", "step": "64"}),
+    states=({"measures": "heads.previous_token,heads.induction", "show": APART},),
 )

@@ -91,10 +91,14 @@ def measures(subject: Subject) -> list[Measure]:
         format_func=lambda name: MEASURES[name].title,
         help="What is followed through the training: one chart for each. Type a part of a name and press Enter.",
     )
-    if "loss" not in offered:
-        st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
     say_chosen("Measures", ", ".join(MEASURES[name].title for name in chosen))
     return [MEASURES[name] for name in chosen]
+
+
+def say_missing(subject: Subject) -> None:
+    """A line where the data that losses are measured on are not here."""
+    if not held_out.is_here(subject.key):
+        st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
 
 
 def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question]:
@@ -134,11 +138,15 @@ def _tokens(subject: Subject) -> tuple[int, int | None]:
     return token, None if less == ALONE else names.index(less)
 
 
-def axes() -> Axes:
-    """The controls `show`, `log_steps` and `log_values`."""
+def is_apart() -> bool:
+    """The control `show`: whether every series has a panel of its own."""
     about = "All series of a measure in one chart, or a small panel for each."
-    show = controls.select("Show", [TOGETHER, APART], key="show", help=about, segmented=True)
+    return controls.select("Show", [TOGETHER, APART], key="show", help=about, segmented=True) == APART
+
+
+def logarithmic() -> tuple[bool, bool]:
+    """The controls `log_steps` and `log_values`: which axes are logarithmic."""
     about = "Each doubling of the steps takes the same room; step 0 has none."
     log_steps = controls.switch("Log steps", key="log_steps", help=about, default=True)
     about = "Each doubling of a value takes the same room; what is not above 0 has none."
-    return Axes(show == APART, log_steps, controls.switch("Log values", key="log_values", help=about))
+    return log_steps, controls.switch("Log values", key="log_values", help=about)

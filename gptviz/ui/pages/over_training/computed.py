@@ -69,7 +69,8 @@ def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[Histo
     if found is None and work <= MOST:
         found = begin()
         if work <= LITTLE:
-            found.wait()
+            with st.spinner(title):
+                found.wait()
     stage = None if found is None else found.stage
     ready = {} if found is None else {int(step): one for step, one in list(found.results.items())}
 

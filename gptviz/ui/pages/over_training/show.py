@@ -63,7 +63,6 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         drawn = figures.panels(history.labelled(), theme(), look, list(map(short, history.series)))
     else:
         drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
-    st.markdown(f"**{escaped(measure.title)}**", help=measure.about)
     show_figure(
         drawn,
         key=key,
@@ -73,7 +72,9 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
     cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
-    st.caption(escaped(f"{said}{' 0.1 is head 1 of block 0.' if heads else ''}{cut}"))
+    st.caption(
+        f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{' 0.1 is head 1 of block 0.' if heads else ''}{cut}"
+    )
 
 
 def sharpest(subject: Subject, history: History, axes: Axes) -> str:
@@ -85,40 +86,37 @@ def sharpest(subject: Subject, history: History, axes: Axes) -> str:
     return f"Sharpest change: {name} {change.words}."
 
 
-def which_came_first(subject: Subject, histories: Sequence[History]) -> str:
-    """A sentence on the order in which the measures changed; empty for less than two."""
+def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
+    """The order in which the measures changed; nothing for less than two."""
     order = in_order(histories)
     if len(order) < 2:
-        return ""
-    config = subject.lm.model.config
-    parts = []
-    for history, half in order:
-        name = history.measure.title.split(",")[0].lower()
-        which = f" ({title(history, half.series, config)})" if len(history.series) > 1 else ""
-        parts.append(f"by {name}{which} at about step {half.step:,.0f}")
-    between = {half.steps for _, half in order}
-    close = (
-        (
-            " All of this lies between the same two snapshots, {:,} and {:,}: the order is that of straight lines between them."
-        ).format(*between.pop())
-        if len(between) == 1
-        else ""
+        return
+    lines = []
+    for place, (history, half) in enumerate(order, 1):
+        name = history.measure.title.split(",")[0]
+        which = f" ({title(history, half.series, subject.lm.model.config)})" if len(history.series) > 1 else ""
+        lines.append(f"{place}. {escaped(name + which)}: about step {half.step:,.0f}")
+    st.markdown(
+        "**Which came first?** Half of the change from the first snapshot to the last was reached by\n" + "\n".join(lines)
     )
-    return escaped(f"Half of the whole change, from the first snapshot to the last, was reached {'; '.join(parts)}.{close}")
+    between = {half.steps for _, half in order}
+    if len(between) == 1:
+        first, last = between.pop()
+        st.caption(
+            f"All lie between the same two snapshots, {first:,} and {last:,}: the order is that of straight lines between them."
+        )
 
 
 def pages_at(subject: Subject, histories: Sequence[History]) -> None:
     """Links to the pages of the measures, at the step on screen."""
     step = subject.key.step
-    pages = list(dict.fromkeys(one.measure.page for one in histories if one.measure.page))
     if step is None:
         st.caption("Click a point of a chart to open its step: all pages then show the model as it was there.")
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**At step {step:,}**, open", width="content")
-        for page in pages:
-            frame.link(PAGES[page])
-        st.caption("or any other page of the menu: all show the model as it was at this step.", width="content")
+    st.markdown(f"**At step {step:,}**, open")
+    for page in dict.fromkeys(one.measure.page for one in histories if one.measure.page):
+        frame.link(PAGES[page])
+    st.caption("or any other page of the menu: all show the model as it was at this step.")
 
 
 def without_snapshots(subject: Subject) -> None:
