@@ -19,7 +19,9 @@ from torch import Tensor
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
+from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
+from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
@@ -28,6 +30,8 @@ from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.interp.over_training.history import History
+from gptviz.interp.over_training.measures import Given, Measure, Question, measure_named
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
@@ -40,9 +44,10 @@ from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
+from .data.batches import Generated
 from .data.classification import padded
 from .data.registry import source_from, task_of
-from .data.rows import held_out_rows, rows_of_text
+from .data.rows import first_batches, held_out_rows, rows_of_text
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
@@ -146,7 +151,7 @@ class LanguageModel:
         twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
         return twin
 
-    def readings(self, text: str) -> list[unit_edits.Inputs]:
+    def readings(self, text: str) -> list[Inputs]:
         """The pieces of a reference text for edits, as the model reads it.
 
         Raises:
@@ -155,9 +160,9 @@ class LanguageModel:
         config = self.model.config
         if config.kind != "decoder":
             ids, source = self.inputs(text)
-            return [unit_edits.Inputs(ids[None], None if source is None else source[None])]
+            return [Inputs(ids[None], None if source is None else source[None])]
         pieces = self.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
-        return [unit_edits.Inputs(piece[None]) for piece in pieces]
+        return [Inputs(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
@@ -520,6 +525,21 @@ class LanguageModel:
         source = source_from(dict(self.card.source))
         return held_out_rows(source, self.model, self.tokenizer, most, self.labels)
 
+    def tested_rows(self, most: int = 2_048, *, by_part: bool = False) -> dict[str, list[Rows]]:
+        """The first rows that were held out of training, about `most` tokens of them, with the tokens whose prediction counts in
+        the loss: of a task only its answers. As "loss", or by the tasks that the model's task mixes.
+
+        Raises:
+            ValueError: nobody knows what the model learned from, it does not fit the model, or its task mixes no others.
+            OSError: it is not on this machine.
+        """
+        data = source_from(dict(self.card.source or {})).data(self.tokenizer, self.model.config)
+        parts = {"loss": data.validation()} if not by_part else data.validation_by_part() if isinstance(data, Generated) else {}
+        if not parts:
+            raise ValueError(f"{self.name} was not trained on a mixture of tasks")
+        first = {name: [one.to(self.device) for one in first_batches(each, most)] for name, each in parts.items()}
+        return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items()}
+
     def neurons(self, block: int, text: str | None = None, most: int = 16_384) -> Activity:
         """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
         `gptviz.interp.units.neurons`.
@@ -785,6 +805,84 @@ class LanguageModel:
             if text not in (labels := self.tokenizer.labels()):
                 raise
             return labels.index(text)
+
+    def over_training(
+        self,
+        measure: str,
+        prompt: str | None = None,
+        token: str | int | None = None,
+        against: str | int | None = None,
+    ) -> History:
+        """A measure at every snapshot of this model, with its edits: see `gptviz.interp.over_training`.
+
+        Args:
+            measure: its name, such as "loss" or "heads.induction": see `gptviz.interp.over_training.measures.MEASURES`.
+            prompt: what the model reads, for measures of what it makes of a text; heads read repeated random tokens without one.
+            token: the token that is guessed after it, as text or id; by default the likeliest for this model.
+            against: another token, which it is compared with.
+
+        Raises:
+            ValueError: there is no such measure, it needs a prompt or tokens that are missing, or the model has no snapshots, is
+                no decoder, or lacks what is measured.
+            OSError: the data that were held out are not on this machine.
+        """
+        return History.of(*self._followed(measure, Question(prompt or "", token, against)))
+
+    def _followed(self, name: str, question: Question) -> tuple[Measure, dict[int, dict[str, float]]]:
+        chosen = measure_named(name)
+        steps = tuple(checkpoints.snapshots(checkpoints.find(self.name)))
+        if not steps:
+            raise ValueError(f"{self.name} has no snapshots of its training: train one that keeps some, with --snapshots")
+        given = self.given(chosen, question)
+
+        def values(step: int) -> tuple[int, dict[str, float]]:
+            lm = load(self.name, str(self.device), step, self.precision).edited(*self.edits, text=self.edit_text)
+            return step, chosen.compute(lm.model, given)
+
+        return chosen, dict(progress.each(map(values, steps), len(steps), "snapshot"))
+
+    def given(self, measure: Measure, question: Question) -> Given:
+        """What a measure reads at every snapshot of this model.
+
+        Raises:
+            ValueError: as in `over_training`.
+            OSError: as in `over_training`.
+        """
+        needs, config = measure.needs, self.model.config
+        if config.kind != "decoder":
+            raise ValueError(f"{self.name} is a {config.kind}: only decoders are followed through their training")
+        if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
+            raise ValueError(f"{self.name} has no blocks: it has no heads and no MLPs to measure")
+        if needs == "weights":
+            return Given()
+        if needs == "vowels":
+            kinds = [self.tokenizer.kind_of(token) for token in range(config.vocab_size)]
+            found = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
+            if len(found["vowel"]) < 2 or not found["consonant"]:
+                raise ValueError(f"the tokens of {self.name} are no single letters: it has no vowels")
+            return Given(kinds=found)
+        if needs in ("held-out data", "tasks"):
+            return Given(rows=self.tested_rows(by_part=needs == "tasks"))
+        if needs == "held-out texts":
+            return Given(held_out=[row.tolist() for row in self.rows(most=use.most_data(self.model)) if len(row) > 1])
+        if needs == "texts for heads" and not question.prompt:
+            repeats = self.repeated_tokens()
+            return Given(texts=repeats, repeats=repeats, counted_from=self.second_half(repeats))
+        if needs == "texts for heads":
+            return Given(texts=scored(self.seen(self.encode(question.prompt)), config), repeats=self.repeats)
+        token, against = (None if one is None else self.token(one) for one in (question.token, question.against))
+        if needs == "two tokens":
+            if token is None or against is None:
+                raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
+            return Given(token=token, against=against)
+        if not question.prompt:
+            raise ValueError(f"the measure {measure.name} needs a prompt")
+        ids = tuple(self.seen(self.encode(question.prompt)).tolist())
+        if needs == "a token" and token is None:
+            token = likeliest_answers(self.model, PromptPair(ids, ids, 0, 0))[0]
+        if token is not None and token == against:
+            raise ValueError("token and against are the same: there is nothing to compare")
+        return Given(ids, token or 0, against)
 
     def side(self, prompt: str) -> Side:
         """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.

@@ -62,6 +62,7 @@ SELECTORS = {
     "[data-testid=stPopoverButton]": "a popover is not reached by the Tab key",
     "[data-testid=stPopoverBody]": "a popover is not reached by the Tab key",
     "[data-testid=stSelectbox]": "the name of a control in one line stands above it",
+    "[data-tag]": "the words on what is chosen of several can hardly be read in the dark theme",
     "[data-testid=stTextArea]": "the prompt takes several lines, its name stands above it",
     "[data-testid=stTextAreaRootElement]": "the prompt is cut while it is edited",
     "[data-testid=stWidgetLabel]": "controls in one line are not in the middle of it",

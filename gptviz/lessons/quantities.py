@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
+from gptviz.interp.over_training.history import History
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
@@ -421,6 +422,19 @@ def snapshots(lm: LanguageModel) -> list[int]:
     return list(checkpoints.snapshots(checkpoints.find(lm.name)))
 
 
+def half_done(lm: LanguageModel, measure: str) -> float:
+    """The step at which a measure, such as "heads.induction", had made half of its change: see the page Over training."""
+    half = _history(lm, measure).halfway()
+    if half is None:
+        raise ValueError(f"{measure!r:.40} does not change while {lm.name} is trained")
+    return half.step
+
+
+@lru_cache(maxsize=8)
+def _history(lm: LanguageModel, measure: str) -> History:
+    return lm.over_training(measure)
+
+
 def name(lm: LanguageModel) -> str:
     """The name of the model."""
     return lm.name
@@ -562,7 +576,7 @@ OF_MODELS: dict[str, Function] = {
     for function in (
         *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
-        *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
+        *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, half_done, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
         *(position_similarity, accuracy, right, frequencies, right_with, cache_size, least_expected, training_loss_at, wave),
     )

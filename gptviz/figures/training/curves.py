@@ -110,8 +110,8 @@ def losses(
         showlegend=True,
         # A zoom stays while a run grows, and goes where the axes become others.
         uirevision=f"{log_steps} {log_loss}",
-        xaxis=_scale("step", log_steps) | _reach(until, log_steps),
-        yaxis=_scale("loss (nats per token)", log_loss),
+        xaxis=scale("step", log_steps) | _reach(until, log_steps),
+        yaxis=scale("loss (nats per token)", log_loss),
     )
     return figure
 
@@ -137,8 +137,8 @@ def accuracies(
         hovermode="closest",
         showlegend=len(runs) > 1,
         uirevision=f"{log_steps}",
-        xaxis=_scale("step", log_steps) | _reach(until, log_steps),
-        yaxis=_scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
+        xaxis=scale("step", log_steps) | _reach(until, log_steps),
+        yaxis=scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
     )
     return figure.update_xaxes(title_text=about)
 
@@ -197,8 +197,8 @@ def values(
         margin=MARGIN,
         showlegend=False,
         uirevision=f"{name} {log}",
-        xaxis=_scale("step", False) | _reach(until, False),
-        yaxis=_scale(f"{name} ({unit})" if unit else name, log),
+        xaxis=scale("step", False) | _reach(until, False),
+        yaxis=scale(f"{name} ({unit})" if unit else name, log),
     )
     return figure
 
@@ -335,7 +335,8 @@ def _add_level(figure: go.Figure, level: _Level, theme: Theme, log_loss: bool) -
     )
 
 
-def _scale(name: str, log: bool) -> dict[str, Any]:
+def scale(name: str, log: bool) -> dict[str, Any]:
+    """The look of an axis called `name`; one called "step" counts the steps of training."""
     steps = name == "step"
     look = axis(name) | {"showgrid": True, "tickformat": "," if steps else ".3~g"}
     if not log:

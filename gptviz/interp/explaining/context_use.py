@@ -26,6 +26,7 @@ from torch.nn import functional as F
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
+from gptviz.model.costs.effort import SOME, effort
 
 How = Literal["replaced", "removed"]
 HOWS: tuple[How, ...] = get_args(How)
@@ -36,6 +37,8 @@ MOST_TOKENS, MOST_LOGITS = 4_096, 2**24
 TARGETS = 32
 # A window is enough from which the model loses at most this share of what the whole context gains over a single token.
 NEARLY = 0.05
+# The most tokens of held-out data that `by_position` is asked of, fewer with large models.
+MOST_DATA = 8_192
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,11 @@ def losses(model: Transformer, ids: Sequence[int]) -> Float64Array:
     _check(model, ids)
     rows = torch.tensor([ids], device=model.embed.weight.device)
     return np.concatenate(([np.nan], _losses(model(rows[:, :-1]), rows[:, 1:])[0]))
+
+
+def most_data(model: Transformer) -> int:
+    """How many tokens of held-out data are read in about a second, at most `MOST_DATA`."""
+    return int(min(MOST_DATA, SOME / effort(model, 1)))
 
 
 @torch.inference_mode()

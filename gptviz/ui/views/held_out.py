@@ -5,10 +5,7 @@ from __future__ import annotations
 import streamlit as st
 import torch
 
-from gptviz.data.registry import source_from
-from gptviz.data.rows import first_batches
 from gptviz.interp.changing.ablation import Rows
-from gptviz.interp.changing.edits import Inputs
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.models import ModelKey, language_model
@@ -38,12 +35,9 @@ def tested(key: ModelKey) -> tuple[Rows, ...]:
         OSError: they are not on this machine.
     """
     lm = language_model(key)
-    content = dict(lm.card.source or {})
-    if content.get("sha256") == TINY_SHAKESPEARE_SHA256:
+    if (lm.card.source or {}).get("sha256") == TINY_SHAKESPEARE_SHA256:
         tiny_shakespeare(fetch=False)  # looking at a model downloads nothing
-    batches = source_from(content).data(lm.tokenizer, lm.model.config).validation()
-    first = (batch.to(lm.device) for batch in first_batches(batches, MOST_TOKENS))
-    return tuple(Rows(Inputs(*some.inputs), some.targets) for some in first)
+    return tuple(lm.tested_rows(MOST_TOKENS)["loss"])
 
 
 @scrubber.same_at_every_step
@@ -60,9 +54,5 @@ def texts(key: ModelKey) -> tuple[torch.Tensor, ...]:
 
 def code_of_tested(key: ModelKey) -> str:
     """The lines of `gptviz` that read the result of `tested`, for a model `lm`, into `rows`."""
-    return f"""from gptviz.data.registry import source_from
-from gptviz.data.rows import first_batches
-
-# About {sum(row.reading.ids.numel() for row in tested(key)):,} tokens of what was held out.
-batches = source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config).validation()
-rows = [Rows(Inputs(*some.inputs), some.targets) for some in first_batches(batches, {MOST_TOKENS})]"""
+    return f"""# About {sum(row.reading.ids.numel() for row in tested(key)):,} tokens of what was held out.
+rows = lm.tested_rows({MOST_TOKENS})["loss"]"""

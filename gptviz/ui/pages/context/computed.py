@@ -11,16 +11,13 @@ import streamlit as st
 from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, How, LeftOut
 from gptviz.labelled_array import Float64Array, LabelledArray
-from gptviz.language_model import LanguageModel
-from gptviz.model.costs.effort import MOST, SOME, effort
+from gptviz.model.costs.effort import MOST, effort
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
 # Leaving out each token takes as many passes as there are tokens: only the end of a longer text is measured, at least
 # `FEWEST_READ` tokens of it.
 MOST_READ, FEWEST_READ = 160, 32
-# The most tokens of held-out data that are read, fewer with large models.
-MOST_DATA = 8_192
 # For a suggestion, at most this many tokens are left out.
 MOST_TRIED = 16
 
@@ -74,12 +71,8 @@ def losses_of(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
 def loss_by_position(key: ModelKey) -> LabelledArray | None:
     lm = language_model(key)
     try:
-        rows = [row.tolist() for row in lm.rows(most=most_data(lm)) if len(row) > 1]
+        rows = [row.tolist() for row in lm.rows(most=interp.most_data(lm.model)) if len(row) > 1]
     except (ValueError, OSError, KeyError, TypeError):
         return None
     found = interp.by_position(lm.model, rows) if rows else None
     return found if found is not None and np.isfinite(found.values[1:]).all() else None
-
-
-def most_data(lm: LanguageModel) -> int:
-    return int(min(MOST_DATA, SOME / effort(lm.model, 1)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gptviz.interp.explaining.context_use import How
+from gptviz.interp.explaining.context_use import How, most_data
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import load_call
 
-from .computed import MeasuredText, loss_by_position, most_data
+from .computed import MeasuredText, loss_by_position
 
 HOW = r"""
 The loss of a token is $-\ln p$, $p$ being the probability that the model gave it. In the map, it is measured once for the text as
@@ -39,7 +39,7 @@ def code(subject: Subject, text: MeasuredText, how: How) -> str:
     over_data = ""
     if loss_by_position(subject.key) is not None:
         over_data = (
-            f"\n\nrows = [row.tolist() for row in lm.rows(most={most_data(subject.lm)}) if len(row) > 1]\n"
+            f"\n\nrows = [row.tolist() for row in lm.rows(most={most_data(subject.lm.model)}) if len(row) > 1]\n"
             "by_position(lm.model, rows).values  # [position]"
         )
     return f"""import gptviz

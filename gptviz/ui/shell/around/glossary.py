@@ -73,6 +73,8 @@ MEANINGS = {
     "pre-norm, post-norm": "Where the norm stands: before a part of the block reads, or after its result was added.",
     "float32": "The usual kind of number in a computer: it has nothing between 0 and about 10⁻⁴⁵.",
     "step": "One change of the weights, after one batch was read.",
+    "snapshot": "A copy of a model that was kept while it was trained, as it was after some step.",
+    "singular value": "By how much a matrix stretches in one of its own directions. If few are large, it works in few.",
     "batch": "The pieces of data that one step of training reads side by side.",
     "operation": "A multiplication or an addition of two numbers. Those of matrix products are counted; all others are few.",
     "activations": "What a forward pass computes and a step of training keeps until the gradients are known.",

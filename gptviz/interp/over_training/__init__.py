@@ -1,0 +1,1 @@
+"""Over training: the numbers that pages show, followed through the snapshots of a model."""

@@ -1,0 +1,122 @@
+"""The history of a measure: its values at all snapshots of a model, its sharpest change, and when half of its change was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+
+from .measures import Measure
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one series between two neighbouring snapshots.
+
+    Attributes:
+        series: which series, as its index.
+        row: the index of the earlier snapshot.
+        steps: the steps of both.
+        values: the values at both.
+    """
+
+    series: int
+    row: int
+    steps: tuple[int, int]
+    values: tuple[float, float]
+
+    @property
+    def words(self) -> str:
+        """The change in words: "rises from 0.25 at step 203 to 0.63 at step 256"."""
+        before, after = (
+            f"{value:.3g} at step {step:,}".replace("-", "−") for value, step in zip(self.values, self.steps, strict=True)
+        )
+        return f"{'falls' if self.values[1] < self.values[0] else 'rises'} from {before} to {after}"
+
+
+@dataclass(frozen=True)
+class Halfway:
+    """When the series that changed most had made half of its change from the first snapshot to the last.
+
+    Attributes:
+        series: which series, as its index.
+        step: where a straight line between the snapshots before and after reaches half; no whole number.
+        steps: the steps of these two snapshots.
+    """
+
+    series: int
+    step: float
+    steps: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class History:
+    """The values of a measure through training.
+
+    Attributes:
+        measure: what was measured.
+        steps: the steps of the snapshots, in rising order.
+        series: the names of the series.
+        values: [step, series]; NaN where a value has no meaning.
+    """
+
+    measure: Measure
+    steps: tuple[int, ...]
+    series: tuple[str, ...]
+    values: Float64Array
+
+    @classmethod
+    def of(cls, measure: Measure, found: Mapping[int, Mapping[str, float]]) -> History:
+        """The history from the values by step; of one step at least."""
+        steps = sorted(found)
+        series = tuple(found[steps[0]])
+        return cls(measure, tuple(steps), series, np.array([[found[step][name] for name in series] for step in steps]))
+
+    def labelled(self) -> LabelledArray:
+        """The values as an array [step, series]."""
+        return LabelledArray(
+            self.values, (Axis("step", tuple(map(str, self.steps))), Axis("series", self.series)), self.measure.unit
+        )
+
+    def sharpest(self, *, log_steps: bool = True) -> Change | None:
+        """The largest change between neighbouring snapshots, divided by their distance on the axis of steps; None if nothing
+        changes. A distance below the median counts as the median: two snapshots that lie close to each other make no cliff.
+
+        Args:
+            log_steps: whether the axis is logarithmic, on which step 0 has no place.
+        """
+        steps = np.array(self.steps, float)
+        first = int(np.searchsorted(steps, 1)) if log_steps else 0
+        places = np.log2(steps[first:]) if log_steps else steps
+        if len(places) < 2:
+            return None
+        distances = np.diff(places)
+        rates = np.abs(np.diff(self.values[first:], axis=0)) / np.maximum(distances, np.median(distances))[:, None]
+        rates = np.where(np.isfinite(rates), rates, 0.0)
+        row, series = map(int, np.unravel_index(rates.argmax(), rates.shape))
+        if not rates[row, series]:
+            return None
+        row += first
+        before, after = self.values[row : row + 2, series].tolist()
+        return Change(series, row, (self.steps[row], self.steps[row + 1]), (before, after))
+
+    def halfway(self) -> Halfway | None:
+        """When half of the largest change from the first snapshot to the last was made; None if nothing changed."""
+        changes = np.nan_to_num(np.abs(self.values[-1] - self.values[0]))
+        series = int(changes.argmax())
+        if not changes[series]:
+            return None
+        share = (self.values[:, series] - self.values[0, series]) / (self.values[-1, series] - self.values[0, series])
+        after = int((share >= 0.5).argmax())
+        earlier, later = self.steps[after - 1], self.steps[after]
+        within = np.nan_to_num((0.5 - share[after - 1]) / (share[after] - share[after - 1]), nan=1.0)
+        return Halfway(series, earlier + float(within) * (later - earlier), (earlier, later))
+
+
+def in_order(histories: Sequence[History]) -> list[tuple[History, Halfway]]:
+    """The histories in the order in which they were half done, without those that did not change."""
+    found = [(one, half) for one in histories if (half := one.halfway()) is not None]
+    return sorted(found, key=lambda pair: pair[1].step)

@@ -1,0 +1,335 @@
+"""Measures: numbers of a model, each computed by the function that its page shows it with.
+
+A measure gives one number for each of its series, such as a head, by name. What it reads, `Given`, is the same at every snapshot
+of a model, and is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.model import Config, Transformer
+from gptviz.settings.known_names import instead
+
+from ..changing.ablation import Rows, loss, loss_with_each
+from ..changing.before_after import guess
+from ..changing.edits import Inputs, UnitEdit
+from ..explaining.attribution import attribute
+from ..explaining.circuit import circuit
+from ..explaining.circuit_check import check
+from ..explaining.circuit_reads import means
+from ..explaining.context_use import by_position
+from ..reading.embeddings import mean_cosine, vectors
+from ..reading.stream import lengths, stream
+from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
+from ..units.unit import heads_and_mlps
+
+Needs = Literal[
+    "weights",
+    "vowels",
+    "texts for heads",
+    "a prompt",
+    "a token",
+    "two tokens",
+    "held-out data",
+    "held-out texts",
+    "tasks",
+]
+# The share of a logit that a circuit is to trace back, as on the page Circuit.
+CIRCUIT_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a measure is asked about, where it reads a prompt.
+
+    Attributes:
+        prompt: the text; if empty, heads read repeated random tokens.
+        token: the token that is guessed, as text or id; None for the likeliest.
+        against: another token, whose logit is taken from that of `token`, or whose vector is compared with its vector.
+    """
+
+    prompt: str = ""
+    token: str | int | None = None
+    against: str | int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a model reads at every snapshot, as far as a measure needs it.
+
+    Attributes:
+        ids: the tokens of the prompt.
+        token: the token that is guessed after it.
+        against: the token that it is compared with.
+        texts: [T] or [B, T], what heads read.
+        repeats: repeated random tokens, for scores that have no meaning over `texts`.
+        counted_from: the position in `texts` of the first token whose prediction counts.
+        rows: data held out, with what is to be predicted, by the name of their series.
+        held_out: texts held out.
+        kinds: the tokens of each kind, such as "vowel", by its name.
+    """
+
+    ids: tuple[int, ...] = ()
+    token: int = 0
+    against: int | None = None
+    texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    repeats: Tensor | None = None
+    counted_from: int = 1
+    rows: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
+    held_out: Sequence[Sequence[int]] = ()
+    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens one pass reads."""
+        rows = sum(row.reading.ids.numel() for each in self.rows.values() for row in each)
+        return max(1, len(self.ids) + self.texts.numel() + rows + sum(map(len, self.held_out)))
+
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a model, or several, that can be followed through training.
+
+    Attributes:
+        name: as commands and addresses have it.
+        title: as pages have it.
+        about: its definition, in a sentence.
+        unit: of its values.
+        needs: what it reads.
+        page: the name of the page that shows it, or empty.
+        compute: its values by the name of the series, for a model and what it is given.
+        passes: about how many passes through a model with this configuration it takes.
+    """
+
+    name: str
+    title: str
+    about: str
+    unit: str
+    needs: Needs
+    page: str
+    compute: Callable[[Transformer, Given], Values]
+    passes: Callable[[Config], int] = lambda _: 1
+
+
+def _losses(model: Transformer, given: Given) -> Values:
+    return {name: loss(model, rows) for name, rows in given.rows.items()}
+
+
+def _by_position(model: Transformer, given: Given) -> Values:
+    found = by_position(model, given.held_out)
+    return dict(zip(found.axes[0].labels[1:], found.values[1:].tolist(), strict=True))  # the first is not guessed
+
+
+def _switched_off(model: Transformer, given: Given) -> Values:
+    (rows,) = given.rows.values()
+    usual = loss(model, rows)
+    each = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
+    return {one.unit.name: value - usual for one, value in each}
+
+
+def _attribution(model: Transformer, given: Given) -> Values:
+    found = attribute(model, given.ids, given.token, None, given.against)
+    return {part.name: part.value for part in found.parts}
+
+
+def _circuit(model: Transformer, given: Given) -> Values:
+    ids = torch.tensor(given.ids, device=model.embed.weight.device)
+    usual = means(model, ids[None])
+    last = len(ids) - 1
+    own = circuit(model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None)
+    return {"circuit": check(own, model, usual).share}
+
+
+def _probability(model: Transformer, given: Given) -> Values:
+    ids = torch.tensor([given.ids], device=model.embed.weight.device)
+    return {"probability": float(guess(model, Inputs(ids))[given.token])}
+
+
+def _similarity(model: Transformer, given: Given) -> Values:
+    assert given.against is not None
+    one, other = vectors(model, "embedding")[[given.token, given.against]].astype(np.float64)
+    return {"cosine": float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))}
+
+
+def _vowels(model: Transformer, given: Given) -> Values:
+    rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
+    return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
+
+
+def _stream(model: Transformer, given: Given) -> Values:
+    found = lengths(stream(model, given.ids), [""] * len(given.ids))
+    return dict(zip(found.axes[0].labels, found.values[:, -1].tolist(), strict=True))
+
+
+def _matrices(model: Transformer) -> dict[str, Tensor]:
+    """The weights that are matrices, by name, in double precision."""
+    every = model.named_parameters()
+    return {name: weights.detach().double().flatten(1) for name, weights in every if weights.dim() > 1}
+
+
+def _norms(model: Transformer, _: Given) -> Values:
+    return {name: float(matrix.norm()) for name, matrix in _matrices(model).items()}
+
+
+def _ranks(model: Transformer, _: Given) -> Values:
+    def rank(matrix: Tensor) -> float:
+        values = torch.linalg.svdvals(matrix)
+        return float(torch.special.entr(values / values.sum()).sum().exp())
+
+    return {name: rank(matrix) for name, matrix in _matrices(model).items()}
+
+
+def _of_heads(name: str, score: Score) -> Measure:
+    def compute(model: Transformer, given: Given) -> Values:
+        rows = scores_of_model(model, given.texts, None, given.repeats)
+        if name == "delta_loss":
+            rows = with_losses(model, rows, given.texts, counted_from=given.counted_from)
+        return {row["name"]: float("nan") if row[name] is None else row[name] for row in rows}
+
+    unit = {"distance": "tokens", "delta_loss": "nats per token"}.get(name, "score")
+    passes = (lambda config: config.n_layer * config.n_head) if name == "delta_loss" else (lambda _: 1)
+    title = f"{score.title}, each head"
+    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes)
+
+
+_NATS = "nats per token"
+MEASURES: dict[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            "loss",
+            "Loss",
+            "The mean surprise at the right token, over data that the model was not trained on.",
+            _NATS,
+            "held-out data",
+            "switch_off",
+            _losses,
+        ),
+        Measure(
+            "loss.by_task",
+            "Loss, each task",
+            "The loss over data that the model was not trained on, for each of the tasks that it has learned.",
+            _NATS,
+            "tasks",
+            "",
+            _losses,
+        ),
+        Measure(
+            "loss.by_position",
+            "Loss, each position",
+            "The loss of the tokens at each position of texts that the model was not trained on.",
+            _NATS,
+            "held-out texts",
+            "context",
+            _by_position,
+        ),
+        *(_of_heads(name, score) for name, score in SCORES.items()),
+        Measure(
+            "switched_off",
+            "Loss without each head and MLP",
+            "How much the loss rises, over data that the model was not trained on, if what a part computes is replaced by zero.",
+            _NATS,
+            "held-out data",
+            "switch_off",
+            _switched_off,
+            lambda config: 1 + len(heads_and_mlps(config)),
+        ),
+        Measure(
+            "attribution",
+            "Attribution, each part",
+            "What each head, MLP and bias adds to the logit of the token after the prompt, or to its difference from another.",
+            "logit",
+            "a token",
+            "attribution",
+            _attribution,
+        ),
+        Measure(
+            "circuit.share",
+            "Share of the circuit",
+            "The share of the logit, or of the difference of two, that is left if all outside the circuit found at this step "
+            "writes its mean.",
+            "share",
+            "a token",
+            "circuit",
+            _circuit,
+            lambda _: 20,
+        ),
+        Measure(
+            "probability",
+            "Probability of the token",
+            "How likely the token is to come after the prompt.",
+            "probability",
+            "a token",
+            "next_token",
+            _probability,
+        ),
+        Measure(
+            "similarity",
+            "Similarity of two tokens",
+            "The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1 the opposite.",
+            "cosine",
+            "two tokens",
+            "embeddings",
+            _similarity,
+        ),
+        Measure(
+            "similarity.vowels",
+            "Similarity of vowels",
+            "The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant.",
+            "cosine",
+            "vowels",
+            "embeddings",
+            _vowels,
+        ),
+        Measure(
+            "stream.length",
+            "Length of the stream, each layer",
+            "How long the vector of the last token of the prompt is after each layer.",
+            "length",
+            "a prompt",
+            "stream",
+            _stream,
+        ),
+        Measure(
+            "weights.norm",
+            "Norm, each matrix",
+            "The size of each matrix of weights: the root of the sum of the squares of its numbers.",
+            "norm",
+            "weights",
+            "",
+            _norms,
+        ),
+        Measure(
+            "weights.rank",
+            "Rank, each matrix",
+            "In how many directions a matrix of weights really works, its effective rank: e to the power of the entropy of its "
+            "singular values, each divided by their sum.",
+            "directions",
+            "weights",
+            "",
+            _ranks,
+        ),
+    )
+}
+"""The measures by name."""
+
+
+def measure_named(name: str) -> Measure:
+    """The measure of this name.
+
+    Raises:
+        ValueError: there is none; the message names those that there are.
+    """
+    if name not in MEASURES:
+        raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
+    return MEASURES[name]

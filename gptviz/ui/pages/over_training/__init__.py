@@ -1,0 +1,44 @@
+"""The page Over training."""
+
+from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
+
+TOGETHER, APART = "All in one", "A panel each"
+
+PAGE = Page(
+    name="over_training",
+    title="Over training",
+    icon=":material/timeline:",
+    group="Take it apart",
+    place=105,
+    question="When did the model learn it?",
+    caption=(
+        "Numbers that other pages show of the model on screen, at every snapshot: every copy of it that was kept while it was "
+        "trained. The sharpest change has a grey stroke behind it; a click on a point opens its step."
+    ),
+    sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each changed.",
+    step="What a model does was learned at some time: see when, and what changed together.",
+    kinds=("decoder",),
+    opens_on="induction",
+    words=(
+        "step",
+        "snapshot",
+        "loss",
+        "nat",
+        "head",
+        "induction head",
+        "entropy",
+        "logit",
+        "circuit",
+        "residual stream",
+        "cosine",
+        "weights",
+        "singular value",
+    ),
+    tour=(
+        MODEL_ON_TOP,
+        "**Measures**: what is followed through the training. Each has a chart of its own, all on the same axis of steps.",
+        "A click on a point sets the **Training step**: every page then shows the model as it was there.",
+        DETAILS_BELOW,
+    ),
+    states=({"measures": "heads.previous_token,heads.induction", "show": APART},),
+)

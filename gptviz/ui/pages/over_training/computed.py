@@ -1,0 +1,87 @@
+"""The computations of the page Over training: each measure at each snapshot, once for all sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+import torch
+
+from gptviz.interp.changing.before_after import guess
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.over_training.history import History
+from gptviz.interp.over_training.measures import Given, Measure, Question, Values, measure_named
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job, Results
+from gptviz.model.costs.effort import LITTLE, MOST, effort
+from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import jobs
+
+# How many likely tokens are listed.
+LISTED = 30
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The tokens that this model finds likeliest after `ids`, the likeliest first."""
+    lm = language_model(key)
+    shares = guess(lm.model, Inputs(torch.tensor([ids], device=lm.device)))
+    return tuple((-shares).argsort(kind="stable")[:LISTED].tolist())
+
+
+@st.cache_resource(max_entries=24, show_spinner="Reading the data")
+def _given(last: ModelKey, measure: str, question: Question) -> Given:
+    return language_model(last).given(measure_named(measure), question)
+
+
+# The values of one snapshot: a few hundred numbers.
+@st.cache_data(max_entries=4_096, show_spinner=False)
+def values(key: ModelKey, measure: str, question: Question) -> Values:
+    """A measure of the snapshot of `key`; what it reads is that of the model as it was saved last."""
+    given = _given(scrubber.as_saved_last(key.unedited), measure, question)
+    return measure_named(measure).compute(language_model(key).model, given)
+
+
+def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[History | None, Callable[[], None]]:
+    """The history of a measure as far as it is known, or None; and what shows how far it is, or a button that begins it where it
+    takes long. A history that takes no longer than a moment is whole.
+
+    Raises:
+        ValueError: as in `LanguageModel.given`.
+        OSError: as in `LanguageModel.given`.
+    """
+    last, steps = scrubber.as_saved_last(key), scrubber.steps(key.name)
+    given = _given(last.unedited, measure.name, question)
+    name, title = ("over training", last, measure.name, question, steps), f"{measure.title}, at {len(steps)} snapshots"
+
+    def compute(results: Results) -> None:
+        for done, step in enumerate(steps):
+            with progress.part(done, len(steps), step="snapshot"):
+                results[str(step)] = values(scrubber.at_step(key, step), measure.name, question)
+
+    def begin() -> Job[None]:
+        return job.begin(name, title, compute)
+
+    model = language_model(last).model
+    work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
+    found = job.found(name)
+    if found is None and work <= MOST:
+        found = begin()
+        if work <= LITTLE:
+            with st.spinner(title):
+                found.wait()
+    stage = None if found is None else found.stage
+    ready = {} if found is None else {int(step): one for step, one in list(found.results.items())}
+
+    def show() -> None:
+        if found is None or found.state in ("stopped", "failed"):
+            label = "Compute it" if found is None else "Go on"
+            about = f"{len(steps)} snapshots; it goes on while you look at other pages."
+            jobs.begin_button(
+                f"{label}: {measure.title}", begin, icon=":material/calculate:", key=f"compute {measure.name}", help=about
+            )
+        if found is not None:
+            jobs.follow(found, f"over training {measure.name}", stage)
+
+    return History.of(measure, ready) if ready else None, show

@@ -1,0 +1,90 @@
+"""Measures that no page shows, against loops and numpy; and what a measure needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.data.text import TaskSource
+from gptviz.interp.over_training.measures import MEASURES, Question
+from gptviz.runs import checkpoints
+from gptviz.text import task
+from tests.tiny import TinyModel, scrambled, tiny
+
+
+def with_a_snapshot(name: str) -> gptviz.LanguageModel:
+    lm = gptviz.load(name)
+    checkpoints.write_weights(checkpoints.snapshot_path(checkpoints.find(name), 4), lm.model)
+    return lm
+
+
+def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) -> None:
+    learned = task("sentences")
+    config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
+    checkpoints.save("mixed", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()})
+    lm = with_a_snapshot("mixed")
+    history, rows = lm.over_training("loss.by_task"), lm.tested_rows(by_part=True)
+    assert history.series == tuple(learned.parts)
+    for name, value in zip(history.series, history.values[0], strict=True):
+        surprises = []
+        for (ids, _), targets in rows[name]:
+            for row, wanted in zip(lm.model(ids).log_softmax(-1), targets, strict=True):
+                surprises += [-row[place, token].item() for place, token in enumerate(wanted.tolist()) if token >= 0]
+        assert value == pytest.approx(np.mean(surprises), abs=1e-5)
+
+
+def test_norm_and_rank_of_a_matrix_are_those_of_numpy(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    lm = with_a_snapshot("mine")
+    norms, ranks = lm.over_training("weights.norm"), lm.over_training("weights.rank")
+    weights = {name: each.detach().double().numpy() for name, each in lm.model.named_parameters() if each.dim() > 1}
+    assert norms.series == ranks.series == tuple(weights)
+    for i, matrix in enumerate(weights.values()):
+        values = np.linalg.svd(matrix, compute_uv=False)
+        shares = values / values.sum()
+        assert norms.values[0, i] == pytest.approx(np.sqrt((matrix**2).sum()))
+        assert ranks.values[0, i] == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    lm = gptviz.load("mine")
+    embed = lm.model.embed.weight
+    with torch.no_grad():
+        embed.copy_(torch.eye(*embed.shape))
+    rank = MEASURES["weights.rank"].compute(lm.model, lm.given(MEASURES["weights.rank"], Question()))
+    assert rank["embed.weight"] == pytest.approx(min(embed.shape))
+
+
+def test_edits_stay_in_place_at_every_snapshot(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=64)
+    lm = with_a_snapshot("mine")
+    edited = lm.edited("blocks.0.attention.head.1=uniform")
+    values = edited.over_training("heads.entropy").values[0]
+    assert values[1] == pytest.approx(1.0)
+    assert lm.over_training("heads.entropy").values[0, 1] < 1
+
+
+@pytest.mark.parametrize(
+    ("measure", "asked", "said"),
+    [
+        ("losss", {}, "no measure 'losss': did you mean 'loss'"),
+        ("probability", {}, "needs a prompt"),
+        ("similarity", {"token": "a"}, "compares two tokens"),
+        ("attribution", {"prompt": "fox", "token": "o", "against": "o"}, "are the same"),
+        ("loss.by_task", {}, "the card does not say|not trained on a mixture"),
+    ],
+)
+def test_what_a_measure_lacks_is_said_in_a_line(tiny_model: TinyModel, measure: str, asked: dict[str, str], said: str) -> None:
+    tiny_model("mine")
+    lm = with_a_snapshot("mine")
+    with pytest.raises(ValueError, match=said):
+        lm.over_training(measure, **asked)
+
+
+def test_a_model_without_snapshots_is_refused(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    with pytest.raises(ValueError, match="mine has no snapshots"):
+        gptviz.load("mine").over_training("weights.norm")
