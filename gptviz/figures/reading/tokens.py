@@ -86,7 +86,7 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             y=times.values[:, column],
             name=plain(name, 32),
             marker={"color": colour, "pattern": {"shape": "" if column == 0 else "/"}},
-            text=[f"{value:.2g}×" for value in times.values[:, column]],
+            text=["" if np.isnan(value) else f"{value:.1f}×" for value in times.values[:, column]],
             textposition="outside",
             cliponaxis=False,
             hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of {texts.labels[0]}<extra></extra>",

@@ -137,7 +137,7 @@ class Tokenizer(ABC):
         """The content of a checkpoint's `tokenizer.json`; `gptviz.text.from_json` opens it."""
 
     def bytes_of(self, id: int) -> bytes:
-        """The bytes of the text that a token stands for, in UTF-8, without a space that only separates it from the token before."""
+        """The bytes of the text that a token stands for, in UTF-8; without a space that only separates two tokens."""
         piece = self.piece(id)
         return (piece.removeprefix(" ") if self.is_spaced else piece).encode("utf-8", "surrogatepass")
 

@@ -289,7 +289,10 @@ class BPETokenizer(Tokenizer):
         if self.way != "merges":
             return []
         # Older files have a merge as one text with a space in it.
-        return [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in self._model_fields()["merges"]]
+        return [
+            (left, right)
+            for left, right in (one.split(" ") if isinstance(one, str) else one for one in self._model_fields()["merges"])
+        ]
 
     def with_merges(self, count: int) -> "BPETokenizer":
         """A tokenizer that was learned here, with the first `count` of its merges alone; its tokens keep their ids."""
@@ -297,7 +300,7 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         merges = self.merges()[:count]
-        letters = sorted(_byte_alphabet(), key=self._backend.token_to_id)
+        letters = sorted(_byte_alphabet(), key=self._id_of_written)
         tokens = [*letters, *dict.fromkeys(left + right for left, right in merges)]
         backend = Backend(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
         _split_as_gpt2(backend)
@@ -311,7 +314,12 @@ class BPETokenizer(Tokenizer):
 
     def written(self, ids: Sequence[int] | Ids) -> list[str]:
         """The tokens in the form in which the `tokenizers` library writes them."""
-        return [self._backend.id_to_token(i) for i in self.checked(ids).tolist()]
+        return [self._backend.id_to_token(i) or "" for i in self.checked(ids).tolist()]
+
+    def _id_of_written(self, token: str) -> int:
+        """The id of a token in the form in which the library writes it, -1 if there is none."""
+        found = self._backend.token_to_id(token)
+        return -1 if found is None else found
 
     def scores(self) -> dict[str, float]:
         """For Unigram the logarithm of each piece's probability, by its text; empty for other models."""
@@ -336,14 +344,13 @@ class BPETokenizer(Tokenizer):
         ]
         made = replayed(tokens, needed(self.merges(), texts))
         symbols = [symbol for token in tokens for symbol in token]
-        known = [self._backend.token_to_id(symbol) for symbol in symbols]
+        known = tuple(map(self._id_of_written, symbols))
         merges = [
-            Merge(start, middle, end, rank, self._backend.token_to_id("".join(symbols[start:end])))
-            for start, middle, end, rank in made
+            Merge(start, middle, end, rank, self._id_of_written("".join(symbols[start:end]))) for start, middle, end, rank in made
         ]
-        found = None if None in known else Merging(tuple(known), tuple(merges))
+        found = Merging(known, tuple(merges))
         # A tokenizer may look whole words up before it merges, and have words that no merges lead to.
-        return found if found is not None and found.after(len(merges)) == tuple(ids) else None
+        return found if found.after(len(merges)) == tuple(ids) else None
 
     def label(self, id: int) -> str:
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2 82>`."""

@@ -43,14 +43,14 @@ class Learned:
         for count, ids in zip(self.words.values(), self._read(len(ranks)), strict=True):
             for token in ids:
                 used[token] += count
-        for token, count in zip(self.tokenizer.written([*used]), used.values(), strict=True):
-            for *_, rank in replayed([[*token]], ranks):
+        for written, count in zip(self.tokenizer.written([*used]), used.values(), strict=True):
+            for *_, rank in replayed([[*written]], ranks):
                 times[rank] += count
         return times
 
     @cached_property
     def tokens(self) -> NDArray[np.int64]:
-        """The tokens of the text before the first merge and after each: [merge + 1]. Each time a merge is made, there is one less."""
+        """The tokens of the text before the first merge and after each: [merge + 1]. Each merge that is made takes one away."""
         return self.bytes - np.concatenate(([0], np.cumsum(self.times)))
 
     @cached_property

@@ -47,7 +47,7 @@ class Merging:
 
 
 def needed(merges: Iterable[Sequence[str]], tokens: Iterable[str]) -> dict[tuple[str, str], int]:
-    """The merges that can be a step on the way to one of these `tokens`, with their ranks, out of all `merges`, the best first."""
+    """Those of all `merges`, the best first, that can be a step on the way to one of these `tokens`, with their ranks."""
     parts = {token[start:end] for token in tokens for start in range(len(token)) for end in range(start + 2, len(token) + 1)}
     return {(left, right): rank for rank, (left, right) in enumerate(merges) if left + right in parts}
 
@@ -60,7 +60,7 @@ def replayed(tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], in
     """
     texts = [symbol for token in tokens for symbol in token]
     token_of = [place for place, token in enumerate(tokens) for _ in token]
-    starts, made = list(range(len(texts))), []
+    starts, made = list(range(len(texts))), list[tuple[int, int, int, int]]()
     while True:
         possible = [
             (ranks[texts[left], texts[right]], left, right)

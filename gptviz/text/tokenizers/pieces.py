@@ -1,4 +1,4 @@
-"""A text as a tokenizer cuts it: for each token its id, its bytes, and whether it is a word or a part of one; and what texts cost."""
+"""A text as a tokenizer cuts it: for each token its id, its bytes, and whether it is a whole word; and what texts cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from .base import Encoding, Tokenizer
 
-KINDS: Final = ("word", "part of a word", "sign", "part of a character", "unknown", "special")
+KINDS: Final = ("whole word", "part of a word", "sign", "part of a character", "unknown", "special")
 """What a token can be: see `pieces`."""
 # Letters, digits and their marks, with apostrophes between them: "don't" is one word.
 _WORD: Final = re.compile(r"\w(?:[\w\u0300-\u036f\u064b-\u0652\u0900-\u0963\u200c\u200d]|['’](?=\w))*")
@@ -80,9 +80,9 @@ def cost(tokenizer: Tokenizer, text: str) -> Cost:
 
 
 def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
-    """The tokens of a text, each with its kind:
+    """The tokens of a text, each with its kind.
 
-    - `word`: a whole word, perhaps with the space before it or a sign
+    - `whole word`: perhaps with the space before it or a sign
     - `part of a word`: it begins or ends within a word
     - `sign`: no letters and digits: white space, punctuation, other signs
     - `part of a character`: bytes that are not whole characters
@@ -129,7 +129,7 @@ def _kind(written: bytes, start: int, end: int, words: Sequence[tuple[int, int]]
     if not touched:
         return "sign"
     last = words[bisect_right(words, end - 1, key=lambda word: word[0]) - 1]
-    return "word" if touched[0][0] >= start and last[1] <= end else "part of a word"
+    return "whole word" if touched[0][0] >= start and last[1] <= end else "part of a word"
 
 
 def _is_within(place: int, words: Sequence[tuple[int, int]], characters: set[int]) -> bool:
