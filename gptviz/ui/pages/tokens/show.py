@@ -30,6 +30,7 @@ from gptviz.ui.views.texts import PASSAGES
 from gptviz.ui.widgets import addresses, controls, picking
 from gptviz.ui.widgets.figure import pixels, show_figure
 from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets.playing import Player
 
 from . import computed, words
 
@@ -43,7 +44,9 @@ LOOKS = {
     "special": (VALUE, "double"),
     "chat template": (MLP, "double"),
 }
-WORD, OTHER, LEARNT_FROM, MERGES = "word", "other", "learned_from", "merges"
+WORD, OTHER, LEARNED_FROM = "word", "other", "learned_from"
+TREE = Player("tree", "merges", "Play the merges of this word; at the end, from the start.")
+FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
 LONGEST_OWN = 1_000_000
 MOST_MERGES = 5_000
 
@@ -139,13 +142,21 @@ def cut(subject: Subject) -> Shown:
         if merging is not None and merging.merges:
             about = "How many merges are made. Move it from 0 to the end to watch the word grow together."
             count = len(merging.merges)
-            shown = controls.whole("Merges made", 0, count, key=MERGES, help=about, default=count, follows=True)
+            shown = _played(TREE, list(range(count + 1)), about)
     if merging is not None and merging.merges:
         _tree(subject, texts[number], merging, shown)
     st.markdown(words.way(tokenizer, merging, ids))
     numbers = np.array([[piece.id, len(piece.data)] for piece in found])
     axes = Axis("token", tuple(piece.label for piece in found)), Axis("of it", ("number in the vocabulary", "bytes"))
     return LabelledArray(numbers, axes, "value"), words.code_of_cut(subject)
+
+
+def _played(player: Player, options: list[int], about: str) -> int:
+    """The slider through merges, with the button that plays them."""
+    player.button(options, options[-1])
+    made = controls.notch("Merges made", options, key=player.key, help=about, default=options[-1], format_func=str, follows=True)
+    player.go_on(options, made)
+    return int(made)
 
 
 def _texts(found: Sequence[Piece]) -> dict[int, str]:
@@ -288,7 +299,7 @@ def learning_text() -> tuple[str, str]:
     """The control `learned_from`: the text that merges are learned from, and its name."""
     ready = [offer.name for offer in corpora() if offer.ready]
     about = "Merges are learned from this text alone. A text of yours may have up to a million characters."
-    name = controls.select("Learn from", [*ready, PASSAGES, words.OWN], key=LEARNT_FROM, help=about)
+    name = controls.select("Learn from", [*ready, PASSAGES, words.OWN], key=LEARNED_FROM, help=about)
     if name == words.OWN:
         about = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
         return controls.text("Your text", key="pasted", help=about, longest=LONGEST_OWN, height=pixels(110), lasting=True), name
@@ -315,7 +326,8 @@ def learn(subject: Subject) -> Shown | None:
         return None
     about = "How many merges are made. The text, the pairs and the mark on the curve follow it."
     options = words.stops(count)
-    made = int(controls.notch("Merges made", options, key="made", help=about, default=count, format_func=str, follows=True))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        made = _played(FILM, options, about)
     cut_text = computed.cut_after(text, most, made, subject.prompt)
     strip(cut_text, found.tokenizer, key="tokens strip", label=f"The prompt after {made} merges")
     st.caption(summary(cut_text, len(cut_text), subject.prompt))
