@@ -39,6 +39,7 @@ from gptviz.runs import training as training_of_runs
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
+from gptviz.text.datasets.languages import examples
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
@@ -1180,3 +1181,15 @@ def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel
     assert "3 tokens and the corrupted prompt 2" in error(capsys, "patch", "mine", "--prompt", "abc", "--corrupted", "ab")
     assert "'x' cannot be patched" in error(capsys, *asked, "--what", "x")
     assert "'€' is no single token of mine" in error(capsys, *asked[:-1], "€")
+
+
+def test_the_tokens_are_those_of_the_library(capsys: Capture) -> None:
+    lm = gptviz.load("bpe")
+    found = json.loads(output(capsys, "tokens", "bpe", "--prompt", "the unicorn", "--merges", "--json"))
+    assert [one["id"] for one in found["tokens"]] == lm.tokenizer.encode("the unicorn").ids
+    assert b"".join(bytes.fromhex(one["bytes"]) for one in found["tokens"]) == b"the unicorn"
+    assert found["merges"][-1]["token"] in [one["token"] for one in found["tokens"]]
+    rows = json.loads(output(capsys, "tokens", "bpe", "--languages", "--json"))
+    assert [one["tokens"] for one in rows] == [len(lm.tokenizer.encode(text).ids) for text in examples().values()]
+    assert "part of a word" in output(capsys, "tokens", "bpe", "--prompt", "the unicorn")
+    assert "6.21" in output(capsys, "tokens", "bpe", "--languages")
