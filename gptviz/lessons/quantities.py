@@ -553,23 +553,8 @@ def count(of: Sequence[Any]) -> int:
 OF_MODELS: dict[str, Function] = {
     function.__name__: function
     for function in (
-        *(
-            tokens,
-            token_numbers,
-            merges,
-            times_as_many,
-            vocabulary,
-            probability,
-            logit,
-            rank,
-            likeliest,
-            entropy,
-            loss,
-            continuation,
-            answer,
-            label,
-            label_probability,
-        ),
+        *(tokens, merges, times_as_many, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer),
+        *(label, label_probability),
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
