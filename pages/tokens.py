@@ -14,7 +14,7 @@ from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
-subject = subject_bar(needs_prompt=False)
+subject = subject_bar()
 about = "One text and its tokens, two tokenizers beside each other, or the merges of a text as they are learned."
 view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
 shown = (show.cut if view == CUT else show.compare if view == COMPARE else show.learn)(subject)

@@ -88,6 +88,8 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             marker={"color": colour, "pattern": {"shape": "" if column == 0 else "/"}},
             text=["" if np.isnan(value) else f"{value:.1f}×" for value in times.values[:, column]],
             textposition="outside",
+            textangle=0,
+            constraintext="none",
             cliponaxis=False,
             hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of {texts.labels[0]}<extra></extra>",
         )
@@ -97,6 +99,7 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         margin=MARGIN | {"t": 40},
         bargap=0.25,
         dragmode=False,
+        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
         xaxis={"fixedrange": True},
         yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
     )

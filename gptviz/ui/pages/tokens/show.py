@@ -123,8 +123,6 @@ def cut(subject: Subject) -> Shown:
     chosen = next(place for place, piece in enumerate(found) if piece.word == number)
     strip(found, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen)
     st.caption(summary(found, len(subject.encoding.ids), subject.prompt))
-    if subject.encoding.unknown:
-        st.warning(escaped(subject.encoding.unknown_sentence()), icon=":material/help:")
     st.subheader("How a word is cut", anchor=False)
     texts = _texts(found)
     with st.container(horizontal=True, vertical_alignment="bottom"):
