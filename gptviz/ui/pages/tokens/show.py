@@ -44,6 +44,8 @@ LOOKS = {
     "special": (VALUE, "double"),
     "chat template": (MLP, "double"),
 }
+# Pixels of a strip: the same for every text, so that nothing moves while merges are played.
+HEIGHT = 170
 WORD, OTHER, LEARNED_FROM = "word", "other", "learned_from"
 TREE = Player("tree", "merges", "Play the merges of this word; at the end, from the start.")
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
@@ -65,7 +67,7 @@ def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str,
         on_pick=None if chosen is None else lambda at: addresses.write(WORD, str(found[at].word)),
         label=label,
         legend="",
-        height=None if len(found) < 120 else 230,
+        height=HEIGHT,
         spaced=tokenizer.is_spaced,
         kinds=LOOKS,
     )
