@@ -61,6 +61,7 @@ from .settings.known_names import instead
 from .text.datasets.base import Task
 from .text.datasets.prompt_pairs import PromptRow
 from .text.datasets.word_kinds import with_another_word
+from .text.tokenizers.pieces import Piece, pieces
 
 # The most bad rows of a list that a message names.
 MOST_NAMED = 5
@@ -551,6 +552,14 @@ class LanguageModel:
             raise ValueError(f"{self.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
         *_, seen = observe(self.model, block, self.rows(text, most))
         return seen.activity()
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`.
+
+        Raises:
+            ValueError: the tokenizer cannot read the text at all.
+        """
+        return pieces(self.tokenizer, self.tokenizer.encode(text))
 
     def context_use(self, prompt: str, how: use.How = "replaced") -> use.ContextUse:
         """How much of `prompt` the model uses, its likeliest next token being the last guess: see

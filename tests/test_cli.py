@@ -39,13 +39,14 @@ from gptviz.runs import training as training_of_runs
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
+from gptviz.text.datasets.languages import examples
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
 from tests.examples import quick
 from tests.processes import running
-from tests.tiny import CONTEXT, TinyModel
+from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -1180,3 +1181,20 @@ def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel
     assert "3 tokens and the corrupted prompt 2" in error(capsys, "patch", "mine", "--prompt", "abc", "--corrupted", "ab")
     assert "'x' cannot be patched" in error(capsys, *asked, "--what", "x")
     assert "'€' is no single token of mine" in error(capsys, *asked[:-1], "€")
+
+
+def test_the_tokens_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
+    learned = BPETokenizer.learn("the return of the king, the return of the queen", 270)
+    checkpoints.save("bpe", scrambled(tiny(vocab_size=learned.vocab_size)), learned, {})
+    lm = gptviz.load("bpe")
+    found = json.loads(output(capsys, "tokens", "bpe", "--prompt", "the unicorn", "--merges", "--json"))
+    assert [one["id"] for one in found["tokens"]] == lm.tokenizer.encode("the unicorn").ids
+    assert b"".join(bytes.fromhex(one["bytes"]) for one in found["tokens"]) == b"the unicorn"
+    assert found["merges"][-1]["token"] in [one["token"] for one in found["tokens"]]
+    rows = json.loads(output(capsys, "tokens", "bpe", "--languages", "--json"))
+    assert [one["tokens"] for one in rows] == [len(lm.tokenizer.encode(text).ids) for text in examples().values()]
+    assert "part of a word" in output(capsys, "tokens", "bpe", "--prompt", "the unicorn")
+    assert "Japanese" in output(capsys, "tokens", "bpe", "--languages")
+    assert "--prompt TEXT or --languages" in error(capsys, "tokens", "bpe")
+    tiny_model("letters", text="a cab")
+    assert "leave --merges out" in error(capsys, "tokens", "letters", "--prompt", "a cab", "--merges")

@@ -18,8 +18,11 @@ from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, CharTokenizer, cleaned, visible
+from gptviz.text import GENERATED, CharTokenizer, cleaned, passages, visible
+from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.datasets.tasks import Modular
+from gptviz.text.tokenizers.learning import learned
+from gptviz.text.tokenizers.pieces import cost
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
@@ -115,6 +118,22 @@ def _shares(lm: LanguageModel, prompt: str) -> np.ndarray[Any, np.dtype[np.float
 def tokens(lm: LanguageModel, text: str) -> list[str]:
     """The visible forms of the tokens of a text."""
     return [lm.tokenizer.label(i) for i in _ids(lm, text)]
+
+
+def merges(lm: LanguageModel, text: str) -> list[str]:
+    """The tokens that byte-pair encoding makes of a text, one after the other, the last ones being its tokens."""
+    merging = lm.tokenizer.merging(_ids(lm, text))
+    if merging is None:
+        raise ValueError(f"{lm.name} does not make its tokens by merges")
+    return [lm.tokenizer.label(one.id) for one in merging.merges]
+
+
+def times_as_many(lm: LanguageModel, language: str) -> float:
+    """How many times as many tokens as in English the example of the page Tokens in a language takes."""
+    texts = examples()
+    if language not in texts:
+        raise ValueError(f"there is no example {language!r:.40}; there are {', '.join(texts)}")
+    return cost(lm.tokenizer, texts[language]).tokens / cost(lm.tokenizer, texts[FIRST]).tokens
 
 
 def vocabulary(lm: LanguageModel) -> int:
@@ -539,6 +558,15 @@ def chance(data: str) -> float:
     return max(labels.count(label) for label in set(labels)) / len(labels)
 
 
+@lru_cache(maxsize=4)
+def learned_merges(count: int) -> list[str]:
+    """The first tokens that byte-pair encoding makes of the passages that come with gptviz, in their order."""
+    if not 1 <= count <= MOST_ENTRIES:
+        raise ValueError(f"count is {count}; it must be from 1 to {MOST_ENTRIES}")
+    tokenizer = learned(passages(), count).tokenizer
+    return tokenizer.labels()[-count:]
+
+
 def occurrences(text: str, piece: str) -> int:
     """How often a piece occurs in a text."""
     return text.count(piece)
@@ -574,7 +602,8 @@ def count(of: Sequence[Any]) -> int:
 OF_MODELS: dict[str, Function] = {
     function.__name__: function
     for function in (
-        *(tokens, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer, label, label_probability),
+        *(tokens, merges, times_as_many, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer),
+        *(label, label_probability),
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, half_done, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
@@ -587,6 +616,7 @@ PLAIN: dict[str, Function] = {
     "percent": percent,
     "rounded": rounded,
     "quoted": quoted,
+    "learned_merges": learned_merges,
     "occurrences": occurrences,
     "cleaned": cleaned,
     "chance": chance,

@@ -232,7 +232,7 @@ def test_of_a_text_longer_than_the_context_the_beginning_is_read(model: str, fir
     shown = sent(at)[0]["keys"]
     assert shown[:first] == [lm.tokenizer.label(i) for i in ids[:first]]
     assert len(shown) == first + rest
-    assert f"{len(ids)} tokens; this model sees {first} at a time: the first {first} are shown" in says(at)
+    assert f"{len(ids)} tokens; this model sees {first} at a time: it reads the first {first}" in says(at)
 
 
 @pytest.mark.usefixtures("one_of_each")

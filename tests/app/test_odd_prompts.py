@@ -21,9 +21,9 @@ SAID = {
     "a 🙂 שלום": dict.fromkeys(OF_KIND, "Not in the vocabulary\\: 🙂 \\(U\\+1F642 SLIGHTLY SMILING FACE\\)\\, ש")
     | {"classifier": "The prompt has no word that this model can read"},
     LONG: {
-        "decoder": "The prompt has 600 tokens; this model sees 8 at a time: the last 8 are shown.",
+        "decoder": "The prompt has 600 tokens; this model sees 8 at a time: it reads the last 8.",
         "classifier": "The model knows no word of this text",
-        "encoder-decoder": "The prompt has 600 tokens; this model sees 23 at a time: the first 23 are shown.",
+        "encoder-decoder": "The prompt has 600 tokens; this model sees 23 at a time: it reads the first 23.",
     },
 }
 

@@ -25,6 +25,7 @@ from gptviz.ui.pages.generate import beginning
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import playing
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
@@ -285,10 +286,10 @@ def test_a_run_begun_again_under_the_same_name_is_read_again(trained: Path) -> N
 def test_playing_goes_through_every_step_to_the_last_and_stops() -> None:
     options = ["0", "1", "16", "last"]
     seen = [options[0]]
-    while (after := scrubber.following(options, seen[-1])) is not None:
+    while (after := playing.following(options, seen[-1])) is not None:
         seen.append(after)
     assert seen == options
-    assert scrubber.following(options, "2") == "0"
+    assert playing.following(options, "2") == "0"
 
 
 def test_play_begins_at_the_start_where_it_is_at_its_end_and_pause_stops_it(trained: Path) -> None:
@@ -309,29 +310,29 @@ def test_play_goes_on_from_a_step_in_between(trained: Path) -> None:
 
 def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks: list[Callable[[], None]] = []
-    monkeypatch.setattr(scrubber.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
+    monkeypatch.setattr(playing.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
     reruns: list[bool] = []
-    monkeypatch.setattr(scrubber.st, "rerun", lambda: reruns.append(True))
+    monkeypatch.setattr(playing.st, "rerun", lambda: reruns.append(True))
     state: dict[str, Any] = {}
-    monkeypatch.setattr(scrubber.st, "session_state", state)
-    state[scrubber._PLAYING] = True
-    scrubber._play(["0", "1", "last"], "0")
+    monkeypatch.setattr(playing.st, "session_state", state)
+    state["scrubber plays"] = True
+    scrubber.PLAYER.go_on(["0", "1", "last"], "0")
     assert not reruns, "drawing the page is no tick"
     go_on = Event()
     slow = Job("Slow", lambda _: go_on.wait(PATIENCE))
-    scrubber.wait_for(slow)
+    scrubber.PLAYER.wait_for(slow)
     ticks[0]()
     assert not reruns
     go_on.set()
     slow.wait()
     ticks[0]()
     assert reruns == [True]
-    assert state[scrubber._NEXT] == "1"
-    assert scrubber.is_playing()
-    scrubber._play(["0", "1", "last"], "1")
+    assert state["scrubber next"] == "1"
+    assert scrubber.PLAYER.is_playing
+    scrubber.PLAYER.go_on(["0", "1", "last"], "1")
     ticks[1]()
-    assert state[scrubber._NEXT] == "last"
-    assert not scrubber.is_playing()
+    assert state["scrubber next"] == "last"
+    assert not scrubber.PLAYER.is_playing
 
 
 def test_the_snapshots_used_last_stay_open_within_bounds(trained: Path) -> None:

@@ -161,7 +161,7 @@ def test_the_chips_of_the_output_have_the_probability_of_what_is_written(answer:
     logits = traced(answer)["logits"][0].double()
     written = [*answer, TOKENIZER.end]
     for chip, token, row in zip(strip(page(view="Next token"))["tokens"], written, logits, strict=True):
-        label, probability, likely, _, mark, _ = chip
+        label, probability, likely, _, mark, *_ = chip
         assert (label, mark) == (TOKENIZER.label(token), 0)
         assert probability == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
         assert likely[0] == [label, probability]

@@ -82,7 +82,8 @@ def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(
 
 def test_a_fault_in_a_view_is_found(mounted: Callable[..., Mounted]) -> None:
     usual = {"generation": 1, "colour": "#CC3311", "selected": None, "picks": True, "label": "Tokens", "legend": "probability"}
-    page = mounted("token_strip", payload([Token("a", 0.5)], usual | {"height": None, "bars": False, "spaced": False})).page
+    usual |= {"height": None, "bars": False, "spaced": False, "kinds": {}}
+    page = mounted("token_strip", payload([Token("a", 0.5)], usual)).page
     page.evaluate("document.documentElement.lang = 'en'")
     assert not findings(page)
     page.locator(".chip").evaluate("chip => { chip.setAttribute('aria-label', ''); chip.textContent = ''; }")

@@ -123,8 +123,9 @@ def strip(lm: LanguageModel, turn: int) -> bytes:
     labels = [lm.tokenizer.label(i) for i in lm.encode(TEXT[turn:]).tolist()]
     alternatives = tuple((label, 0.25) for label in labels[:4])
     settings = {"generation": turn, "colour": "#CC3311", "selected": 2, "picks": True, "label": HOSTILE[0]}
-    settings |= {"legend": HOSTILE[1][:20], "height": None, "spaced": False}
-    return token_strip.payload([Token(label, 0.9, alternatives, HOSTILE[2], mark=True) for label in labels], settings)
+    settings |= {"legend": HOSTILE[1][:20], "height": None, "spaced": False, "kinds": {HOSTILE[1]: ("#CC3311", "double")}}
+    look = {"mark": True, "kind": HOSTILE[1], "below": HOSTILE[2][:20]}
+    return token_strip.payload([Token(label, 0.9, alternatives, HOSTILE[2], **look) for label in labels], settings)
 
 
 def grid_of_units(lm: LanguageModel, turn: int) -> bytes:

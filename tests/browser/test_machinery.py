@@ -130,6 +130,7 @@ def test_a_port_that_is_taken_is_given_up_for_another(tmp_path: Path, monkeypatc
 
 SETTINGS = {
     "generation": 1,
+    "kinds": {},
     "colour": "#000000",
     "selected": None,
     "picks": False,

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
-from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.widgets import playing
 from tests.browser.machinery import Server, Visit, serve, visiting
 from tests.tiny import scrambled, tiny
 
@@ -89,7 +89,7 @@ def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     visit.settle()
     stopped = shown(page).inner_text()
     assert stopped != "last"
-    page.wait_for_timeout(6_000 * scrubber.PACE)  # time for some more steps, if it played
+    page.wait_for_timeout(6_000 * playing.PACE)  # time for some more steps, if it played
     assert shown(page).inner_text() == stopped
 
 

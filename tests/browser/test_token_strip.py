@@ -22,7 +22,7 @@ TEXT = [
 
 def packed(tokens: Sequence[Token], **changes: Any) -> bytes:
     usual = {"generation": 1, "colour": "#CC3311", "selected": None, "picks": True, "label": "Tokens"}
-    return payload(tokens, usual | {"legend": "probability", "height": None, "spaced": False} | changes)
+    return payload(tokens, usual | {"legend": "probability", "height": None, "spaced": False, "kinds": {}} | changes)
 
 
 def labels(page: Page) -> list[str]:

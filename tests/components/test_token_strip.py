@@ -16,17 +16,21 @@ def parsed(tokens: list[Token], **settings: Any) -> dict[str, Any]:
 
 
 def test_every_token_travels_whole() -> None:
-    token = Token("␣the", 0.25, (("␣the", 0.25), ("␣a", 0.125)), "a note", mark=True)
+    token = Token("␣the", 0.25, (("␣the", 0.25), ("␣a", 0.125)), "a note", mark=True, kind="word", below="12")
     assert parsed([token, Token("x")], height=3) == {
-        "tokens": [["␣the", 0.25, [["␣the", 0.25], ["␣a", 0.125]], "a note", 1, 0], ["x", None, [], "", 0, 0]],
+        "tokens": [
+            ["␣the", 0.25, [["␣the", 0.25], ["␣a", 0.125]], "a note", 1, 0, "word", "12"],
+            ["x", None, [], "", 0, 0, "", ""],
+        ],
         "settings": {"height": 3},
     }
 
 
 @pytest.mark.parametrize("text", ["</script>", "\u202eabc", "\ud800", "\x00", "\u2028", '"\\'])
 def test_hostile_text_arrives_as_it_is(text: str) -> None:
-    token = Token(text, 0.5, ((text, 0.5),), text)
-    assert parsed([token], label=text) == {"tokens": [[text, 0.5, [[text, 0.5]], text, 0, 0]], "settings": {"label": text}}
+    token = Token(text, 0.5, ((text, 0.5),), text, kind=text, below=text)
+    sent = [text, 0.5, [[text, 0.5]], text, 0, 0, text, text]
+    assert parsed([token], label=text) == {"tokens": [sent], "settings": {"label": text}}
     assert payload([token], {}).isascii()
 
 

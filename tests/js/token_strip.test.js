@@ -6,8 +6,8 @@ import { inCommon, parsed } from "../../gptviz/components/token_strip/tokens.js"
 
 const bytes = (tokens) => new TextEncoder().encode(JSON.stringify({ tokens, settings: { height: 3 } }));
 const TOKENS = [
-  ["a", 0.5, [["a", 0.5]], "", 0, 0],
-  ["b", null, [], "note", 1, 1],
+  ["a", 0.5, [["a", 0.5]], "", 0, 0, "word", "12"],
+  ["b", null, [], "note", 1, 1, "", ""],
 ];
 
 test("a payload is read as it was packed", () => {
@@ -20,6 +20,8 @@ test("a payload is read as it was packed", () => {
     note: "",
     isMarked: false,
     isFaint: false,
+    kind: "word",
+    below: "12",
   });
   assert.deepEqual([tokens[1].probability, tokens[1].note, tokens[1].isMarked, tokens[1].isFaint], [null, "note", true, true]);
 });
@@ -29,15 +31,17 @@ test("tokens stay up to the first that differs in anything", () => {
   assert.equal(inCommon(before, before), 2);
   assert.equal(inCommon(before, []), 0);
   const others = [
-    ["x", 0.5, [["a", 0.5]], "", 0, 0],
-    ["a", 0.4, [["a", 0.5]], "", 0, 0],
-    ["a", 0.5, [["a", 0.4]], "", 0, 0],
+    ["x", 0.5, [["a", 0.5]], "", 0, 0, "word", "12"],
+    ["a", 0.4, [["a", 0.5]], "", 0, 0, "word", "12"],
+    ["a", 0.5, [["a", 0.4]], "", 0, 0, "word", "12"],
   ];
   for (const other of [
     ...others,
-    ["a", 0.5, [], "", 0, 0],
-    ["a", 0.5, [["a", 0.5]], "x", 0, 0],
-    ["a", 0.5, [["a", 0.5]], "", 1, 0],
+    ["a", 0.5, [], "", 0, 0, "word", "12"],
+    ["a", 0.5, [["a", 0.5]], "x", 0, 0, "word", "12"],
+    ["a", 0.5, [["a", 0.5]], "", 1, 0, "word", "12"],
+    ["a", 0.5, [["a", 0.5]], "", 0, 0, "sign", "12"],
+    ["a", 0.5, [["a", 0.5]], "", 0, 0, "word", "13"],
   ]) {
     assert.equal(inCommon(before, parsed(bytes([other, TOKENS[1]])).tokens), 0);
   }

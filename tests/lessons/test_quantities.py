@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
 from gptviz.lessons.quantities import OF_MODELS, PLAIN, Quantities
+from gptviz.text import passages
+from gptviz.text.datasets.languages import examples
 from gptviz.text.datasets.sentences import contrasts
+from gptviz.text.tokenizers.bpe import split_words
 from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 
 PROMPT = "ROMEO:"
@@ -300,3 +305,22 @@ def test_chance_is_how_often_the_most_frequent_label_is_right(functions) -> None
 
 def test_a_text_is_cleaned_as_a_model_of_words_reads_it(functions) -> None:
     assert computed("cleaned('DON\\'T miss É!')", functions) == "dont miss e!"
+
+
+def test_merges_and_costs_are_those_of_the_tokenizer(functions):
+    tokenizer = gptviz.load("bpe").tokenizer
+    made = computed("merges(' unicorn', model='bpe')", functions)
+    pieces = computed("tokens(' unicorn', model='bpe')", functions)
+    assert len(made) + len(pieces) == len(" unicorn")
+    assert set(made) >= {piece for piece in pieces if len(piece) > 1}
+    with pytest.raises(ExpressionError, match="not make its tokens by merges"):
+        computed("merges('a')", functions)
+    german, english = (len(tokenizer.encode(examples()[name]).ids) for name in ("German", "English"))
+    assert computed("times_as_many('German', model='bpe')", functions) == german / english
+    with pytest.raises(ExpressionError, match="Japanese"):
+        computed("times_as_many('Latin')", functions)
+    most = Counter[tuple[str, str]]()
+    for word, times in split_words(passages()).items():
+        for pair in pairwise(word):
+            most[pair] += times
+    assert computed("learned_merges(1)", functions) == ["".join(max(most, key=most.__getitem__)).replace("Ġ", "␣")]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -33,6 +34,8 @@ class Token:
         note: a line for the card.
         mark: underline the chip.
         faint: show it as impossible.
+        kind: one of the kinds that the strip is given, which say how it looks.
+        below: a short text below it.
     """
 
     label: str
@@ -41,12 +44,15 @@ class Token:
     note: str = ""
     mark: bool = False
     faint: bool = False
+    kind: str = ""
+    below: str = ""
 
     @cached_property
     def packed(self) -> str:
         """The token as JSON, as it is sent to the browser; made only once, however often the token is shown."""
         alternatives = [[label, _brief(probability)] for label, probability in self.alternatives]
-        return json.dumps([self.label, _brief(self.probability), alternatives, self.note, int(self.mark), int(self.faint)])
+        look = int(self.mark), int(self.faint), self.kind, self.below
+        return json.dumps([self.label, _brief(self.probability), alternatives, self.note, *look])
 
 
 def _brief(probability: float | None) -> float | None:
@@ -65,6 +71,7 @@ def token_strip(
     legend: str = "probability",
     height: int | None = None,
     spaced: bool = False,
+    kinds: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> None:
     """Show `tokens` as chips.
 
@@ -78,6 +85,8 @@ def token_strip(
         height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: the height of its
             text.
         spaced: a gap between tokens, for vocabularies whose text has one there.
+        kinds: for each kind of token its colour and the line below it, `solid`, `dotted`, `dashed` or `double`; they are listed
+            below the strip, as far as they are there.
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
@@ -91,6 +100,7 @@ def token_strip(
         "legend": legend,
         "height": height,
         "spaced": spaced,
+        "kinds": dict(kinds),
     }
     _mount(key=key, data=payload(tokens, settings), **events)
 

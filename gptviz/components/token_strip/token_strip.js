@@ -31,7 +31,8 @@ class Strip {
     this.meaning = make("span", "");
     this.legend.append(make("span", "", "0 %"), make("span", "scale"), make("span", "", "100 %"), this.meaning);
     this.card = new Card();
-    root.replaceChildren(this.text, this.legend, this.card.element);
+    this.kinds = make("div", "legend");
+    root.replaceChildren(this.text, this.legend, this.kinds, this.card.element);
     root.style.setProperty("--palest", `${PALEST}%`);
     root.style.setProperty("--strongest", `${STRONGEST}%`);
     this.listen();
@@ -94,6 +95,18 @@ class Strip {
     text.setAttribute("aria-label", data.label);
     legend.hidden = !data.legend || !data.tokens.some((token) => token.probability !== null);
     this.meaning.textContent = data.legend;
+    const there = Object.keys(data.kinds).filter((kind) => data.tokens.some((token) => token.kind === kind));
+    this.kinds.hidden = !there.length;
+    this.kinds.replaceChildren(...there.map((kind) => this.lookOf(make("span", "chip", kind), kind)));
+  }
+
+  /** Give a chip the look of its kind. @param {HTMLElement} chip @param {string} kind */
+  lookOf(chip, kind) {
+    const [colour, line] = this.data?.kinds[kind] ?? ["", ""];
+    chip.classList.toggle("of-kind", Boolean(colour));
+    chip.style.setProperty("--kind", colour);
+    chip.style.setProperty("--line", line);
+    return chip;
   }
 
   /** Keep the chips up to the first that differs, make the rest again. @param {Payload | null} before @param {Payload} data */
@@ -113,7 +126,7 @@ class Strip {
   }
 
   /** @param {Token} token */
-  chipOf({ label, probability, note, isMarked, isFaint }) {
+  chipOf({ label, probability, note, isMarked, isFaint, kind, below }) {
     const chip = make("button", "chip", undefined, { tabindex: "-1", "data-index": this.chips.length });
     chip.classList.toggle("prompt", probability === null);
     chip.classList.toggle("mark", isMarked);
@@ -121,6 +134,8 @@ class Strip {
     chip.classList.toggle("blank", label in SPOKEN);
     chip.textContent = label;
     if (probability !== null) chip.style.setProperty("--tint", tinted(probability));
+    if (kind) this.lookOf(chip, kind);
+    if (below) chip.dataset.below = below;
     const said = [spoken(label), ...(probability === null ? [] : [percent(probability)]), ...(note ? [note] : [])];
     chip.setAttribute("aria-label", said.join(", "));
     return chip;

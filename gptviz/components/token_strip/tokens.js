@@ -10,6 +10,8 @@
  * @property {string} note
  * @property {boolean} isMarked
  * @property {boolean} isFaint
+ * @property {string} kind one of the kinds in the settings, or nothing
+ * @property {string} below a short text below it, or nothing
  *
  * @typedef {object} Settings
  * @property {number} generation of the text: a click on another one does not count
@@ -20,6 +22,7 @@
  * @property {string} legend
  * @property {number | null} height in pixels
  * @property {boolean} spaced
+ * @property {Record<string, [colour: string, line: string]>} kinds how tokens of each kind look
  *
  * @typedef {Settings & { tokens: Token[] }} Payload
  */
@@ -30,9 +33,9 @@ export function parsed(data) {
   return /** @type {Payload} */ ({ ...settings, tokens: tokens.map(tokenOf) });
 }
 
-/** @param {[string, number | null, [string, number][], string, number, number]} packed @returns {Token} */
-function tokenOf([label, probability, alternatives, note, mark, faint]) {
-  return { label, probability, alternatives, note, isMarked: Boolean(mark), isFaint: Boolean(faint) };
+/** @param {[string, number | null, [string, number][], string, number, number, string, string]} packed @returns {Token} */
+function tokenOf([label, probability, alternatives, note, mark, faint, kind, below]) {
+  return { label, probability, alternatives, note, isMarked: Boolean(mark), isFaint: Boolean(faint), kind, below };
 }
 
 /** How many tokens at the start of two texts are the same. @param {Token[]} before @param {Token[]} after */
@@ -50,6 +53,8 @@ function areSame(a, b) {
     a.note === b.note &&
     a.isMarked === b.isMarked &&
     a.isFaint === b.isFaint &&
+    a.kind === b.kind &&
+    a.below === b.below &&
     a.alternatives.length === b.alternatives.length &&
     a.alternatives.every(([label, probability], i) => label === b.alternatives[i][0] && probability === b.alternatives[i][1])
   );

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from gptviz.machine.bounded import parse_json
 from gptviz.text.visible import character_name, kind_of_text, visible
 
+from .merging import Merging
+
 Ids = NDArray[np.int64]
 
 LONGEST_NAME = 40  # characters of a text that the vocabulary lacks, in a message
+WAYS: Final = ("characters", "symbols", "words", "merges", "longest pieces", "likeliest pieces")
+"""How a tokenizer finds the tokens of a text: the last three are byte-pair encoding, WordPiece, and Unigram."""
 MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are published have 1.4 million
 
 
@@ -68,6 +72,7 @@ class Tokenizer(ABC):
     """A vocabulary of `vocab_size` tokens, numbered from 0, and the conversion of text to their ids and back.
 
     Attributes:
+        way: what it does with a text, one of `WAYS`.
         kind: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens).
         padding: the token that fills up the shorter texts of a batch, or None if there is none: then all texts of a batch must
             have one length.
@@ -82,6 +87,7 @@ class Tokenizer(ABC):
     """
 
     kind: ClassVar[str]
+    way: str = "words"
     without: ClassVar[str] = "nothing that this model can read: it reads characters that are no white space"
     padding: int | None = None
     is_spaced: bool = False
@@ -129,6 +135,23 @@ class Tokenizer(ABC):
     @abstractmethod
     def to_json(self) -> str:
         """The content of a checkpoint's `tokenizer.json`; `gptviz.text.from_json` opens it."""
+
+    def bytes_of(self, id: int) -> bytes:
+        """The bytes of the text that a token stands for, in UTF-8; without a space that only separates two tokens."""
+        piece = self.piece(id)
+        return (piece.removeprefix(" ") if self.is_spaced else piece).encode("utf-8", "surrogatepass")
+
+    def begins_apart(self, id: int) -> bool:
+        """Whether a token stands apart from the token before it."""
+        return self.is_spaced
+
+    def is_special(self, id: int) -> bool:
+        """Whether a token stands for no text."""
+        return id in (*self.before, *self.after)
+
+    def merging(self, ids: Sequence[int] | Ids) -> Merging | None:
+        """The merges that made these tokens of a text; None for tokens that are not made by merges."""
+        return None
 
     def label(self, id: int) -> str:
         """The visible form of a token, for chips and axes; see `visible`."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -17,6 +18,7 @@ from gptviz.text.visible import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
 from .growth import check_growth
+from .merging import Merge, Merging, needed, replayed
 
 if TYPE_CHECKING:
     import tokenizers
@@ -32,6 +34,7 @@ _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
 _SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
 LONGEST_FILE: Final = 64 * 2**20  # bytes: about twice the largest that are published
 _CHUNK = 1 << 16
+_WAYS: Final = {"BPE": "merges", "WordPiece": "longest pieces", "Unigram": "likeliest pieces"}
 _CHUNKS_AT_A_TIME: Final = 16
 
 
@@ -80,6 +83,9 @@ class BPETokenizer(Tokenizer):
         self._spaces = _writes_spaces_as_a_character(fields)
         self._prepends = _prepends_a_space(fields)
         self._added = frozenset(token["id"] for token in fields["added_tokens"])
+        self._special = frozenset(token["id"] for token in fields["added_tokens"] if token["special"])
+        self._goes_on = model.get("continuing_subword_prefix") or ""
+        self.way = _WAYS.get(model["type"], "words")
         self._missing_bytes = frozenset(byte for byte in range(256) if bytes([byte]) not in self._ids)
         self._unknown_id: int | None = model.get("unk_id", vocabulary.get(model.get("unk_token")))
         # A model of characters lacks characters; one of words (WordPiece, WordLevel) lacks words.
@@ -265,6 +271,87 @@ class BPETokenizer(Tokenizer):
         """The token that stands for exactly this text (of several the first), or None if there is none."""
         return None if SURROGATE.search(piece) else self._ids.get(piece.encode())
 
+    def bytes_of(self, id: int) -> bytes:
+        """The bytes of the text that a token stands for; without the mark of a piece that goes on with a word, WordPiece's ##."""
+        data = self._bytes[int(self.checked([id])[0])]
+        return data.removeprefix(self._goes_on.encode())
+
+    def begins_apart(self, id: int) -> bool:
+        """Whether a token stands apart from the token before it."""
+        return self.is_spaced and not (self._goes_on and self._bytes[id].startswith(self._goes_on.encode()))
+
+    def is_special(self, id: int) -> bool:
+        """Whether a token stands for no text."""
+        return id in self._special or super().is_special(id)
+
+    def merges(self) -> list[tuple[str, str]]:
+        """All merges, the best first, in the form in which the `tokenizers` library writes tokens; none for other models."""
+        if self.way != "merges":
+            return []
+        # Older files have a merge as one text with a space in it.
+        return [
+            (left, right)
+            for left, right in (one.split(" ") if isinstance(one, str) else one for one in self._model_fields()["merges"])
+        ]
+
+    def with_merges(self, count: int) -> "BPETokenizer":
+        """A tokenizer that was learned here, with the first `count` of its merges alone; its tokens keep their ids."""
+        from tokenizers import Tokenizer as Backend
+        from tokenizers import models
+
+        merges = self.merges()[:count]
+        letters = sorted(_byte_alphabet(), key=self._id_of_written)
+        tokens = [*letters, *dict.fromkeys(left + right for left, right in merges)]
+        backend = Backend(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
+        _split_as_gpt2(backend)
+        return BPETokenizer(backend)
+
+    def read_words(self, words: Sequence[str]) -> list[list[int]]:
+        """The tokens of each of these words, written in the alphabet of bytes as `split_words` does."""
+        from tokenizers import Tokenizer as Backend
+
+        return [read.ids for read in Backend(self._backend.model).encode_batch_fast(list(words))]
+
+    def written(self, ids: Sequence[int] | Ids) -> list[str]:
+        """The tokens in the form in which the `tokenizers` library writes them."""
+        return [self._backend.id_to_token(i) or "" for i in self.checked(ids).tolist()]
+
+    def _id_of_written(self, token: str) -> int:
+        """The id of a token in the form in which the library writes it, -1 if there is none."""
+        found = self._backend.token_to_id(token)
+        return -1 if found is None else found
+
+    def scores(self) -> dict[str, float]:
+        """For Unigram the logarithm of each piece's probability, by its text; empty for other models."""
+        return {} if self.way != "likeliest pieces" else dict(self._model_fields()["vocab"])
+
+    def _model_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(self._backend.to_str())["model"]
+        return fields
+
+    def merging(self, ids: Sequence[int] | Ids) -> Merging | None:
+        """The merges that made these tokens of a text; None for tokens that are not made by merges.
+
+        Tokens that were added to the vocabulary, unknown ones and lone bytes of SentencePiece are not merged: each is a symbol.
+        """
+        if self.way != "merges":
+            return None
+        texts = self.written(ids)
+        whole = self._added | {self._unknown_id}
+        tokens = [
+            [text] if i in whole or (not self._byte_level and _BYTE_FALLBACK.fullmatch(text)) else [*text]
+            for i, text in zip(ids, texts, strict=True)
+        ]
+        made = replayed(tokens, needed(self.merges(), texts))
+        symbols = [symbol for token in tokens for symbol in token]
+        known = tuple(map(self._id_of_written, symbols))
+        merges = [
+            Merge(start, middle, end, rank, self._id_of_written("".join(symbols[start:end]))) for start, middle, end, rank in made
+        ]
+        found = Merging(known, tuple(merges))
+        # A tokenizer may look whole words up before it merges, and have words that no merges lead to.
+        return found if found.after(len(merges)) == tuple(ids) else None
+
     def label(self, id: int) -> str:
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2 82>`."""
         return _label(self._bytes[int(self.checked([id])[0])])
@@ -323,6 +410,14 @@ def as_value_error(what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # it raises Exception itself, and a Rust panic as a BaseException
         raise ValueError(f"{what}: {error}") from None
+
+
+def split_words(text: str) -> dict[str, int]:
+    """The parts that GPT-2's rule splits a text into, in the alphabet of bytes, and how often each of them is there."""
+    from tokenizers import pre_tokenizers
+
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    return dict(Counter(word for part in _chunks(text) for word, _ in split.pre_tokenize_str(_without_surrogates(part))))
 
 
 def _split_as_gpt2(backend: "tokenizers.Tokenizer") -> None:

@@ -33,7 +33,7 @@ class CharTokenizer(Tokenizer):
         ValueError: there are no characters or more than `MOST_CHARACTERS`, or an item is not one character.
     """
 
-    kind = "characters"
+    kind = way = "characters"
 
     def __init__(self, characters: Iterable[str], unknown: str | None = None) -> None:
         distinct = set(characters)

@@ -48,6 +48,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
     """
 
     kind = "marian"
+    way = "likeliest pieces"
 
     def __init__(
         self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str, unused: int = 0
@@ -158,7 +159,12 @@ class MarianTokenizer(SpecialTokensTokenizer):
             return unused_label(place)
         return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
 
-    labels = Tokenizer.labels  # there is no inner tokenizer that has them
+    # There is no inner tokenizer that has these.
+    labels, bytes_of, begins_apart, merging = Tokenizer.labels, Tokenizer.bytes_of, Tokenizer.begins_apart, Tokenizer.merging
+
+    def is_special(self, id: int) -> bool:
+        """Whether a token stands for no text: the start, the end, and unused tokens."""
+        return id in (self.end, self.padding) or id in self.unused_ids
 
     def files(self) -> dict[str, bytes]:
         """The files that it is made of, by name: both vocabularies, and the ids of the pieces."""

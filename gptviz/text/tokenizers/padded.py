@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .base import Encoding, Ids, Tokenizer
+from .merging import Merging
 
 LARGEST = 10_000_000
 
@@ -52,6 +53,22 @@ class ExtendedTokenizer(Tokenizer):
         """The token that stands for exactly this text, or None if there is none."""
         return self.inner.id_of(piece)
 
+    def bytes_of(self, id: int) -> bytes:
+        """The bytes of the text that a token stands for."""
+        return b"" if id >= self.inner.vocab_size else self.inner.bytes_of(id)
+
+    def begins_apart(self, id: int) -> bool:
+        """Whether a token stands apart from the token before it."""
+        return id >= self.inner.vocab_size or self.inner.begins_apart(id)
+
+    def is_special(self, id: int) -> bool:
+        """Whether a token stands for no text."""
+        return id >= self.inner.vocab_size or self.inner.is_special(id)
+
+    def merging(self, ids: Sequence[int] | Ids) -> Merging | None:
+        """The merges that made these tokens."""
+        return None if max(ids, default=0) >= self.inner.vocab_size else self.inner.merging(ids)
+
     def label(self, id: int) -> str:
         """The visible form of a token."""
         checked = int(self.checked([id])[0])
@@ -79,7 +96,7 @@ class PaddedTokenizer(ExtendedTokenizer):
             raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
         self.inner, self._size = inner, size
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
-        self.is_spaced = inner.is_spaced
+        self.is_spaced, self.way = inner.is_spaced, inner.way
         self.unused_ids = range(inner.vocab_size, size)
 
     @classmethod

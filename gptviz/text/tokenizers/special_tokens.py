@@ -34,7 +34,7 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     def __init__(self, inner: Tokenizer) -> None:
         if isinstance(inner, SpecialTokensTokenizer):
             raise ValueError("the vocabulary has its special tokens already")
-        self.inner, self.is_spaced = inner, inner.is_spaced
+        self.inner, self.is_spaced, self.way = inner, inner.is_spaced, inner.way
         self.padding = inner.vocab_size
         self.start = inner.vocab_size + 1
         self.end = inner.vocab_size + 2

@@ -34,7 +34,7 @@ class SymbolTokenizer(Tokenizer):
             a lone surrogate, which is not text.
     """
 
-    kind = "symbols"
+    kind = way = "symbols"
     is_spaced = True
 
     def __init__(self, symbols: Iterable[str]) -> None:

@@ -90,6 +90,10 @@ class WordVocabulary(Tokenizer):
         """The id of a word, with or without white space around it, None for one the vocabulary lacks."""
         return self._ids.get(piece.strip())
 
+    def is_special(self, id: int) -> bool:
+        """Whether a token is none of the words."""
+        return id >= len(self.words)
+
     def label(self, id: int) -> str:
         """The visible form of a token, without the space before it."""
         return visible(self._token(id))

@@ -62,7 +62,7 @@ def finished(placing: Placing, method: str) -> Projection | None:
     """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place, and why."""
     job = placing.job
     if not job.wait(PATIENCE):
-        scrubber.wait_for(job)
+        scrubber.PLAYER.wait_for(job)
         _waiting(placing, method)
         return None
     if job.error is not None:

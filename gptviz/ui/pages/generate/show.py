@@ -51,7 +51,7 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
         writing.sampling, writing.stops = sampling, stops
-        if writing.cut_short and not scrubber.is_playing():
+        if writing.cut_short and not scrubber.PLAYER.is_playing:
             writing.cut_short = False
             beginning.begin(writing)
     else:
@@ -81,7 +81,7 @@ def _another(before: Writing | None, writing: Writing) -> Writing:
         _explain(before, writing, is_back)
     if is_back:
         return writing
-    if scrubber.is_playing():
+    if scrubber.PLAYER.is_playing:
         beginning.begin_short(writing)
     else:
         beginning.begin(writing)

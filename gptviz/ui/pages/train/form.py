@@ -11,12 +11,13 @@ from gptviz.data.source import Source
 from gptviz.model import Config
 from gptviz.runs.experiments import GROUPS, PLANS, Plan, TokenizerKind
 from gptviz.runs.names import free_name
+from gptviz.settings.address_values import whole
 from gptviz.settings.fields import field_infos
 from gptviz.text import corpora
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell.subject import hidden, kinds
 from gptviz.ui.views.planned_run import PlannedRun, estimate_of, explanation, has_begun, refusal, summary, time_needed
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls, visit
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
 
@@ -82,8 +83,8 @@ def form(notices: Any, device: str) -> PlannedRun:
 
 def _follow(name: str, plan: Plan) -> None:
     """Set every control to the values of the plan when another plan is chosen."""
-    before = st.session_state.get(_SHOWN)
-    st.session_state[_SHOWN] = name
+    before = visit.remembered(_SHOWN)  # a link to this page has values of its own
+    visit.remember(_SHOWN, name)
     if before in (None, name):
         return
     for field, value in (architecture_values(plan.config) | recipe_values(plan.recipe)).items():
@@ -130,7 +131,10 @@ def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
     if offered and tokenizer in FEWEST_TOKENS:
         about = "How many tokens are learned at most. If the tokens are words, the most frequent ones are learned."
         fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
-        vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, key=key_of("vocabulary"), help=about))
+        key = key_of("vocabulary")
+        addresses.takes(key, whole(fewest, MOST_TOKENS))
+        look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
+        vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look))
     return tokenizer, vocabulary
 
 

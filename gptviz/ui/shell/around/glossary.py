@@ -85,6 +85,13 @@ MEANINGS = {
     "weights": "The numbers that training finds: the model's parameters.",
     "parameter": "One of the numbers that training finds. A model of 100 million parameters is small today.",
     "tokenizer": "What cuts a text into the tokens that a model reads. It belongs to the model.",
+    "vocabulary": "All tokens that a model knows, each with its number.",
+    "byte": "A number from 0 to 255: what texts are stored in. A Latin letter takes one, other characters two to four (UTF-8).",
+    "byte-pair encoding": (
+        "A way to find tokens: the two neighbours that are most frequent become one token, again and again. BPE for short."
+    ),
+    "merge": "One step of byte-pair encoding: two neighbouring tokens become one.",
+    "special token": "A token that stands for no text, such as the end of a text, or the beginning of a turn in a chat.",
     "hub": "A place on the internet where people publish models. The largest is that of the company Hugging Face.",
     "GGUF": "A kind of file with a whole model in it, often with rounded weights: that of Ollama, LM Studio and llama.cpp.",
     "licence": "What its makers allow others to do with a model.",

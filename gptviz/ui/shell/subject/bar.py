@@ -263,7 +263,7 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
         which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
         st.info(
             f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at a time: "
-            f"the {which} {capacity} are shown.",
+            f"it reads the {which} {capacity}.",
             icon=":material/content_cut:",
         )
     return Subject(key, lm, prompt, encoding, tuple(reading.tokens_read(lm, encoding.ids)), default)

@@ -36,7 +36,7 @@ class Frame:
 
 def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
     """The button that makes the prompt a turn of a chat, or takes the message out of the turn again."""
-    frame = _frame(chat.template, tuple(sorted(chat.tokens.items())))
+    frame = frame_of(chat)
     if problem := st.session_state.pop(_REFUSED, frame.problem):
         st.caption(escaped(f"{problem[:1].upper()}{problem[1:]}."))
     if frame.problem:
@@ -63,6 +63,11 @@ def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
             args=(message,),
             help="Take the message out of the chat turn.",
         )
+
+
+def frame_of(chat: ChatTemplate) -> Frame:
+    """What a template puts around a message."""
+    return _frame(chat.template, tuple(sorted(chat.tokens.items())))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import streamlit as st
 
 from gptviz.figures.kit.format import percent, power
-from gptviz.machine.job import Job
 from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.settings.address_values import one_of
 from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets.playing import Player
 
 from .models import ModelKey, language_model, model_key
 
@@ -25,8 +25,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # The option for the model as it was saved last. During a run, its step changes from time to time.
 LAST = "last"
-# Seconds between two steps while it plays; longer if the page takes longer.
-PACE = 0.15
 # Limits of a comparison over all of training: the number of snapshots, and the sum of their parameters.
 MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
 
@@ -34,7 +32,7 @@ ABOUT = """The model as it was after this many steps of its training; “last”
 The arrow keys move the slider too. The loss is the validation loss in nats per token, from the evaluation nearest to this step
 (≈ means: not exactly at this step); perplexity is e to the power of the loss."""
 
-_PLAYING, _NEXT, _READY, _AWAITED = "scrubber plays", "scrubber next", "scrubber ready", "scrubber waits for"
+PLAYER = Player("scrubber", "step", "Play the training from this step to the end; at the end, play it from the start.")
 
 
 def steps(name: str) -> tuple[int, ...]:
@@ -58,15 +56,12 @@ def scrubber(folder: Path, card: Card, about: Any, notices: Any) -> int | None:
         notices: the container for messages.
     """
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
-    if (wanted := st.session_state.pop(_NEXT, None)) in options:
-        st.session_state["step"] = wanted
-    _button(options)
+    PLAYER.button(options, LAST)
     chosen = str(
         controls.notch("Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices)
     )
     about.caption(readout(chosen, card), help=ABOUT, width="content")
-    if st.session_state.get(_PLAYING):
-        _play(options, chosen)
+    PLAYER.go_on(options, chosen)
     return None if chosen == LAST else int(chosen)
 
 
@@ -76,7 +71,7 @@ def without_snapshots(notices: Any) -> None:
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         why = ", which is not available here; showing the model as it was saved"
         controls.warn_of_link("step =", asked, why, notices)
-    st.session_state[_PLAYING] = False
+    PLAYER.stop()
 
 
 def readout(chosen: str, card: Card) -> str:
@@ -102,58 +97,6 @@ def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
     """
     measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
     return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
-
-
-def following(options: Sequence[str], chosen: str) -> str | None:
-    """The option after the chosen one, None after the last."""
-    at = options.index(chosen) + 1 if chosen in options else 0
-    return options[at] if at < len(options) else None
-
-
-def is_playing() -> bool:
-    """Whether training is being played."""
-    return bool(st.session_state.get(_PLAYING))
-
-
-def wait_for(job: Job[Any]) -> None:
-    """Show the next step only when `job` has ended: its result belongs to the step shown now."""
-    st.session_state[_AWAITED] = job
-
-
-def _button(options: Sequence[str]) -> None:
-    def play() -> None:
-        st.session_state[_PLAYING] = True
-        if st.session_state.get("step", LAST) == LAST:
-            st.session_state[_NEXT] = options[0]
-
-    def pause() -> None:
-        st.session_state[_PLAYING] = False
-
-    # Two buttons with different keys: a click that arrives late must not do the opposite.
-    if is_playing():
-        st.button("", icon=":material/pause:", key="scrubber pause", on_click=pause, type="primary", help="Stop here.")
-    else:
-        about = "Play the training from this step to the end; at the end, play it from the start."
-        st.button("", icon=":material/fast_forward:", key="scrubber play", on_click=play, help=about)
-
-
-def _play(options: Sequence[str], chosen: str) -> None:
-    """An invisible fragment that asks for the next step at regular times, after the page has drawn this one."""
-    upcoming = following(options, chosen)
-
-    @st.fragment(run_every=PACE)
-    def tick() -> None:
-        awaited: Job[Any] | None = st.session_state.get(_AWAITED)
-        if not st.session_state[_READY] or not is_playing() or (awaited is not None and awaited.is_active):
-            return
-        st.session_state[_AWAITED] = None
-        st.session_state[_NEXT] = upcoming
-        st.session_state[_PLAYING] = upcoming is not None and upcoming != options[-1]
-        st.rerun()
-
-    st.session_state[_READY] = False  # its first run, as part of the page, is no tick
-    tick()
-    st.session_state[_READY] = True
 
 
 def compared_keys(key: ModelKey) -> Iterator[ModelKey]:

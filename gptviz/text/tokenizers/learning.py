@@ -1,0 +1,92 @@
+"""Byte-pair encoding learned from a text, merge by merge: what each merge brought, and the tokenizer after any number of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bpe import BPETokenizer, split_words
+from .merging import replayed
+
+BYTES = 256
+"""The tokens before the first merge: one for each byte."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What byte-pair encoding has learned from a text.
+
+    Attributes:
+        tokenizer: after all merges.
+        words: the parts that merges stay within, written in the alphabet of bytes, and how often each stands in the text.
+    """
+
+    tokenizer: BPETokenizer
+    words: dict[str, int] = field(repr=False)
+
+    @cached_property
+    def merges(self) -> list[tuple[str, str]]:
+        """The merges in the order in which they were learned, in the alphabet of bytes."""
+        return self.tokenizer.merges()
+
+    @cached_property
+    def times(self) -> NDArray[np.int64]:
+        """How often each merge is made in the text: [merge]."""
+        ranks = {pair: rank for rank, pair in enumerate(self.merges)}
+        times = np.zeros(len(ranks), np.int64)
+        used = Counter[int]()
+        for count, ids in zip(self.words.values(), self._read(len(ranks)), strict=True):
+            for token in ids:
+                used[token] += count
+        for written, count in zip(self.tokenizer.written([*used]), used.values(), strict=True):
+            for *_, rank in replayed([[*written]], ranks):
+                times[rank] += count
+        return times
+
+    @cached_property
+    def tokens(self) -> NDArray[np.int64]:
+        """The tokens of the text before the first merge and after each: [merge + 1]. Each merge that is made takes one away."""
+        return self.bytes - np.concatenate(([0], np.cumsum(self.times)))
+
+    @cached_property
+    def bytes(self) -> int:
+        """How many bytes the text has."""
+        return sum(len(word) * times for word, times in self.words.items())
+
+    def after(self, count: int) -> BPETokenizer:
+        """The tokenizer with the first `count` merges; its tokens have the same ids as in the whole one."""
+        return self.tokenizer.with_merges(count)
+
+    def pairs(self, count: int, most: int = 10) -> list[tuple[str, str, int]]:
+        """The neighbours that stand side by side most often after `count` merges: both as they are shown, and how often.
+
+        A pair may overlap itself: "aaa" has the pair of a and a twice, but only one of them can be merged.
+        """
+        found = Counter[tuple[int, int]]()
+        for times, ids in zip(self.words.values(), self._read(count), strict=True):
+            for pair in pairwise(ids):
+                found[pair] += times
+        label = self.tokenizer.label
+        # Of two that are equally frequent the trainer takes the one with the smaller ids.
+        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+        return [(label(left), label(right), times) for (left, right), times in best]
+
+    def _read(self, count: int) -> list[list[int]]:
+        """The tokens of each of the `words` after `count` merges."""
+        return self.after(count).read_words([*self.words])
+
+
+def learned(text: str, merges: int) -> Learned:
+    """Learn up to this many merges from a text: fewer if it has no more pairs.
+
+    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`.
+
+    Raises:
+        ValueError: the text is empty, or the number is below 0.
+    """
+    return Learned(BPETokenizer.learn(text, BYTES + merges), split_words(text))

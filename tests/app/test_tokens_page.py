@@ -1,0 +1,132 @@
+"""The page Tokens: what it shows is what the tokenizers say, its code computes it, and its link trains with what was learned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.text import passages
+from gptviz.text.datasets.languages import examples
+from gptviz.text.tokenizers.learning import learned
+from gptviz.ui.pages.tokens import COMPARE, LEARN
+from gptviz.ui.views.texts import PASSAGES
+from tests.app.opening import chart, opened, page_at, says, strip, views
+from tests.tiny import TinyModel
+
+PROMPT = "the king and the unicorn"
+page = page_at("pages/tokens.py", model="bpe", prompt=PROMPT)
+
+
+def run_code(at: AppTest) -> dict[str, Any]:
+    """The names in the code of the page with their values; `last` is that of its last line."""
+    *lines, last = at.code[-1].value.splitlines()
+    made: dict[str, Any] = {}
+    exec("\n".join([*lines, f"last = {last}"]), made)
+    return made
+
+
+def test_every_token_has_its_number_and_its_kind() -> None:
+    at = page()
+    lm = gptviz.load("bpe")
+    ids = lm.tokenizer.encode(PROMPT).ids
+    tokens = strip(at)["tokens"]
+    assert [token[0] for token in tokens] == [lm.tokenizer.label(i) for i in ids]
+    assert [token[7] for token in tokens] == [str(i) for i in ids]
+    assert [token[6] for token in tokens] == [piece.kind for piece in lm.pieces(PROMPT)]
+    assert f"**{len(ids)} tokens** for {len(PROMPT)} characters" in says(at)
+    found = run_code(at)
+    assert [piece.id for piece in found["pieces"]] == ids
+    assert found["last"].after(1_000) == tuple(ids)
+
+
+def test_the_slider_builds_the_word_merge_by_merge() -> None:
+    lm = gptviz.load("bpe")
+    merging = lm.tokenizer.merging(lm.tokenizer.encode(" unicorn").ids)
+    assert merging is not None
+    at = page()
+    assert at.selectbox(key="word chosen").value == 4  # the unicorn, which has most tokens
+    for made in (0, 3):
+        at.select_slider(key="merges").set_value(made).run()
+        shown = chart(at, "merge tree")["layout"]["annotations"]
+        assert len(shown) == len(merging.symbols) + made
+        assert " · ".join(map(lm.tokenizer.label, merging.after(made))) in says(at)
+    at.button(key="tree play").click().run()
+    assert at.button(key="tree pause")
+
+
+def test_another_word_is_chosen_by_the_address() -> None:
+    at = page(word="1")
+    assert at.selectbox(key="word chosen").value == 1
+    assert "“␣king”" in says(at)
+
+
+def test_a_tokenizer_without_merges_says_what_it_does(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abc €")
+    at = opened("pages/tokens.py", model="mine", prompt="a cab d")
+    assert "one token per character" in says(at)
+    assert not at.get("plotly_chart")
+    assert "unknown" in {token[6] for token in strip(at)["tokens"]}
+    assert "Not in the vocabulary: d" in says(at)
+
+
+def test_two_tokenizers_cost_what_they_need_for_the_examples() -> None:
+    at = page(view=COMPARE, other="shakespeare")
+    own = gptviz.load("bpe").tokenizer
+    count = {name: len(own.encode(text).ids) for name, text in examples().items()}
+    bars = chart(at, "languages")["data"]
+    assert bars[0]["text"] == [f"{count[name] / count['English']:.1f}×" for name in [*count][:8]]
+    assert bars[1]["text"][0] == "1.0×"
+    assert "shakespeare cannot read Russian, Arabic, Hindi, Chinese, Japanese" in says(at)
+    rows = at.dataframe[0].value
+    assert rows[rows.tokenizer == "bpe"].tokens.tolist() == [*count.values()]
+    assert [len(chips(at, place)) for place in (0, 1)] == [len(own.encode(PROMPT).ids), len(PROMPT)]
+
+
+def chips(at: AppTest, place: int) -> list[Any]:
+    """The tokens of one of the two strips."""
+    (view,) = (view for view in views(at) if view.proto.id.endswith(f"-tokens {place}"))
+    return list(json.loads(view.proto.bytes)["tokens"])
+
+
+def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:
+    found = learned(passages(), 200)
+    at = page(view=LEARN, learned_from=PASSAGES, learn="200")
+    for made in (200, 20):
+        at.select_slider(key="made").set_value(made).run()
+        assert [token[7] for token in strip(at)["tokens"]] == [str(i) for i in found.after(made).encode(PROMPT).ids]
+        assert f"is now {found.tokens[made]:,} tokens long" in says(at)
+    left, right, times = found.pairs(20)[0]
+    assert f"Next: “{left}” and “{right}”, {times} times side by side" in says(at)
+    assert run_code(at)["found"].merges == found.merges
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_link_trains_with_the_tokens_that_were_learned(before: bool) -> None:
+    at = page(view=LEARN, learned_from=PASSAGES, learn="200")
+    (link,) = (one.proto for one in at.main.get("page_link") if "Train a model with these" in one.proto.label)
+    query = {key: values[0] for key, values in parse_qs(link.query_string).items()}
+    assert (query["tokens"], query["run_vocabulary"]) == ("bpe", "456")
+    train = opened("pages/train.py", **({"plan": "reversal"} if before else query))
+    if before:  # another experiment was looked at there first
+        train.switch_page("pages/tokens.py").run()
+        train.switch_page("pages/train.py")
+        train.query_params.clear()
+        for key, value in query.items():
+            train.query_params[key] = value
+        train.run()
+    assert train.number_input(key="run_vocabulary").value == 456
+    assert train.text_area(key="pasted").value == passages()
+    assert train.selectbox(key="tokens").value == "bpe"
+
+
+def test_a_text_of_ones_own_may_be_too_short() -> None:
+    at = page(view=LEARN, learned_from="A text of yours")
+    assert "There is no text to learn from" in says(at)
+    at.text_area(key="pasted").set_value("a").run()
+    assert "no two neighbours that could be merged" in says(at)
+    assert not at.exception

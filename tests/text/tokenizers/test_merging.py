@@ -1,0 +1,128 @@
+"""The merges shown for a text are those of its tokenizer: checked against the tokens themselves, and a loop."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers
+
+from gptviz.text import BPETokenizer, CharTokenizer, python_reference
+from gptviz.text.tokenizers.learning import BYTES, Learned, learned
+from gptviz.text.tokenizers.padded import PaddedTokenizer
+from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
+from tests.examples import tried
+from tests.text.sentencepieces import LLAMA, trained
+
+any_text = st.text(st.sampled_from(" \nthe anding,.'1é日👍") | st.characters(codec="utf-8"), max_size=60)
+
+
+@cache
+def of_reference() -> Learned:
+    return learned(python_reference().text[:60_000], 400)
+
+
+@tried(30, 500, any_text)
+def test_the_merges_of_any_text_lead_to_its_tokens(text: str) -> None:
+    tokenizer = of_reference().tokenizer
+    ids = tokenizer.encode(text).ids
+    merging = tokenizer.merging(ids)
+    assert merging is not None
+    assert merging.after(len(merging.merges)) == tuple(ids)
+    assert b"".join(map(tokenizer.bytes_of, merging.symbols)) == text.encode()
+    assert len(merging.symbols) - len(merging.merges) == len(ids)
+
+
+def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(gpt2_files: tuple[Path, Path]) -> None:
+    gpt2 = BPETokenizer.from_gpt2(*gpt2_files)
+    ranks = {tuple(pair): rank for rank, pair in enumerate(json.loads(gpt2.to_json())["model"]["merges"])}
+    for word in (" unicorn", "antidisestablishmentarianism", "aaaaaaa", "naïve"):
+        ids = gpt2.encode(word).ids
+        merging = gpt2.merging(ids)
+        assert merging is not None
+        symbols, expected = gpt2.written(merging.symbols), []
+        while pairs := [(ranks[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in ranks]:
+            rank, at = min(pairs)
+            symbols[at : at + 2] = ["".join(symbols[at : at + 2])]
+            expected.append((rank, symbols[at]))
+        assert [(one.rank, *gpt2.written([one.id])) for one in merging.merges] == expected
+
+
+def test_sentencepiece_merges_characters_and_leaves_lone_bytes_alone() -> None:
+    tokenizer = from_sentencepiece(trained(**LLAMA))
+    ids = tokenizer.encode("the naïve 👍 of it").ids
+    merging = tokenizer.merging(ids)
+    assert merging is not None
+    assert merging.merges
+    assert merging.after(len(merging.merges)) == tuple(ids)
+
+
+def test_unigram_takes_the_cut_whose_scores_have_the_largest_sum() -> None:
+    tokenizer = from_sentencepiece(trained(model_type="unigram"))
+    assert tokenizer.way == "likeliest pieces"
+    scores = tokenizer.scores()
+
+    def best(text: str) -> float:
+        ends = [end for end in range(1, len(text) + 1) if text[:end] in scores]
+        return max((scores[text[:end]] + best(text[end:]) for end in ends), default=0.0 if not text else float("-inf"))
+
+    for word in ("statement", "returned", "of"):
+        ids = [i for i in tokenizer.encode(word).ids if not tokenizer.is_special(i)]
+        assert tokenizer.merging(ids) is None
+        assert sum(scores[text] for text in tokenizer.written(ids)) == pytest.approx(best(f"▁{word}"))
+
+
+def test_a_word_that_no_merges_lead_to_has_none() -> None:
+    backend = Backend(models.BPE(vocab={"a": 0, "b": 1, "ab": 2}, merges=[], ignore_merges=True))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = BPETokenizer(backend)
+    assert tokenizer.encode("ab").ids == [2]
+    assert tokenizer.merging([2]) is None
+    assert CharTokenizer("abc").merging([0]) is None
+
+
+def test_unused_tokens_change_no_merges() -> None:
+    inner = of_reference().tokenizer
+    ids = inner.encode(" the end").ids
+    assert PaddedTokenizer(inner, 1_000).merging(ids) == inner.merging(ids)
+    assert PaddedTokenizer(inner, 1_000).merging([999]) is None
+
+
+def test_after_any_number_of_merges_the_text_has_the_tokens_that_are_counted() -> None:
+    text = python_reference().text[:60_000]
+    found = of_reference()
+    assert len(found.merges) == 400
+    for count in (0, 1, 7, 100, 400):
+        assert len(found.after(count).encode_ids(text)) == found.tokens[count]
+    assert found.bytes == len(text.encode())
+
+
+def test_a_merge_joins_the_pair_that_is_most_frequent_then() -> None:
+    found = of_reference()
+    letters = [found.tokenizer.label(i) for i in range(BYTES + len(found.merges))]
+    for count in (0, 3, 50, 399):
+        left, right, times = found.pairs(count, 1)[0]
+        assert left + right == letters[BYTES + count]
+        assert found.times[count] <= times
+
+
+@tried(20, 200, any_text, st.integers(0, 400))
+def test_after_any_number_of_merges_tokens_keep_their_ids_and_give_the_text_back(text: str, count: int) -> None:
+    found = of_reference()
+    few = found.after(count)
+    ids = few.encode(text).ids
+    assert few.decode(ids) == text
+    assert few.written(ids) == found.tokenizer.written(ids)
+    assert found.after(400).encode(text).ids == found.tokenizer.encode(text).ids
+
+
+def test_a_text_without_pairs_has_no_merges() -> None:
+    found = learned("a", 10)
+    assert (found.merges, found.tokens.tolist(), found.pairs(0)) == ([], [1], [])
+    with pytest.raises(ValueError, match="empty"):
+        learned("", 10)
