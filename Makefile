@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test test-rest test-all test-versions check check-js browser dist screenshots site soak benchmark checkpoints clean
+.PHONY: app install test test-rest test-all test-browsers test-versions check check-js browser dist screenshots site soak benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m gptviz app $(ARGS)
@@ -30,6 +30,9 @@ test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
 
 test-all: $(VENV)/installed-dev browser ## every test
 	$(call TESTS_AND_CHECK)
+
+test-browsers: $(VENV)/installed-dev browser ## every page in Firefox and WebKit as in Chromium; what is not here is skipped
+	$(RUN) -m pytest -rs $(ARGS) tests/browser/other_browsers.py
 
 test-versions: $(VENV)/installed-dev ## the library's tests with the lowest and the highest versions that pyproject.toml allows
 	$(RUN) -m tests.versions

@@ -1,7 +1,7 @@
 """`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest versions that it allows.
 
-In each the tests of the library run, which need no browser. torch stays at the version that constraints.txt pins: any other is
-gigabytes to fetch.
+In each the tests of the library run, which need no browser. Before that `uvx` opens the app from the wheel. torch stays at the
+version that constraints.txt pins: any other is gigabytes to fetch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
+from functools import partial
 from pathlib import Path
+
+from tests.waiting import app_answers, on_a_free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTED = ("model", "interp", "generate", "text", "figures", "test_language_model.py", "test_cli.py")
@@ -27,6 +31,8 @@ LEFT_OUT = (
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "transformers")
 # uv does not read what pip is told about where packages come from.
 SAME = {"PIP_FIND_LINKS": "UV_FIND_LINKS", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CONSTRAINT": "UV_CONSTRAINT"}
+VARIABLES = os.environ | {new: os.environ[old] for old, new in SAME.items() if old in os.environ}
+UV = [sys.executable, "-m", "uv"]
 
 
 def pinned(file: str, *names: str) -> list[str]:
@@ -35,26 +41,48 @@ def pinned(file: str, *names: str) -> list[str]:
     return [line for name in names for line in re.findall(rf"^{name}==.*$", text, re.MULTILINE)]
 
 
+def seconds_to_open(wheel: Path, folder: Path) -> float:
+    """How long `uvx --from WHEEL gptviz app` takes in an empty folder until the app answers, once all packages are fetched."""
+    empty = folder / "empty"
+    empty.mkdir()
+    variables = VARIABLES | {"GPTVIZ_HOME": str(folder / "home")}
+    command = [*UV, "tool", "run", "--isolated", "--python", sys.executable, "--constraints", ROOT / "constraints.txt"]
+    command += ["--from", wheel, "gptviz"]
+    subprocess.run([*command, "--help"], cwd=empty, env=variables, check=True, stdout=subprocess.DEVNULL)
+    log = folder / "log"
+
+    def start(port: int) -> subprocess.Popen[bytes]:
+        options = ["app", f"--server.port={port}", "--server.headless=true"]
+        with log.open("w") as output:
+            return subprocess.Popen([*command, *options], cwd=empty, env=variables, stdout=output, stderr=subprocess.STDOUT)
+
+    begun = time.monotonic()
+    process, _ = on_a_free_port(start, partial(app_answers, log))
+    seconds = time.monotonic() - begun
+    process.terminate()
+    process.wait()
+    return seconds
+
+
 def tested(resolution: str, wheel: Path, folder: Path) -> bool:
     """Whether the tests pass in a new environment in `folder`, with the `resolution` that uv is asked for."""
-    variables = os.environ | {new: os.environ[old] for old, new in SAME.items() if old in os.environ}
     python = str(folder / ("Scripts" if sys.platform == "win32" else "bin") / "python")
-    uv = [sys.executable, "-m", "uv"]
-    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True, env=variables)
+    subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, env=VARIABLES)
     # Only what is asked for directly is installed in its lowest version: so the wheel's own requirements are.
-    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"]["umap"]]
     asked = [str(wheel), *required, *pinned("constraints.txt", "torch"), *pinned("requirements-dev.txt", *TOOLS)]
     # Without --python it would be the environment that uv itself is in.
-    install = [*uv, "pip", "install", "--quiet", "--python", python, "--resolution", resolution]
-    subprocess.run([*install, *asked], check=True, env=variables)
-    subprocess.run([*uv, "pip", "freeze", "--python", python], check=True, env=variables)
+    install = [*UV, "pip", "install", "--quiet", "--python", python, "--resolution", resolution]
+    subprocess.run([*install, *asked], check=True, env=VARIABLES)
+    subprocess.run([*UV, "pip", "freeze", "--python", python], check=True, env=VARIABLES)
     copy = folder / "checked"  # the tests alone: gptviz is the installed one
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "checkpoints", copy / "checkpoints")
     shutil.copy(ROOT / "pyproject.toml", copy)
     command = [python, "-m", "pytest", "-n", "2", "-m", "not full and not browser", *(f"tests/{name}" for name in TESTED)]
     command += [f"--deselect={one}" for one in LEFT_OUT]
-    return subprocess.run(command, cwd=copy, env=variables).returncode == 0
+    return subprocess.run(command, cwd=copy, env=VARIABLES).returncode == 0
 
 
 def main() -> int:
@@ -64,6 +92,7 @@ def main() -> int:
         build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder / "dist"]
         subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
         (wheel,) = (folder / "dist").glob("*.whl")
+        print(f"uvx opens the app in {seconds_to_open(wheel, folder):.0f} seconds")
         passed = {resolution: tested(resolution, wheel, folder / resolution) for resolution in ("lowest-direct", "highest")}
     print(*(f"{name}: {'passed' if is_good else 'FAILED'}" for name, is_good in passed.items()), sep="\n")
     return 0 if all(passed.values()) else 1

@@ -49,6 +49,14 @@ def test_the_image_has_all_that_the_app_needs_and_no_more() -> None:
     assert all(f'"{path}" = "gptviz/installed/' in project for path in ("app.py", "pages", "checkpoints"))
 
 
+def test_a_linter_of_dockerfiles_has_nothing_to_say() -> None:
+    linter = shutil.which("hadolint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if linter is None:
+        pytest.skip("hadolint is not here: requirements-dev.txt has it")
+    ended = subprocess.run([linter, "--failure-threshold=style", HOSTING / "Dockerfile"], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
+
+
 def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     app = yaml.safe_load((HOSTING / "compose.yaml").read_text())["services"]["app"]
     assert app["read_only"] is True

@@ -85,7 +85,8 @@ export class TabStop {
   }
 
   /**
-   * Let the Tab key stop at `element`, give it the focus, and bring it into view in the boxes that scroll around it.
+   * Let the Tab key stop at `element`, give it the focus of the keyboard, and bring it into view in the boxes that scroll around
+   * it. After a click Firefox would not show by itself where the arrow keys lead.
    *
    * @param {HTMLElement | SVGElement | null | undefined} element
    * @param {Element[]} boxes the inner before the outer
@@ -93,7 +94,7 @@ export class TabStop {
   focus(element, ...boxes) {
     if (!element) return;
     this.reach(element);
-    element.focus({ preventScroll: true });
+    element.focus({ preventScroll: true, focusVisible: true });
     for (const box of boxes) bringIntoView(element, box);
   }
 }

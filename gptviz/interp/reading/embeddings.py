@@ -288,9 +288,15 @@ def umap(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> 
     Args:
         carried: whether `start` is a finished picture, which is changed gently.
 
+    Raises:
+        ValueError: umap-learn is not installed.
+
     Source: McInnes et al. 2018.
     """
-    from umap import UMAP  # importing it takes eleven seconds: only those who use UMAP should wait
+    try:
+        from umap import UMAP  # importing it takes eleven seconds: only those who use UMAP should wait
+    except ModuleNotFoundError as error:
+        raise ValueError("UMAP needs the package umap-learn, which is not installed: pip install umap-learn") from error
 
     neighbours = min(15, len(rows) - 1)
     how = {"n_epochs": CARRIED_EPOCHS, "learning_rate": CARRIED_RATE} if carried else {}

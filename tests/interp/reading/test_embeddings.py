@@ -264,6 +264,13 @@ def test_a_handful_of_tokens_is_refused_with_a_sentence() -> None:
     assert embeddings.project(cloud(4, 4), ["a", "b", "c", "d"], "t-SNE").points.values.shape == (4, 2)
 
 
+def test_without_its_package_umap_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    rows = cloud(5, 4)
+    with pytest.raises(ValueError, match="pip install umap-learn"):
+        embeddings.project(rows, labels(rows), "UMAP")
+
+
 def test_a_sample_is_seeded_sorted_and_without_repeats() -> None:
     ids = embeddings.sample(50_257, 5_000, seed=3)
     assert len(set(ids.tolist())) == len(ids) == 5_000
