@@ -47,9 +47,8 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
     """
     if subject.kind != "decoder":
         return
-    has_list = LIST in st.query_params
-    fold = details.folded(TITLE, icon=":material/list_alt:", key="list of prompts fold", expanded=has_list)
-    if not (has_list or details.is_filled(fold)):
+    fold = details.folded(TITLE, icon=":material/list_alt:", key="list of prompts fold", is_needed=LIST in st.query_params)
+    if fold is None:
         return
     with fold:
         text = controls.text("Prompts", key=LIST, help=ABOUT, longest=longest_prompt(), height=140, lasting=True)

@@ -32,28 +32,24 @@ def details(
     """
     if numbers is not None:
         _table(numbers, key)
-    if code is not None:
-        fold = folded("Code", icon=":material/code:", key=f"{key} code")
-        if is_filled(fold):
-            fold.code(code, language="python")
-    fold = folded("How it is computed, and what it cannot tell you", icon=":material/functions:", key=f"{key} how")
-    if is_filled(fold):
+    if code is not None and (fold := folded("Code", icon=":material/code:", key=f"{key} code")):
+        fold.code(code, language="python")
+    title = "How it is computed, and what it cannot tell you"
+    if fold := folded(title, icon=":material/functions:", key=f"{key} how"):
         fold.markdown(how)
         fold.markdown(f"**What it cannot tell you.** {limits}")
 
 
-def folded(title: str, *, icon: str, key: str, expanded: bool = False) -> DeltaGenerator:
-    """A part that opens with a click and is filled then (`is_filled`): what nobody opens costs a browser nothing."""
-    return st.expander(title, icon=icon, key=key, expanded=expanded, on_change="rerun")
-
-
-def is_filled(fold: DeltaGenerator) -> bool:
-    """Whether the content of a folded part is needed."""
-    return bool(fold.open) or READ_AS_A_WHOLE in st.session_state
+def folded(title: str, *, icon: str, key: str, is_needed: bool = False) -> DeltaGenerator | None:
+    """A part that opens with a click, or None while nobody has opened it: what is folded away costs a browser nothing. Where it
+    `is_needed`, it is open at first, and is filled where it is closed too.
+    """
+    fold = st.expander(title, icon=icon, key=key, expanded=is_needed, on_change="rerun")
+    return fold if fold.open or is_needed or READ_AS_A_WHOLE in st.session_state else None
 
 
 def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
-    table = folded("Numbers", icon=":material/table:", key=f"{key} numbers")
+    table = st.expander("Numbers", icon=":material/table:", key=f"{key} numbers", on_change="rerun")
     if table.open:
         with table:
             frame = pd.DataFrame(numbers().records())

@@ -80,13 +80,14 @@ def show(subject: Subject) -> LabelledArray:
         )
         st.caption(_says(computed))
     with right:
-        frequency = controls.select(
+        chosen = controls.select(
             "Frequency",
-            range(1, task.modulus // 2 + 1),
+            computed.powers.axes[1].labels,
             key="frequency",
-            default=strongest,
+            default=str(strongest),
             help=f"How often the wave goes up and down from 0 to {task.modulus}. First: the strongest of the logits.",
         )
+        frequency = int(chosen)
         points = waves.circle(subject.lm.model, task, frequency)
         numbers = [f"{points.axes[1].labels[i]} of frequency {frequency}" for i in range(2)]
         circle = scatter.cloud(points, ["digit"] * task.modulus, theme(), height=300, axes=numbers)
