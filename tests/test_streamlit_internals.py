@@ -49,7 +49,7 @@ def test_the_list_has_all_that_style_sheets_and_scripts_look_for_on_streamlits_p
     code = "\n".join(file.read_text() for file in files if file.name != "streamlit_internals.py")
     test_ids = {f"[data-testid{how}={name}]" for how, name in re.findall(r"\[data-testid(\^?)=\"?([\w-]+)", code)}
     classes = set(re.findall(r"\.st[A-Z]\w+", code))
-    others = {f"[{name}]" for name in re.findall(r"data-(?:rac|selected|collapsed|test-connection-state)\b", code)}
+    others = {f"[{name}]" for name in re.findall(r"data-(?:rac|selected|collapsed|tag|test-connection-state)\b", code)}
     script_state = {"[data-test-script-state]"} if "dataset.testScriptState" in code else set()
     assert test_ids | classes | others | script_state == SELECTORS.keys()
 

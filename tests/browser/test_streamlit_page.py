@@ -36,6 +36,7 @@ with st.popover("More"):
 st.slider("Slider", 0, 9)
 st.toggle("Switch", True)
 st.selectbox("Select", ["a"])
+st.multiselect("Several", ["a"], ["a"])
 st.text_area("Text")
 st.components.v2.component("view", html="<p>view</p>")(key="view")
 """
