@@ -29,7 +29,7 @@ SAID = f"""(() => {{
     const told = ['label', 'pressed', 'selected', 'expanded', 'checked', 'current', 'valuetext'].map((name) => `aria-${{name}}`);
     let at = document.activeElement;
     while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-    const left = 'style, script, .hoverlayer, [data-testid=stSidebarCollapseButton]';
+    const left = 'style, script, .hoverlayer, [data-testid=stSidebarCollapseButton], [data-testid=stSliderTickBar]';
     return all(document.body).filter((one) => isSeen(one) && !one.closest(left)).map((one) => [
         [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(' '),
         ...told.filter((name) => one.hasAttribute(name)).map((name) => `${{name}}=${{one.getAttribute(name)}}`),
@@ -42,8 +42,8 @@ SPOT = f"""((wanted) => {{
     {ALL}
     const groups = new Map();
     for (const one of all(document.querySelector('[data-testid=stMain]'))) {{
-        const isChart = one.matches('.nsewdrag'), host = isChart ? one : one.getRootNode().host;
-        if (!host || !(isChart || one.matches('{PARTS}')) || !isSeen(one)) continue;
+        const host = one.closest('[data-testid=stPlotlyChart]') ?? one.getRootNode().host;
+        if (!host || !one.matches('{PARTS}, .nsewdrag, .barlayer .point path') || !isSeen(one)) continue;
         groups.set(host, [...(groups.get(host) ?? []), one]);
     }}
     const spots = [...groups.values()].slice(0, 2).flatMap((parts) => [0, 0.25, 0.5, 0.75, 1].map((share) =>
@@ -51,8 +51,11 @@ SPOT = f"""((wanted) => {{
     if (wanted >= spots.length) return null;
     const [one, across, down] = spots[wanted];
     one.scrollIntoView({{ block: 'center', inline: 'center', behavior: 'instant' }});
-    const {{ left, top, width, height }} = one.getBoundingClientRect();
-    return {{ x: Math.round(left + across * width), y: Math.round(top + down * height), isChart: one.matches('.nsewdrag') }};
+    // WebKit measures what is enlarged in units that are enlarged too.
+    let zoom = 1;
+    for (let at = one; at && !('currentCSSZoom' in one); at = at.parentElement) zoom *= Number(getComputedStyle(at).zoom) || 1;
+    const [left, top, width, height] = ['left', 'top', 'width', 'height'].map((side) => zoom * one.getBoundingClientRect()[side]);
+    return {{ x: Math.round(left + across * width), y: Math.round(top + down * height), isChart: !!one.closest('.main-svg') }};
 }})"""
 # The Tab stop of a view whose parts are so called gets the focus; whether there is one.
 FOCUS = f"""((parts) => {{

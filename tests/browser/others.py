@@ -15,7 +15,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -149,8 +149,10 @@ class WebKit(Standard):
     def open(self, address: str) -> None:
         self.evaluate("window.heard = ['of the page before']")
         self.send("/url", url=address)
-        while self.evaluate(f"({LISTEN})() ?? window.heard.length"):  # nothing runs in a page before it is there
-            pass
+        while True:
+            with suppress(RuntimeError):  # the page before has gone meanwhile
+                if not self.evaluate(f"({LISTEN})() ?? window.heard.length"):
+                    return
 
     def evaluate(self, expression: str) -> Any:
         script = f"const done = arguments[0]; Promise.resolve({expression}).then((value) => done(value ?? null));"

@@ -55,6 +55,20 @@ export function isTyping(target) {
 }
 
 /**
+ * The box of an element on the screen. WebKit measures what is within something enlarged (`zoom`) in units that are enlarged too.
+ *
+ * @param {Element} element
+ */
+export function boxOf(element) {
+  const box = element.getBoundingClientRect();
+  if ("currentCSSZoom" in Element.prototype) return box;
+  let zoom = 1;
+  for (let at = /** @type {Element | null} */ (element); at; at = at.parentElement)
+    zoom *= Number(getComputedStyle(at).zoom) || 1;
+  return new DOMRect(zoom * box.x, zoom * box.y, zoom * box.width, zoom * box.height);
+}
+
+/**
  * Scroll `box` until `element` in it is seen, with some pixels to spare. `scrollIntoView` would move the whole page too.
  *
  * @param {Element} element
@@ -62,8 +76,8 @@ export function isTyping(target) {
  * @param {number} [margin]
  */
 export function bringIntoView(element, box, margin = 4) {
-  const inner = element.getBoundingClientRect(),
-    outer = box.getBoundingClientRect();
+  const inner = boxOf(element),
+    outer = boxOf(box);
   if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + margin;
   else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + margin;
   if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + margin;

@@ -1,5 +1,6 @@
 // Scrolling so that what was opened comes into sight, as far as what it was opened from stays there.
 
+import { boxOf } from "../kit/elements.js";
 import { seenOf } from "../kit/streamlit.js";
 
 // Pixels between what is shown and the edge of the window.
@@ -38,7 +39,7 @@ export function reveal(opened, kept) {
   const scroller = scrollerOf(opened);
   const isPage = scroller === document.scrollingElement;
   const seen = isPage ? { top: 0, bottom: innerHeight } : seenOf(scroller);
-  const top = distance(seen, kept.getBoundingClientRect().top, opened.getBoundingClientRect().bottom);
+  const top = distance(seen, boxOf(kept).top, boxOf(opened).bottom);
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   scroller.scrollBy({ top, behavior: isCalm ? "auto" : "smooth" });
 }
