@@ -46,7 +46,16 @@ def seconds_to_open(wheel: Path, folder: Path) -> float:
     empty = folder / "empty"
     empty.mkdir()
     variables = VARIABLES | {"GPTVIZ_HOME": str(folder / "home")}
-    command = [*UV, "tool", "run", "--isolated", "--python", sys.executable, "--constraints", ROOT / "constraints.txt"]
+    command: list[str | Path] = [
+        *UV,
+        "tool",
+        "run",
+        "--isolated",
+        "--python",
+        sys.executable,
+        "--constraints",
+        ROOT / "constraints.txt",
+    ]
     command += ["--from", wheel, "gptviz"]
     subprocess.run([*command, "--help"], cwd=empty, env=variables, check=True, stdout=subprocess.DEVNULL)
     log = folder / "log"

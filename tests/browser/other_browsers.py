@@ -29,7 +29,8 @@ SAID = f"""(() => {{
     const told = ['label', 'pressed', 'selected', 'expanded', 'checked', 'current', 'valuetext'].map((name) => `aria-${{name}}`);
     let at = document.activeElement;
     while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-    const left = 'style, script, .hoverlayer, [data-testid=stSidebarCollapseButton], [data-testid=stSliderTickBar]';
+    const others = ['stDataFrame', 'stSidebarCollapseButton', 'stSliderTickBar'].map((name) => `, [data-testid=${{name}}]`);
+    const left = `style, script, .hoverlayer${{others.join('')}}`; // what Streamlit and plotly show in their own way
     return all(document.body).filter((one) => isSeen(one) && !one.closest(left)).map((one) => [
         [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(' '),
         ...told.filter((name) => one.hasAttribute(name)).map((name) => `${{name}}=${{one.getAttribute(name)}}`),
@@ -43,7 +44,9 @@ SPOT = f"""((wanted) => {{
     const groups = new Map();
     for (const one of all(document.querySelector('[data-testid=stMain]'))) {{
         const host = one.closest('[data-testid=stPlotlyChart]') ?? one.getRootNode().host;
-        if (!host || !one.matches('{PARTS}, .nsewdrag, .barlayer .point path') || !isSeen(one)) continue;
+        const {{ width, height }} = one.getBoundingClientRect();
+        if (!host || !one.matches('{PARTS}, .nsewdrag, .barlayer .point path') || !isSeen(one) || width * height < 100) continue;
+        if (one.querySelector('{PARTS}')) continue;
         groups.set(host, [...(groups.get(host) ?? []), one]);
     }}
     const spots = [...groups.values()].slice(0, 2).flatMap((parts) => [0, 0.25, 0.5, 0.75, 1].map((share) =>
@@ -99,6 +102,10 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
         if spot["isChart"] and browser.evaluate("!!document.querySelector('.hoverlayer :is(.hovertext, .axistext)')"):
             answers["pointer on a chart"] = ["answered"]
         i += 1
+    middle = browser.evaluate(f"{SPOT}(2)")
+    if middle is not None and not middle["isChart"]:
+        browser.point(middle["x"], middle["y"], click=True)
+        answers["pointer clicks"] = settled(browser)
     browser.point(*CORNER)  # what is under the pointer would answer as the page moves below it
     settled(browser)
     keys = [(VIEWS[part.view].touched, part.keys) for part in PAGES[name].tour if isinstance(part, Keys)]
