@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -44,7 +44,7 @@ from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
-from .data.batches import Generated
+from .data.batches import Batch, Generated
 from .data.classification import padded
 from .data.registry import source_from, task_of
 from .data.rows import first_batches, held_out_rows, rows_of_text
@@ -60,6 +60,7 @@ from .runs.card import Card
 from .settings.known_names import instead
 from .text.datasets.base import Task
 from .text.datasets.prompt_pairs import PromptRow
+from .text.datasets.tasks import Modular
 from .text.datasets.word_kinds import with_another_word
 from .text.tokenizers.pieces import Piece, pieces
 
@@ -67,6 +68,7 @@ from .text.tokenizers.pieces import Piece, pieces
 MOST_NAMED = 5
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
 
 class TextTrace(Trace):
@@ -526,20 +528,26 @@ class LanguageModel:
         source = source_from(dict(self.card.source))
         return held_out_rows(source, self.model, self.tokenizer, most, self.labels)
 
-    def tested_rows(self, most: int = 2_048, *, by_part: bool = False) -> dict[str, list[Rows]]:
+    def tested_rows(self, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data") -> dict[str, list[Rows]]:
         """The first rows that were held out of training, about `most` tokens of them, with the tokens whose prediction counts in
-        the loss: of a task only its answers. As "loss", or by the tasks that the model's task mixes.
+        the loss: of a task only its answers. As "loss"; or by the "tasks" that the model's task mixes; or as "held out" beside
+        "learned", the rows that it was trained on, if they are so few that they come again and again.
 
         Raises:
             ValueError: nobody knows what the model learned from, it does not fit the model, or its task mixes no others.
             OSError: it is not on this machine.
         """
         data = source_from(dict(self.card.source or {})).data(self.tokenizer, self.model.config)
-        parts = {"loss": data.validation()} if not by_part else data.validation_by_part() if isinstance(data, Generated) else {}
+        if of == "data":
+            parts: Mapping[str, Iterable[Batch]] = {"loss": data.validation()}
+        elif of == "answers":
+            parts = {"held out": data.validation(), "learned": data.trained_on()}
+        else:
+            parts = data.validation_by_part() if isinstance(data, Generated) else {}
         if not parts:
             raise ValueError(f"{self.name} was not trained on a mixture of tasks")
         first = {name: [one.to(self.device) for one in first_batches(each, most)] for name, each in parts.items()}
-        return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items()}
+        return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items() if each}
 
     def neurons(self, block: int, text: str | None = None, most: int = 16_384) -> Activity:
         """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
@@ -870,8 +878,18 @@ class LanguageModel:
             if len(found["vowel"]) < 2 or not found["consonant"]:
                 raise ValueError(f"the tokens of {self.name} are no single letters: it has no vowels")
             return Given(kinds=found)
-        if needs in ("held-out data", "tasks"):
-            return Given(rows=self.tested_rows(by_part=needs == "tasks"))
+        if needs == "held-out data":
+            return Given(rows=self.tested_rows())
+        if needs == "tasks":
+            return Given(rows=self.tested_rows(of="tasks"))
+        if needs in ("answers", "a clock") and self.task is None:
+            raise ValueError(f"{self.name} has learned no task with known answers")
+        if needs == "answers":
+            return Given(rows=self.tested_rows(MOST_ANSWERED, of="answers"))
+        if needs == "a clock":
+            if not isinstance(self.task, Modular):
+                raise ValueError(f"{self.name} has not learned sums on a clock")
+            return Given(clock=self.task)
         if needs == "held-out texts":
             return Given(held_out=[row.tolist() for row in self.rows(most=use.most_data(self.model)) if len(row) > 1])
         if needs == "texts for heads" and not question.prompt:

@@ -50,7 +50,7 @@ def film_reviews(below: Path) -> Path:
 
 def test_everything_announced_ships_and_is_small() -> None:
     ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
-    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "sentences"}
+    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "modular", "sentences"}
     others = {"shakespeare", "generator", "bpe", "classifier", "classifier-no-dropout", "seq2seq"}
     assert others | tasks | ladder <= set(SHIPPED)
     size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
@@ -217,6 +217,16 @@ def test_the_model_of_sentences_is_small_and_its_circuits_appear_one_after_the_o
     losses = CARDS["sentences"].losses
     first = {part: next(e.step for e in losses if e.others[f"accuracy_by_task.{part}"] > 0.9) for part in parts}
     assert first["agreement"] < first["names"], "a verb is learned before who gets the book"
+
+
+def test_the_model_of_sums_on_a_clock_learns_by_heart_long_before_it_finds_the_rule() -> None:
+    assert sum(file.stat().st_size for file in (checkpoints.BUNDLED / "modular").rglob("*") if file.is_file()) <= 2.5e6
+    lines = [line for line in read_log(checkpoints.BUNDLED / "modular" / "log.jsonl") if line.kind == "evaluation"]
+    learned = next(line.step for line in lines if line.training_accuracy and line.training_accuracy > 0.99)
+    known = next(line.step for line in lines if line.accuracy and line.accuracy > 0.99)
+    assert known > 2.5 * learned
+    assert CARDS["modular"].accuracy >= 0.999
+    assert CARDS["modular"].training_accuracy == 1
 
 
 def test_without_its_mask_the_generator_reads_the_answers() -> None:

@@ -13,6 +13,7 @@ import torch
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.interp.over_training.history import History
+from gptviz.interp.over_training.measures import MEASURES, Question
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after
 from gptviz.language_model import LanguageModel
@@ -396,16 +397,10 @@ def accuracy(lm: LanguageModel, of: str = "model") -> float:
 
 def right(lm: LanguageModel, on: str = "held out") -> float:
     """The share of a task's answers that are right: in sequences "held out", or in those that it "learned" again and again."""
-    task, sides = lm.task, ("held out", "learned")
-    if task is None or on not in sides:
-        raise ValueError(f"{lm.name} has learned no task" if task is None else f"there is no {on!r:.40}; there are {sides}")
-    rows = task.held_out() if on == "held out" else task.learned()
-    if rows is None:
-        raise ValueError(f"the task {task.name} never ends: no sequence is learned twice")
-    ids, counted = torch.from_numpy(rows.ids), torch.from_numpy(rows.counted)
-    with torch.no_grad():
-        guessed = lm.model(ids[:, :-1].to(lm.device)).argmax(-1).cpu()
-    return float((guessed == ids[:, 1:])[counted].double().mean())
+    found = MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], Question()))
+    if on not in found:
+        raise ValueError(f"there are no answers {on!r:.40} of {lm.name}; there are those {', '.join(found)}")
+    return found[on]
 
 
 def frequencies(lm: LanguageModel) -> list[int]:

@@ -109,7 +109,7 @@ PRESETS: dict[str, Config] = {
     # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
     "induction": replace(_TASK, vocab_size=64, context_length=64, d_mlp=0),
     # As in Nanda et al. 2023, but narrower: the snapshots of its training are shipped.
-    "modular": replace(_TASK, vocab_size=61, context_length=4, d_model=48, n_layer=1, activation="relu"),
+    "modular": replace(_TASK, vocab_size=61, context_length=4, d_model=48, d_head=12, d_mlp=192, n_layer=1, activation="relu"),
     # Small enough to read head by head; the widths leave room for some twenty snapshots in 4 MB.
     "sentences": replace(_TASK, vocab_size=145, context_length=26, n_layer=3, d_mlp=32, tied=True),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).

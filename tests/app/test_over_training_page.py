@@ -19,6 +19,7 @@ from gptviz.ui.pages.attribution.setting import AttributionSetting
 from gptviz.ui.pages.circuit import computed as circuit
 from gptviz.ui.pages.context import computed as context
 from gptviz.ui.pages.embeddings import computed as embeddings
+from gptviz.ui.pages.embeddings import waves
 from gptviz.ui.pages.heads import choices
 from gptviz.ui.pages.heads import computed as heads
 from gptviz.ui.pages.over_training.computed import values
@@ -48,6 +49,10 @@ def trained(tiny_model: TinyModel) -> None:
     card = {"source": TaskSource(learned).to_dict()}
     with_snapshots(checkpoints.save("mixed", scrambled(config), learned.tokenizer, card, replace=True), STEPS)
     with_snapshots(tiny_model("letters"), STEPS)
+    clock = task("modular", modulus=5)
+    card = {"source": TaskSource(clock).to_dict()}
+    config = tiny(vocab_size=7, context_length=4)
+    with_snapshots(checkpoints.save("clock", scrambled(config), clock.tokenizer, card, replace=True), STEPS)
 
 
 def of_head(key: ModelKey, score: str) -> Sequence[float]:
@@ -76,6 +81,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),
+        "waves": lambda: waves.found(key).powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
     } | {f"heads.{score}": lambda score=score: of_head(key, score) for score in SCORES}
     return of[name]()
@@ -83,8 +89,8 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
 
 @pytest.mark.parametrize("name", [one.name for one in MEASURES.values() if one.page])
 def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str) -> None:
-    lm = gptviz.load("letters" if name == "similarity.vowels" else "mixed")
-    token, other = (0, 1) if lm.name == "letters" else map(lm.token, ("Mary", "John"))
+    lm = gptviz.load({"similarity.vowels": "letters", "waves": "clock"}.get(name, "mixed"))
+    token, other = map(lm.token, ("Mary", "John")) if lm.name == "mixed" else (0, 1)
     for step in STEPS:
         key = model_key(lm.name, "cpu", step)
         subject = read_prompt(key, language_model(key), PROMPT, PROMPT)

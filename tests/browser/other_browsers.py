@@ -29,12 +29,13 @@ SAID = f"""(() => {{
     const told = ['label', 'pressed', 'selected', 'expanded', 'checked', 'current', 'valuetext'].map((name) => `aria-${{name}}`);
     let at = document.activeElement;
     while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-    const left = 'style, script, .hoverlayer, [data-testid=stSidebarCollapseButton], [data-testid=stSliderTickBar]';
+    const others = ['stDataFrame', 'stSidebarCollapseButton', 'stSliderTickBar'].map((name) => `, [data-testid=${{name}}]`);
+    const left = `style, script, .hoverlayer${{others.join('')}}`; // what Streamlit and plotly show in their own way
     return all(document.body).filter((one) => isSeen(one) && !one.closest(left)).map((one) => [
         [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(' '),
         ...told.filter((name) => one.hasAttribute(name)).map((name) => `${{name}}=${{one.getAttribute(name)}}`),
         one === at && one !== document.body ? '(has the focus)' : '',
-    ].join(' ').replace(/\\s+/g, ' ').trim()).filter((said) => said);
+    ].join(' ').replace(/\\s+/g, ' ').trim()).filter((said) => said && !said.includes('free on this machine'));
 }})()"""
 # What a pointer goes to in a view made by hand: five of these. In a chart it goes to five places.
 PARTS = ", ".join(view.touched for view in VIEWS.values() if view.touched != "button")
@@ -44,9 +45,16 @@ SPOT = f"""((wanted) => {{
     for (const one of all(document.querySelector('[data-testid=stMain]'))) {{
         const host = one.closest('[data-testid=stPlotlyChart]') ?? one.getRootNode().host;
         if (!host || !one.matches('{PARTS}, .nsewdrag, .barlayer .point path') || !isSeen(one)) continue;
+        if (one.querySelector('{PARTS}')) continue;
         groups.set(host, [...(groups.get(host) ?? []), one]);
     }}
-    const spots = [...groups.values()].slice(0, 2).flatMap((parts) => [0, 0.25, 0.5, 0.75, 1].map((share) =>
+    const area = (one) => one.getBoundingClientRect().width * one.getBoundingClientRect().height;
+    const chosen = [...groups.values()].slice(0, 2).map((parts) => {{
+        if (!parts[0].closest('.main-svg')) return parts;
+        const bars = parts.filter((one) => !one.matches('.nsewdrag')).sort((one, other) => area(other) - area(one));
+        return [bars[0] ?? parts[0]];
+    }});
+    const spots = chosen.flatMap((parts) => [0, 0.25, 0.5, 0.75, 1].map((share) =>
         parts.length > 1 ? [parts[Math.floor(share * (parts.length - 1))], 0.43, 0.47] : [parts[0], 0.2 + 0.57 * share, 0.43]));
     if (wanted >= spots.length) return null;
     const [one, across, down] = spots[wanted];
@@ -75,14 +83,15 @@ STILL = 0.3  # seconds in which nothing changes
 
 def settled(browser: Driven) -> list[str]:
     """What the page says once the server has answered, all is drawn and nothing changes any more."""
-    said, since, end = [], time.monotonic(), time.monotonic() + 2 * PATIENCE
-    while time.monotonic() - since < STILL:
+    said, since, end, has_stood = [], time.monotonic(), time.monotonic() + 2 * PATIENCE, False
+    while not has_stood or time.monotonic() - since < STILL:
         assert time.monotonic() < end, "the page did not come to rest"
         browser.evaluate(FRAMES)
         stands = browser.evaluate(f"({STANDS})() && ({DRAWN})() && !document.querySelector('[data-testid=stProgress]')")
         now = browser.evaluate(SAID)
-        if not stands or now != said:
-            said, since = now, time.monotonic()
+        if now != said:
+            said, since, has_stood = now, time.monotonic(), False
+        has_stood |= stands  # some pages ask the server again every second
     return said
 
 
@@ -93,12 +102,19 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
     answers = {"opened": settled(browser)}
     i = 0
     while (spot := browser.evaluate(f"{SPOT}({i})")) is not None:
+        browser.point(*CORNER)  # what the last spot opened may lie over this one; and a list that was scrolled fills itself
+        settled(browser)
+        spot = browser.evaluate(f"{SPOT}({i})")
         browser.point(spot["x"], spot["y"])
         answers[f"pointer on spot {i}"] = settled(browser)
         # Whether a line or a bar is near a spot depends on how wide a browser writes the numbers beside it: one answer will do.
         if spot["isChart"] and browser.evaluate("!!document.querySelector('.hoverlayer :is(.hovertext, .axistext)')"):
             answers["pointer on a chart"] = ["answered"]
         i += 1
+    middle = browser.evaluate(f"{SPOT}(2)")
+    if middle is not None and not middle["isChart"]:
+        browser.point(middle["x"], middle["y"], click=True)
+        answers["pointer clicks"] = settled(browser)
     browser.point(*CORNER)  # what is under the pointer would answer as the page moves below it
     settled(browser)
     keys = [(VIEWS[part.view].touched, part.keys) for part in PAGES[name].tour if isinstance(part, Keys)]
@@ -111,7 +127,10 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
     browser.press("/")
     answers["key /"] = settled(browser)
     exceptions = "[...document.querySelectorAll('[data-testid=stException]')].map((one) => one.textContent)"
-    answers["troubles"] = browser.evaluate(f"[...window.heard, ...{exceptions}]")
+    # That sizes are told in the next frame alone is no error, although browsers say it as one.
+    answers["troubles"] = browser.evaluate(
+        f"[...window.heard.filter((said) => !said.startsWith('ResizeObserver loop')), ...{exceptions}]"
+    )
     return answers
 
 

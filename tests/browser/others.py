@@ -101,8 +101,7 @@ class Firefox(Standard):
     def __init__(self, connection: ClientConnection) -> None:
         self.connection, self.sent = connection, 0
         self.send("session.new", capabilities={})
-        self.context = self.send("browsingContext.create", type="tab")  # the tab that is there never has the focus
-        self.send("browsingContext.setViewport", **self.context, viewport={"width": WIDTH, "height": HEIGHT})
+        self.context: dict[str, str] = {}
         self.send("script.addPreloadScript", functionDeclaration=LISTEN)
 
     def send(self, method: str, **params: Any) -> Any:
@@ -115,6 +114,8 @@ class Firefox(Standard):
         return answer["result"]
 
     def open(self, address: str) -> None:
+        self.context = self.send("browsingContext.create", type="tab")  # a new tab has the focus
+        self.send("browsingContext.setViewport", **self.context, viewport={"width": WIDTH, "height": HEIGHT})
         self.send("browsingContext.navigate", **self.context, url=address, wait="interactive")
 
     def evaluate(self, expression: str) -> Any:

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer
 from gptviz.settings.known_names import instead
+from gptviz.text.datasets.tasks import Modular
 
-from ..changing.ablation import Rows, loss, loss_with_each
+from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from ..changing.before_after import guess
 from ..changing.edits import Inputs, UnitEdit
 from ..explaining.attribution import attribute
@@ -27,6 +28,7 @@ from ..explaining.circuit_reads import means
 from ..explaining.context_use import by_position
 from ..reading.embeddings import mean_cosine, vectors
 from ..reading.stream import lengths, stream
+from ..reading.waves import powers
 from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
 from ..units.unit import heads_and_mlps
 
@@ -40,6 +42,8 @@ Needs = Literal[
     "held-out data",
     "held-out texts",
     "tasks",
+    "answers",
+    "a clock",
 ]
 # The share of a logit that a circuit is to trace back, as on the page Circuit.
 CIRCUIT_SHARE = 0.8
@@ -74,6 +78,7 @@ class Given:
         rows: data held out, with what is to be predicted, by the name of their series.
         held_out: texts held out.
         kinds: the tokens of each kind, such as "vowel", by its name.
+        clock: the task of sums on a clock.
     """
 
     ids: tuple[int, ...] = ()
@@ -85,6 +90,7 @@ class Given:
     rows: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
     held_out: Sequence[Sequence[int]] = ()
     kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    clock: Modular | None = None
 
     @property
     def tokens(self) -> int:
@@ -123,6 +129,22 @@ class Measure:
 
 def _losses(model: Transformer, given: Given) -> Values:
     return {name: loss(model, rows) for name, rows in given.rows.items()}
+
+
+@torch.inference_mode()
+def _right(model: Transformer, given: Given) -> Values:
+    def share(rows: Sequence[Rows]) -> float:
+        counted = [one.targets != NOT_COUNTED for one in rows]
+        guessed = [model(*one.reading).argmax(-1) == one.targets for one in rows]
+        return float(torch.cat([right[some] for right, some in zip(guessed, counted, strict=True)]).double().mean())
+
+    return {name: share(rows) for name, rows in given.rows.items()}
+
+
+def _waves(model: Transformer, given: Given) -> Values:
+    assert given.clock is not None
+    found = powers(model, given.clock)
+    return dict(zip(found.axes[1].labels, found.values[-1].tolist(), strict=True))
 
 
 def _by_position(model: Transformer, given: Given) -> Values:
@@ -234,6 +256,24 @@ MEASURES: dict[str, Measure] = {
             _by_position,
         ),
         *(_of_heads(name, score) for name, score in SCORES.items()),
+        Measure(
+            "accuracy",
+            "Right answers",
+            "The share of the answers that are right: in data held out and, where there are few to learn from, in those learned.",
+            "share",
+            "answers",
+            "",
+            _right,
+        ),
+        Measure(
+            "waves",
+            "Waves of the logits, each frequency",
+            "The share of each frequency in the logits of a model of sums on a clock: see the view Waves of Embeddings.",
+            "share",
+            "a clock",
+            "embeddings",
+            _waves,
+        ),
         Measure(
             "switched_off",
             "Loss without each head and MLP",

@@ -9,8 +9,10 @@ import torch
 import gptviz
 from gptviz.data.text import TaskSource
 from gptviz.interp.over_training.measures import MEASURES, Question
+from gptviz.interp.reading.waves import powers
 from gptviz.runs import checkpoints
 from gptviz.text import task
+from gptviz.text.datasets.tasks import Modular
 from tests.tiny import TinyModel, scrambled, tiny
 
 
@@ -25,7 +27,7 @@ def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) ->
     config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
     checkpoints.save("mixed", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()})
     lm = with_a_snapshot("mixed")
-    history, rows = lm.over_training("loss.by_task"), lm.tested_rows(by_part=True)
+    history, rows = lm.over_training("loss.by_task"), lm.tested_rows(of="tasks")
     assert history.series == tuple(learned.parts)
     for name, value in zip(history.series, history.values[0], strict=True):
         surprises = []
@@ -33,6 +35,20 @@ def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) ->
             for row, wanted in zip(lm.model(ids).log_softmax(-1), targets, strict=True):
                 surprises += [-row[place, token].item() for place, token in enumerate(wanted.tolist()) if token >= 0]
         assert value == pytest.approx(np.mean(surprises), abs=1e-5)
+
+
+def test_right_answers_are_counted_one_by_one_and_waves_are_those_of_the_page(home: object) -> None:
+    learned = task("modular", modulus=5)
+    config = tiny(vocab_size=7, context_length=4)
+    checkpoints.save("clock", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()})
+    lm = with_a_snapshot("clock")
+    history = lm.over_training("accuracy")
+    assert history.series == ("held out", "learned")
+    for examples, value in zip((learned.held_out(), learned.learned()), history.values[0], strict=True):
+        assert examples is not None
+        right = [int(lm.model(torch.tensor([row[:4].tolist()]))[0, -1].argmax()) == row[4] for row in examples.ids]
+        assert value == pytest.approx(np.mean(right))
+    np.testing.assert_allclose(lm.over_training("waves").values[0], powers(lm.model, Modular(modulus=5)).values[-1], atol=1e-9)
 
 
 def test_norm_and_rank_of_a_matrix_are_those_of_numpy(tiny_model: TinyModel) -> None:
@@ -74,6 +90,7 @@ def test_edits_stay_in_place_at_every_snapshot(tiny_model: TinyModel) -> None:
         ("probability", {}, "needs a prompt"),
         ("similarity", {"token": "a"}, "compares two tokens"),
         ("attribution", {"prompt": "fox", "token": "o", "against": "o"}, "are the same"),
+        ("waves", {}, "no task"),
         ("loss.by_task", {}, "the card does not say|not trained on a mixture"),
     ],
 )

@@ -10,6 +10,7 @@ import streamlit as st
 from gptviz.interp.over_training.measures import MEASURES, Measure, Question
 from gptviz.settings.address_values import Values
 from gptviz.settings.known_names import instead
+from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views import held_out
@@ -57,6 +58,8 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "held-out texts": here,
         "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
         "tasks": task is not None and bool(task.parts),
+        "answers": task is not None,
+        "a clock": isinstance(task, Modular),
     }
     return tuple(name for name, one in MEASURES.items() if has[one.needs] and (config.n_layer or name != "switched_off"))
 

@@ -11,6 +11,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.training.curves import Curve
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs.log import read_log
 from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.tries import Try
 
@@ -18,6 +19,7 @@ from .charts import LOSS
 from .rules import plan_named
 
 TOO_FAST = 1.0  # a learning rate
+RIGHT = 0.99  # of the answers, for a model that can do it
 CLEAR = 0.1  # nats between two losses, to be seen in the chart
 
 
@@ -81,8 +83,23 @@ def _by_heart(name: str) -> Sequence[Try]:
     return [Try("Learning by heart", notice, {"run": name, "chart": LOSS.label, "log_steps": False})]
 
 
+def _by_rule(name: str) -> Sequence[Try]:
+    folder = checkpoints.find(name)
+    known = [line for line in read_log(folder / "log.jsonl") if line.training_accuracy is not None and line.accuracy is not None]
+    learned = next((line.step for line in known if (line.training_accuracy or 0) >= RIGHT), None)
+    found = next((line.step for line in known if (line.accuracy or 0) >= RIGHT), None)
+    if learned is None or found is None or found < 2 * learned:
+        return ()
+    notice = (
+        f"“{name}” gets {percent(RIGHT)} of what it is trained on right from step {learned:,} on, and of what it never saw only "
+        f"from step {found:,} on: first it learns by heart, and long after that it finds a rule (grokking)."
+    )
+    return [Try("By heart, then by rule", notice, {"run": name, "chart": "Accuracy", "log_steps": True})]
+
+
 _OFFERS: dict[str, Callable[[str], Sequence[Try]]] = {
     "induction": _sudden,
+    "modular": _by_rule,
     "reversal": _by_place,
     "classifier-no-dropout": _by_heart,
 }
