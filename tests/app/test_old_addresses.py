@@ -23,6 +23,8 @@ MARY = "When Mary and John went to the shop, John gave a book to"
 
 # One for each page, with as many of its keys as go together.
 FIRST = (
+    "tokens?model=bpe&prompt=O+Romeo,+Romeo&view=Two+tokenizers",
+    "over_training?model=induction&measures=loss,heads.induction&show=A+panel+each&log_steps=false",
     "home?model=generator&prompt=O+Romeo&step=0&box=blocks.2.attention.z&block=2&tensor=0&head=1",
     "lessons?model=ladder-0",
     "next_token?model=shakespeare&prompt=MENENIUS:%0AWhat+is+gra&position=9&temperature=0.7&top_k=20&top_p=0.9&seed=3"

@@ -99,8 +99,7 @@ export class TabStop {
   }
 
   /**
-   * Let the Tab key stop at `element`, give it the focus of the keyboard, and bring it into view in the boxes that scroll around
-   * it. After a click Firefox would not show by itself where the arrow keys lead.
+   * Let the Tab key stop at `element`, give it the focus, and bring it into view in the boxes that scroll around it.
    *
    * @param {HTMLElement | SVGElement | null | undefined} element
    * @param {Element[]} boxes the inner before the outer
@@ -108,7 +107,7 @@ export class TabStop {
   focus(element, ...boxes) {
     if (!element) return;
     this.reach(element);
-    element.focus({ preventScroll: true, focusVisible: true });
+    element.focus({ preventScroll: true });
     for (const box of boxes) bringIntoView(element, box);
   }
 }

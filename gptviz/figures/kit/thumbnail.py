@@ -95,19 +95,19 @@ def curves(runs: Sequence[Curve], theme: Theme) -> str:
     return _svg(theme, "<title>loss over the steps of training</title>" + "".join(lines))
 
 
-def text(labels: Sequence[str], probabilities: npt.NDArray[Any], theme: Theme) -> str:
-    """Generated tokens in rows, each on a ground as strong as its probability."""
+def text(labels: Sequence[str], strengths: npt.NDArray[Any], theme: Theme, *, title: str) -> str:
+    """The first letters of labels in rows, each on a ground as strong as its share of 1."""
     columns, rows = 22, 8
     cells = []
     column = row = 0
-    for label, probability in zip(labels, probabilities, strict=True):
+    for label, strength in zip(labels, strengths, strict=True):
         if column == columns:
             column, row = 0, row + 1
         if row == rows:
             break
         x, y = 3 + column * 7, 2 + row * 12
-        ground = blend(OUTPUT, theme.background, 0.55 * float(probability))
+        ground = blend(OUTPUT, theme.background, 0.55 * float(strength))
         cells.append(f'<rect x="{x}" y="{y}" width="7" height="11" fill="{ground}"/>')
         cells.append(f'<text x="{x + 3.5}" y="{y + 8.5}" font-size="9" text-anchor="middle">{escape(label[:1])}</text>')
         column, row = (0, row + 1) if label == "⏎" else (column + 1, row)
-    return _svg(theme, "<title>generated text</title>" + "".join(cells))
+    return _svg(theme, f"<title>{title}</title>" + "".join(cells))

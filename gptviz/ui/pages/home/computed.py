@@ -29,6 +29,7 @@ from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.pages.positions import PAGE as POSITIONS
 from gptviz.ui.pages.runs import PAGE as RUNS
+from gptviz.ui.pages.tokens import PAGE as TOKENS
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
 from gptviz.ui.shell.subject import scrubber
@@ -157,7 +158,9 @@ def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, 
     guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
     likely = guess.order()[:7]
     bars = thumbnail.bars([lm.tokenizer.label(int(i)) for i in likely], guess.before[likely], theme)
-    drawn = {NEXT_TOKEN.name: bars}
+    cut = [(letter, number % 2) for number, i in enumerate(ids) for letter in lm.tokenizer.label(i)]
+    letters, odd = zip(*cut, strict=True)
+    drawn = {NEXT_TOKEN.name: bars, TOKENS.name: thumbnail.text(letters, np.array(odd) / 2, theme, title="tokens")}
     with suppress(ValueError):  # nothing is drawn from logits that are no numbers
         drawn[GENERATE.name] = _text(key, ids, theme)
     return drawn
@@ -186,4 +189,4 @@ def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
     steps = list(islice(grown, affordable(lm.model, len(read), MOST_WRITTEN)))
     labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
     probabilities = [float(next_token.probabilities(step.logits[0])[step.tokens[0]]) for step in steps]
-    return thumbnail.text(labels, np.array(probabilities), theme)
+    return thumbnail.text(labels, np.array(probabilities), theme, title="generated text")
