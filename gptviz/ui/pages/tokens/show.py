@@ -125,7 +125,7 @@ def cut(subject: Subject) -> Shown:
     chosen = next(place for place, piece in enumerate(found) if piece.word == number)
     strip(found, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen)
     st.caption(summary(found, len(subject.encoding.ids), subject.prompt))
-    st.subheader("How a word is cut", anchor=False)
+    st.markdown("**How a word is cut**")
     texts = _texts(found)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         picking.pick(
@@ -237,7 +237,7 @@ def compare(subject: Subject) -> Shown | None:
             cut_text = pieces(tokenizer, computed.first(read[one]))
             strip(cut_text, tokenizer, key=f"tokens {place}", label=f"The tokens of the prompt with {one}")
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
-    st.subheader("What languages cost", anchor=False)
+    st.markdown("**What languages cost**")
     times = computed.times(found)
     said = "; ".join(f"with {one} {_dearest(times, place)}" for place, one in enumerate(found))
     show_figure(
