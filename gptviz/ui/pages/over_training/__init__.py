@@ -12,8 +12,8 @@ PAGE = Page(
     place=105,
     question="When did the model learn it?",
     caption=(
-        "Numbers that other pages show of the model on screen, at every snapshot: every copy of it that was kept while it was "
-        "trained. The sharpest change has a grey stroke behind it; a click on a point opens its step."
+        "Numbers of other pages at every snapshot: a copy of the model that was kept while it was trained. Click a point to open "
+        "its step."
     ),
     sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each changed.",
     step="What a model does was learned at some time: see when, and what changed together.",
@@ -37,6 +37,7 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "**Measures**: what is followed through the training. Each has a chart of its own, all on the same axis of steps.",
+        "The sharpest change of a measure has a grey stroke behind it.",
         "A click on a point sets the **Training step**: every page then shows the model as it was there.",
         DETAILS_BELOW,
     ),

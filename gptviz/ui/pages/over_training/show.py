@@ -23,8 +23,8 @@ from gptviz.ui.widgets.markdown import escaped
 from .choices import Axes
 
 STEP = "step"
-# Pixels of a chart where there are one, two, three or more.
-HEIGHTS = (420, 300, 240)
+# Pixels of a chart where there are one, two, three or more: in front of a class the first of three is seen without scrolling.
+HEIGHTS = (420, 300, 208)
 
 
 def title(history: History, series: int, config: Config) -> str:
