@@ -1,8 +1,8 @@
 """Precision: the type in which weights are kept in memory, and the type in which they are multiplied.
 
-Only the matrices are kept in 2 bytes a number, and only products with them are computed so. The stream, norms, scores, softmax
-and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always in float32 here; what
-its steps are computed in is chosen by `gptviz.train.engine`.
+Only the matrices are kept in 2 bytes a number or less (see `packed`), and only products with them are computed so. The stream,
+norms, scores, softmax and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always in
+float32 here; what its steps are computed in is chosen by `gptviz.train.engine`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from .devices import STORED, may_bfloat16
 from .fast import LINE, Arena, make_fast
+from .packed import Packed, looked_up_packed, times_packed
 from .parts.part import Embedding, Linear
 from .transformer import Transformer
 
@@ -45,8 +46,15 @@ def type_in_memory(stored: torch.dtype, precision: str | None) -> torch.dtype:
     return min((asked, known), key=lambda dtype: dtype.itemsize)
 
 
+def stays_packed(precision: str | None, device: torch.device) -> bool:
+    """Whether a matrix of 4 to 8 bits stays so in memory: if the model is opened as it is stored, where there is a fast kernel."""
+    return precision == STORED and device.type == "cpu" and torch.cpu.get_capabilities().get("avx512_bw", False)
+
+
 def are_finite(tensor: Tensor) -> bool:
     """Whether no number of a tensor is infinite or none at all, found without a second tensor of its size."""
+    if isinstance(tensor, Packed):
+        return tensor.is_finite()
     return tensor.numel() == 0 or all(bool(end.isfinite()) for end in tensor.aminmax())
 
 
@@ -86,6 +94,11 @@ def place(
     arena = Arena(sum(4 * parameter.numel() + LINE for parameter in parameters.values()))
     for name, tensor in weights:
         parameter = parameters[name]
+        if isinstance(tensor, Packed):
+            if parameter in matrices and stays_packed(precision, device):
+                _keep_packed([part for part in parts if part.weight is parameter], tensor, arena)
+                continue
+            tensor = tensor.numbers()
         dtype = type_in_memory(tensor.dtype, precision) if parameter in matrices else torch.float32
         turned = precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
         turned &= device.type == "cpu" and dtype == torch.float32
@@ -97,9 +110,27 @@ def place(
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
     make_fast(model)
     for part in parts:
-        if part.weight.dtype != torch.float32:
+        if isinstance(part.weight, Packed):
+            _multiply_packed(part)
+        elif part.weight.dtype != torch.float32:
             _multiply_short(part, type_of_products(part.weight.dtype, precision or STORED, device))
-    return model.to(device)
+    return model if device.type == "cpu" else model.to(device)
+
+
+def _multiply_packed(part: torch.nn.Module) -> None:
+    if isinstance(part, Linear):
+        part.multiply = times_packed
+    elif isinstance(part, Embedding):
+        part.look_up = looked_up_packed
+
+
+def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> None:
+    """Give these parts a matrix that stays as its file has it."""
+    if any(isinstance(part, Linear) for part in parts):
+        matrix.prepare(arena.empty)
+    weight = torch.nn.Parameter(matrix, requires_grad=False)
+    for part in parts:
+        part.weight = weight
 
 
 def _multiply_short(part: torch.nn.Module, dtype: torch.dtype) -> None:
@@ -112,10 +143,27 @@ def _multiply_short(part: torch.nn.Module, dtype: torch.dtype) -> None:
 
 def said(model: Transformer) -> str:
     """The types of an open model in words: what its weights are kept in, and what they are multiplied in where that differs."""
+    if kinds := {kind for part in model.modules() if isinstance(part, Linear) for kind in _kinds(part.weight)}:
+        return f"{', '.join(sorted(kinds))}, multiplied in bfloat16"
     matrix = model.embed.weight.dtype
     products = {part.multiply for part in model.modules() if isinstance(part, Linear)}
     name = str(matrix).removeprefix("torch.")
     return f"{name}, multiplied in float32" if in_float32 in products else name
+
+
+def _kinds(weight: Tensor) -> list[str]:
+    return weight.kinds if isinstance(weight, Packed) else []
+
+
+def rounds(model: Transformer) -> bool:
+    """Whether products with the matrices of an open model are rounded to 2 bytes a number."""
+    weights = [part.weight for part in model.modules() if isinstance(part, Linear | Embedding)]
+    return any(isinstance(weight, Packed) or weight.dtype.itemsize < torch.float32.itemsize for weight in weights)
+
+
+def bytes_in_memory(model: Transformer) -> int:
+    """What the weights of an open model take."""
+    return sum(weight.memory if isinstance(weight, Packed) else weight.nbytes for weight in model.parameters())
 
 
 def looked_up(ids: Tensor, table: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from gptviz.machine import memory, progress
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.builder import lay_out
 from gptviz.model.costs import memory_needed
-from gptviz.model.precision import are_finite, place, type_in_memory
+from gptviz.model.precision import are_finite, place
 
 from .families import ImportRefusedError
 from .families.base import MISMATCHED, ShapeError, lacking
@@ -87,19 +87,6 @@ def referred(content: dict[str, Any]) -> ModelSource:
     return SOURCES[str(kind)](Path(str(path)), additions)
 
 
-def number_bytes(size: int, numbers: int, precision: str | None, *, keeps_types: bool = True) -> int:
-    """The bytes that a weight takes in memory, for a model with this many `numbers` in files of `size` bytes.
-
-    Args:
-        size: bytes of its files.
-        numbers: how many numbers all its parameters have.
-        precision: as in `gptviz.model.precision.place`.
-        keeps_types: whether the source gives the tensors in the types that they have in the files.
-    """
-    stored = torch.bfloat16 if keeps_types and size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
-    return type_in_memory(stored, precision).itemsize
-
-
 def require_room(source: ModelSource, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
     """Refuse a model with this config that does not fit into the free memory; none of its tensors is read.
 
@@ -109,10 +96,9 @@ def require_room(source: ModelSource, config: Config, device: torch.device | str
         ImportRefusedError: it does not fit; a config of more numbers than the files can hold is left to `with_weights`.
     """
     numbers = parameter_count(config)
-    size = sum(file.stat().st_size for file in source.files())
-    if numbers > MOST_NUMBERS_PER_BYTE * size:
+    if numbers > MOST_NUMBERS_PER_BYTE * source.size():
         return  # these files are wrong for another reason than their size
-    needs = memory_needed.needed(config, number_bytes(size, numbers, precision, keeps_types=source.keeps_types))
+    needs = memory_needed.needed(config, source.number_bytes(numbers, precision, device))
     if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
 
@@ -140,7 +126,7 @@ def with_weights(
     """
     with torch.device("meta"):
         expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
-    numbers, size = sum(map(math.prod, expected.values())), sum(file.stat().st_size for file in source.files())
+    numbers, size = sum(map(math.prod, expected.values())), source.size()
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         raise ImportRefusedError(
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "

@@ -18,7 +18,8 @@ from gptviz.model import parameter_count
 from gptviz.model.costs import memory_needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import number_bytes, reference, require_room, source_at, with_weights
+from gptviz.pretrained.opening import reference, require_room, source_at, with_weights
+from gptviz.pretrained.sources.source import number_bytes
 from gptviz.pretrained.places import hub
 from gptviz.pretrained.places.hub import HubModel as HubModel  # also for callers that get one
 from gptviz.pretrained.sources import mapping as mapping_file

@@ -30,7 +30,7 @@ class MemoryNeeded:
     weights: int
     working: int
     tokens: int
-    number: int
+    number: float
 
     @property
     def total(self) -> int:
@@ -38,18 +38,18 @@ class MemoryNeeded:
         return self.weights + self.working
 
 
-def needed(config: Config, number: int = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
+def needed(config: Config, number: float = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
     """The memory that a model of `config` takes when it is open and reads a text; nothing is allocated to find out.
 
     Args:
         config: its architecture.
-        number: bytes of a weight, 4 for float32 and 2 for bfloat16 and float16.
+        number: bytes of a weight: 4 for float32, 2 for bfloat16 and float16, less for a file of fewer bits.
         tokens: the length of the text; by default what fits into the context, at most `USUAL_TOKENS`.
     """
     tokens = min(config.context_length, USUAL_TOKENS) if tokens is None else tokens
     layers = describe(config)
     largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
-    weights = number * sum(layer.parameters for layer in layers)
+    weights = round(number * sum(layer.parameters for layer in layers))
     return MemoryNeeded(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
 
 

@@ -303,8 +303,8 @@ def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor
     heads = config.n_head
 
     def to_ours(tensors: Sequence[Tensor]) -> Tensor:
-        rows = tensors[0].unflatten(0, (heads, 3, -1))  # [n_head, 3, d_head, …]
-        return in_order(rows.transpose(0, 1).flatten(0, 2), config, 2 * heads, order)  # [3 · n_head · d_head, …]
+        rows = torch.arange(len(tensors[0])).unflatten(0, (heads, 3, -1))  # [n_head, 3, d_head]
+        return in_order(tensors[0][rows.transpose(0, 1).flatten()], config, 2 * heads, order)  # [3 · n_head · d_head, …]
 
     def to_theirs(tensor: Tensor) -> Sequence[Tensor]:
         rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
@@ -332,9 +332,10 @@ def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -
     """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each head; the others unchanged."""
     if order is None:
         return tensor
+    rows = torch.arange(len(tensor))
     count = heads * config.head_size
-    moved = tensor[:count].unflatten(0, (heads, config.head_size))[:, order].flatten(0, 1)
-    return torch.cat((moved, tensor[count:]))
+    moved = rows[:count].unflatten(0, (heads, config.head_size))[:, order].flatten()
+    return tensor[torch.cat((moved, rows[count:]))]
 
 
 def _back(order: Tensor | None) -> Tensor | None:

@@ -15,7 +15,7 @@ from gptviz.model.costs.memory_needed import MemoryNeeded, needed
 from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
-from ..opening import number_bytes, source_at
+from ..opening import source_at
 from .hub import is_whole
 
 MOST_MODELS = 100  # of a store
@@ -100,11 +100,10 @@ def summary(path: Path) -> Summary:
         source = source_at(path)
         outline = source.outline()
         needs = needed(outline.config)
-        numbers = needs.weights // needs.number
+        numbers = round(needs.weights / needs.number)
         summary = Summary(outline.family, numbers, needs, outline.licence)
-        size = sum(file.stat().st_size for file in source.files())
-        in_memory = number_bytes(size, numbers, STORED, keeps_types=source.keeps_types)
-        return replace(summary, size=size, needs=replace(needs, weights=numbers * in_memory, number=in_memory))
+        needs = needed(outline.config, source.number_bytes(numbers, STORED))
+        return replace(summary, size=source.size(), needs=needs)
     except (ImportRefusedError, OSError) as error:
         return replace(summary, problem=str(error))
 

@@ -1,6 +1,7 @@
 """GGUF files, in which Ollama, LM Studio and llama.cpp keep models: one file with settings, vocabulary and weights.
 
-The weights may be quantised; the `gguf` library converts them to float32, one tensor at a time.
+Matrices of the kinds in `gguf_blocks` stay as they are in the file (`gptviz.model.packed`), and those in 2 bytes a number keep
+their type; the `gguf` library converts all others to float32, one tensor at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from torch import Tensor
 
 from gptviz.machine.bounded import read_regular, require_regular
 from gptviz.model import Config
+from gptviz.model.packed import Packed, bytes_of_number
+from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Given, ImportRefusedError
 from ..families.base import lacking, without_place
+from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
 from .source import ModelSource, Opened, Outline, fitted
@@ -55,6 +59,8 @@ SETTINGS = {
     "use_parallel_residual": ("use_parallel_residual",),
 }
 MAGIC = b"GGUF"
+# Numbers of 2 bytes, as the format calls them.
+SHORT = {"F16": torch.float16, "BF16": torch.bfloat16}
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
 
 
@@ -62,7 +68,6 @@ class GGUF(ModelSource):
     """A `.gguf` file."""
 
     kind = "gguf"
-    keeps_types = False
 
     @classmethod
     def fits(cls, path: Path) -> bool:
@@ -70,6 +75,17 @@ class GGUF(ModelSource):
 
     def files(self) -> list[Path]:
         return [self.path]
+
+    def number_bytes(self, numbers: int, precision: str | None, device: torch.device | str = "cpu") -> float:
+        packed = stays_packed(precision, torch.device(device))
+        total = 0.0
+        for tensor in self._reader.tensors:
+            kind = KINDS.get(tensor.tensor_type.name)
+            stored = SHORT.get(tensor.tensor_type.name, torch.float32)
+            total += int(tensor.n_elements) * (
+                bytes_of_number(kind.bits) if packed and kind is not None else type_in_memory(stored, precision).itemsize
+            )
+        return total / numbers
 
     @cached_property
     def _reader(self) -> Reader:
@@ -187,7 +203,7 @@ class GGUF(ModelSource):
             outline.family,
             outline.config,
             tokenizer,
-            (*notes, f"Its weights are stored as {', '.join(kinds)}, and brought back to float32."),
+            (*notes, f"Its weights are stored as {', '.join(kinds)}."),
             outline.licence,
             chat,
             tokens.ends(),
@@ -213,17 +229,26 @@ class GGUF(ModelSource):
         if left:
             raise without_place(self.path.name, left, "the model as gptviz has it")
 
+    @cached_property
+    def _file(self) -> OpenFile:
+        return OpenFile(self.path)
+
     def _tensor(self, name: str) -> Tensor:
         from gguf import dequantize
 
         found = self._by_name[name]
+        # GGUF counts the axes from the last to the first.
+        shape = tuple(int(n) for n in reversed(found.shape))
+        if (blocks := blocks_of(self._file, int(found.data_offset), shape, found.tensor_type.name)) is not None:
+            return Packed([blocks])
+        if found.tensor_type.name in SHORT:
+            return torch.from_numpy(np.array(found.data)).view(SHORT[found.tensor_type.name]).reshape(shape)
         with reading(self.path):
             try:
                 values = np.asarray(dequantize(found.data, found.tensor_type), dtype=np.float32)
             except NotImplementedError as error:
                 raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {found.tensor_type.name}: {error}") from None
-        # GGUF counts the axes from the last to the first.
-        return torch.from_numpy(values.reshape([int(n) for n in reversed(found.shape)]).copy())
+        return torch.from_numpy(values.reshape(shape).copy())
 
     def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
         """The reverse of the changes that a converter to GGUF makes."""
@@ -236,8 +261,8 @@ class GGUF(ModelSource):
         if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
             return tensor.T
         if kind == "gpt_neox" and part == "attn_qkv":
-            rows = tensor.unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
-            return rows.transpose(0, 1).flatten(0, 2)
+            rows = torch.arange(len(tensor)).unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
+            return tensor[rows.transpose(0, 1).flatten()]
         return tensor
 
 
@@ -254,4 +279,4 @@ def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
 
     llama.cpp turns neighbouring numbers, so its converter puts the rows i and i + d_head / 2 of each head next to each other.
     """
-    return tensor.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+    return tensor[torch.arange(len(tensor)).unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten()]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from gptviz.model import Config
+from gptviz.model.precision import type_in_memory
 from gptviz.text import Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.marian import MarianTokenizer
@@ -68,7 +70,6 @@ class ModelSource(ABC):
 
     Attributes:
         kind: its name in the file that refers to it.
-        keeps_types: whether tensors keep the types that they have in the files; otherwise they are converted to float32.
         takes: the names of the additions that such a source accepts.
         path: the folder or file.
         additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
@@ -78,7 +79,6 @@ class ModelSource(ABC):
     """
 
     kind: ClassVar[str]
-    keeps_types: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path, additions: Mapping[str, Any] | None = None) -> None:
@@ -126,6 +126,26 @@ class ModelSource(ABC):
     @abstractmethod
     def files(self) -> list[Path]:
         """The files that the weights are read from."""
+
+    def size(self) -> int:
+        """The bytes of these files."""
+        return sum(file.stat().st_size for file in self.files())
+
+    def number_bytes(self, numbers: int, precision: str | None, device: torch.device | str = "cpu") -> float:
+        """As the function of this name, of a model with this many numbers in its parameters."""
+        return number_bytes(self.size(), numbers, precision)
+
+
+def number_bytes(size: int, numbers: int, precision: str | None) -> int:
+    """The bytes that a weight takes in memory, for a model with this many `numbers` in files of `size` bytes.
+
+    Args:
+        size: bytes of its files.
+        numbers: how many numbers all its parameters have.
+        precision: as in `gptviz.model.precision.place`.
+    """
+    stored = torch.bfloat16 if size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
+    return type_in_memory(stored, precision).itemsize
 
 
 def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Tokenizer, tuple[str, ...]]:

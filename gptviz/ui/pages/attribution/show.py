@@ -19,6 +19,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.parts.heads import HEADS
 from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.model.precision import rounds
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.classify import PAGE as CLASSIFY
 from gptviz.ui.pages.neurons import PAGE as NEURONS
@@ -108,7 +109,7 @@ def _why_not(setting: AttributionSetting, found: Attribution) -> str:
     says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
     if not math.isfinite(found.logit):
         return f"{says} The weights of this model are damaged: choose another model or step above."
-    if setting.subject.lm.model.embed.weight.dtype.itemsize < 4:
+    if rounds(setting.subject.lm.model):
         return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
     return f"{says} A part is missing or counted twice: do not trust the figures below."
 

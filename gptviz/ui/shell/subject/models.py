@@ -146,7 +146,9 @@ class SnapshotCache:
 
 
 def _weight_bytes(lm: LanguageModel) -> int:
-    return sum(parameter.numel() * parameter.element_size() for parameter in lm.model.parameters())
+    from gptviz.model.precision import bytes_in_memory
+
+    return bytes_in_memory(lm.model)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)

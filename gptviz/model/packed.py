@@ -1,0 +1,372 @@
+"""Matrices that stay in memory at the bits of their file, and are multiplied so.
+
+A file of 4 to 8 bits a number keeps a matrix in small groups: within a group a number is scale · q + offset, with a whole number q.
+`Packed` is such a matrix as a tensor. A product with it is computed by PyTorch's kernel for 4-bit weights, which
+reads an eighth of the bytes of float32; whoever asks for its numbers gets them in float32, brought back from the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .fast import product
+
+# What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a multiple of the smaller one).
+GROUP = 32
+ROWS, LEAST_ROWS = 64, 16
+# Numbers that are brought back to float32 at a time: few enough to stay in a processor's own memory.
+AT_ONCE = 2**18
+# From 5 to 8 bits a number is split in two of 4 bits, of which the upper one counts 16 times.
+UPPER = 16
+
+
+class Groups(NamedTuple):
+    """Rows of a matrix as a file keeps them: a number is scale · q + offset.
+
+    Attributes:
+        q: [rows, groups, numbers of a group], whole numbers from 0 on, as uint8.
+        scale: [rows, groups, 1], float32.
+        offset: [rows, groups, 1], float32.
+    """
+
+    q: Tensor
+    scale: Tensor
+    offset: Tensor
+
+    def numbers(self) -> Tensor:
+        """The rows in float32: [rows, in]."""
+        return (self.q * self.scale).add_(self.offset).flatten(1)
+
+
+class StoredRows(Protocol):
+    """A matrix in a file."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Its rows, and the numbers of a row, which are a multiple of `GROUP`."""
+
+    @property
+    def kind(self) -> str:
+        """What its format calls this way to keep numbers."""
+
+    @property
+    def bits(self) -> int:
+        """The bits of a whole number `q`: 8 at most."""
+
+    def read(self, rows: Tensor) -> Groups:
+        """Some rows, by their numbers [n].
+
+        Raises:
+            OSError: the file cannot be read any more.
+        """
+
+
+Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
+
+
+class Packed(Tensor):
+    """A matrix [out, in] whose rows are rows of matrices in a file. Its numbers are fixed.
+
+    Row orders, stacks and slices of rows of it are such matrices again. All other operations get its numbers in float32.
+
+    Attributes:
+        stored: the matrices of the file.
+        of: [out], for each row the one that it is of.
+        row: [out], which row it is there.
+        turned: whether this is the transpose, [in, out].
+    """
+
+    stored: tuple[StoredRows, ...]
+    of: Tensor
+    row: Tensor
+    turned: bool
+    _parts: tuple[_Part, ...] | None
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(
+        cls, stored: Sequence[StoredRows], of: Tensor | None = None, row: Tensor | None = None, *, turned: bool = False
+    ) -> Packed:
+        """Rows of these matrices; by default all rows of the first."""
+        row = torch.arange(stored[0].shape[0]) if row is None else row
+        shape = len(row), stored[0].shape[1]
+        packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)  # type: ignore[attr-defined]
+        packed.stored, packed.row, packed.turned = tuple(stored), row, turned
+        packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
+        packed._parts = None
+        return packed
+
+    # Tests and messages show a tensor: this one by what it is, and not by its numbers.
+    def __repr__(self) -> str:  # type: ignore[override]
+        return f"Packed({tuple(self.shape)}, {' and '.join(self.kinds)})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
+        return self
+
+    def float(self) -> Tensor:  # type: ignore[override]
+        """Its numbers in a tensor that is nothing but numbers."""
+        return self.numbers()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """As `Tensor.numpy`."""
+        return self.numbers().numpy()
+
+    @property
+    def kinds(self) -> list[str]:
+        """What its format calls the ways in which its numbers are kept."""
+        return sorted({stored.kind for stored in self.stored})
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it takes in memory."""
+        return sum(tensor.nbytes for part in self._parts or () for layer in part.layers for tensor in layer)
+
+    def rows(self, index: Tensor | slice) -> Packed:
+        """Some of its rows, or all in another order; `index` is of the rows, not of a transpose's."""
+        return Packed(self.stored, self.of[index], self.row[index])
+
+    def numbers(self) -> Tensor:
+        """All its numbers in float32."""
+        if len(self.row) * self.stored[0].shape[1] <= AT_ONCE:
+            rows = self._read()
+        else:
+            rows = torch.empty(len(self.row), self.stored[0].shape[1])
+            for at in self.pieces():
+                rows[at] = self.rows(at)._read()
+        return rows.t() if self.turned else rows
+
+    def _read(self) -> Tensor:
+        first = int(self.of[0]) if len(self.of) else 0
+        if bool((self.of == first).all()):
+            return self.stored[first].read(self.row).numbers()
+        rows = torch.empty(len(self.row), self.stored[0].shape[1])
+        for one in self.of.unique().tolist():
+            mine = self.of == one
+            rows[mine] = self.stored[one].read(self.row[mine]).numbers()
+        return rows
+
+    def pieces(self) -> list[slice]:
+        """Its rows, `AT_ONCE` numbers at a time."""
+        each = max(ROWS, AT_ONCE // self.stored[0].shape[1] // ROWS * ROWS)
+        return [slice(start, min(start + each, len(self.row))) for start in range(0, len(self.row), each)]
+
+    def is_finite(self) -> bool:
+        """Whether all its numbers are."""
+        return all(bool(self.rows(at)._read().isfinite().all()) for at in self.pieces())
+
+    def prepare(self, allocate: Allocate) -> None:
+        """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""
+        layers = torch.tensor([_layers(stored.bits) for stored in self.stored])[self.of]
+        self._parts = tuple(_Part.of(self.rows(at), allocate) for at in _runs(layers))
+
+    def times(self, x: Tensor) -> Tensor:
+        """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up was rounded to bfloat16."""
+        assert self._parts is not None
+        short = x.reshape(-1, x.shape[-1]).to(torch.bfloat16)  # [n, in]
+        products = [part.times(short) for part in self._parts]
+        result = products[0] if len(products) == 1 else torch.cat(products, dim=1)
+        return result.view(*x.shape[:-1], -1)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        handler = _HANDLERS.get(func)
+        if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
+            return found
+        if func._schema.is_mutable and isinstance(args[0], Packed):
+            raise TypeError("this matrix stays as its file has it, and cannot be changed: open the model with precision float32")
+        plain = torch.utils._pytree.tree_map_only(Packed, Packed.numbers, (args, kwargs or {}))
+        return func(*plain[0], **plain[1])
+
+
+class _Part(NamedTuple):
+    """Neighbouring rows that are multiplied in one way.
+
+    Attributes:
+        rows: how many there are.
+        layers: one for 4 bits, else two: numbers of 4 bits in the order that the kernel wants, and [groups, rows, 2]
+            the scale of each group, and what it adds to 8 · scale.
+    """
+
+    rows: int
+    layers: tuple[tuple[Tensor, Tensor], ...]
+
+    @classmethod
+    def of(cls, packed: Packed, allocate: Allocate) -> _Part:
+        """The part of these rows, which all have as many layers."""
+        rows, width = packed.shape
+        padded = -(-rows // LEAST_ROWS) * LEAST_ROWS
+        layers = [
+            (allocate((padded, width // 2), torch.uint8), allocate((width // GROUP, padded, 2), torch.bfloat16))
+            for _ in range(_layers(packed.stored[int(packed.of[0])].bits))
+        ]
+        for at in packed.pieces():
+            to = slice(at.start, padded if at.stop == rows else at.stop)
+            some = packed.rows(at)
+            runs = [_split(some.stored[int(some.of[one.start])], some.row[one]) for one in _runs(some.of)]
+            for (numbers, scales), layer in zip(layers, zip(*runs, strict=True), strict=True):
+                q, scale, added = (F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True))
+                numbers[to] = torch.ops.aten._convert_weight_to_int4pack_for_cpu(q.flatten(1).int(), 1)
+                scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
+        return cls(rows, tuple(layers))
+
+    def times(self, x: Tensor) -> Tensor:
+        """x · Wᵀ, of x [n, in] in bfloat16: [n, rows] in float32."""
+        result = None
+        for numbers, scales in self.layers:
+            layer = torch.ops.aten._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales)
+            result = layer.float() if result is None else result.add_(layer)
+        assert result is not None
+        return result if result.shape[1] == self.rows else result[:, : self.rows]
+
+
+def _runs(values: Tensor) -> list[slice]:
+    """Where neighbours [n] are equal."""
+    starts = [0, *(torch.nonzero(values.diff()).flatten() + 1).tolist(), len(values)]
+    return [slice(start, stop) for start, stop in zip(starts, starts[1:], strict=False)]
+
+
+def _layers(bits: int) -> int:
+    """In how many layers of 4 bits numbers of this many bits are multiplied."""
+    return 1 if bits <= 4 else 2
+
+
+def bytes_of_number(bits: int) -> float:
+    """What a number of this many bits takes in memory: 4 bits in each layer, and its share of two numbers of 2 bytes."""
+    return _layers(bits) * (1 / 2 + 4 / GROUP)
+
+
+def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
+    """The layers of 4 bits whose sum these rows are; `offset` is what is added to scale · (q - 8).
+
+    The scales are rounded to bfloat16. So that this rounds no number by more than itself, the upper layer is 0 where q is in
+    the middle of its range.
+    """
+    groups, bits = stored.read(rows), stored.bits
+    if groups.q.shape[2] != GROUP:
+        groups, bits = _regrouped(groups), 8
+    q, scale, offset = groups
+    if bits <= 4:
+        return [Groups(q, scale, offset + 8 * scale)]
+    raised = q + (128 - 2 ** (bits - 1))  # at most 255
+    middle = offset + 2 ** (bits - 1) * scale
+    return [Groups(raised >> 4, UPPER * scale, middle), Groups(raised & 15, scale, 8 * scale)]
+
+
+def _regrouped(groups: Groups) -> Groups:
+    """The same numbers in groups of `GROUP` and in 8 bits, by the largest number of each group.
+
+    That rounds a number by up to 0.4 % of the largest one, about as much as bfloat16 does.
+    """
+    numbers = groups.numbers().unflatten(1, (-1, GROUP))
+    scale = numbers.abs().amax(2, keepdim=True) / 127
+    q = (numbers / scale.clamp(min=torch.finfo(torch.float32).tiny)).round() + 128
+    return Groups(q.to(torch.uint8), scale, -128 * scale)
+
+
+class _Times(torch.autograd.Function):
+    """x · Wᵀ, whose gradient goes back to x through the numbers of the file, some rows at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Packed) -> Tensor:
+        ctx.weight = weight
+        return weight.times(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        weight: Packed = ctx.weight
+        of_x = gradient.new_zeros(*gradient.shape[:-1], weight.shape[1])
+        for at in weight.pieces():
+            of_x += gradient[..., at] @ weight.rows(at).numbers()
+        return of_x, None
+
+
+def times_packed(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · Wᵀ + b, of a `Packed` matrix as it is kept, of any other one in float32."""
+    if type(weight) is not Packed:
+        return product(x, weight, bias)
+    result: Tensor = _Times.apply(x, weight) if x.requires_grad else weight.times(x)
+    return result if bias is None else result + bias
+
+
+def times_exactly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x · Wᵀ + b in float32, of a `Packed` matrix some rows of which are brought back at a time."""
+    if type(weight) is not Packed:
+        return product(x, weight, bias)
+    result = torch.cat([x @ weight.rows(at).numbers().t() for at in weight.pieces()], dim=-1)
+    return result if bias is None else result + bias
+
+
+def looked_up_packed(ids: Tensor, table: Tensor) -> Tensor:
+    """The rows `ids` [...] of a table [rows, width]: [..., width] in float32."""
+    if type(table) is not Packed:
+        return F.embedding(ids, table)
+    distinct, places = ids.unique(return_inverse=True)
+    return table.rows(distinct).numbers()[places]
+
+
+def _transposed(packed: Packed) -> Packed:
+    return Packed(packed.stored, packed.of, packed.row, turned=not packed.turned)
+
+
+def _sliced(packed: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed | None:
+    return packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
+
+
+def _indexed(packed: Packed, index: list[Tensor | None]) -> Packed | None:
+    [rows, *others] = index
+    return packed.rows(rows) if not packed.turned and not others and rows is not None and rows.ndim == 1 else None
+
+
+def _selected(packed: Packed, dim: int, index: int) -> Tensor | None:
+    return packed.rows(torch.tensor([index])).numbers()[0] if dim == 0 and not packed.turned else None
+
+
+def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
+    if dim or packed.turned:
+        return None
+    return [Packed(packed.stored, of, row) for of, row in zip(packed.of.split(size), packed.row.split(size), strict=True)]
+
+
+def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
+    """One below the other, if all are such matrices of one width."""
+    if dim or not all(isinstance(each, Packed) and not each.turned for each in tensors):
+        return None
+    packed: list[Packed] = tensors  # type: ignore[assignment]
+    if len({each.shape[1] for each in packed}) > 1:
+        return None
+    before = [sum(len(each.stored) for each in packed[:index]) for index in range(len(packed))]
+    of = torch.cat([each.of + count for each, count in zip(packed, before, strict=True)])
+    return Packed([one for each in packed for one in each.stored], of, torch.cat([each.row for each in packed]))
+
+
+def _same(packed: Packed) -> Packed:
+    same = Packed(packed.stored, packed.of, packed.row, turned=packed.turned)
+    same._parts = packed._parts
+    return same
+
+
+def _permuted(packed: Packed, dims: list[int]) -> Packed:
+    return _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
+
+
+_aten = torch.ops.aten
+_HANDLERS: dict[Any, Callable[..., Any]] = {
+    _aten.detach.default: _same,
+    _aten.alias.default: _same,
+    _aten.t.default: _transposed,
+    _aten.transpose.int: lambda packed, one, other: _same(packed) if one % 2 == other % 2 else _transposed(packed),
+    _aten.permute.default: _permuted,
+    _aten.slice.Tensor: _sliced,
+    _aten.index.Tensor: _indexed,
+    _aten.select.int: _selected,
+    _aten.split.Tensor: _split_rows,
+    _aten.split_with_sizes.default: _split_rows,
+    _aten.cat.default: _stacked,
+    _aten.embedding.default: lambda table, ids, *_: looked_up_packed(ids, table),
+}
