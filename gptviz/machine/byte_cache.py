@@ -76,6 +76,12 @@ class SharedCache(Generic[K, V]):
         self._lock = Lock()
         self._making: dict[K, Lock] = {}
 
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            for key in list(self._values):
+                self._values.remove(key)
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The value of `key`, made by `make` if it is not here. Treat it as read-only."""
         with self._lock:

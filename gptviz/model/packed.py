@@ -1,6 +1,6 @@
 """Matrices that stay in memory at the bits of their file, and are multiplied so.
 
-A file of 4 to 8 bits a number keeps a matrix in small groups: within a group a number is scale · q + offset, with a whole number q.
+A file of 4 to 8 bits a number keeps a matrix in small groups: in a group a number is scale · q + offset, with a whole number q.
 `Packed` is such a matrix as a tensor. A product with it is computed by PyTorch's kernel for 4-bit weights, which
 reads an eighth of the bytes of float32; whoever asks for its numbers gets them in float32, brought back from the file.
 """
@@ -8,11 +8,15 @@ reads an eighth of the bytes of float32; whoever asks for its numbers gets them 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from gptviz.machine import memory
+from gptviz.machine.byte_cache import SharedCache
 
 from .fast import product
 
@@ -21,8 +25,11 @@ GROUP = 32
 ROWS, LEAST_ROWS = 64, 16
 # Numbers that are brought back to float32 at a time: few enough to stay in a processor's own memory.
 AT_ONCE = 2**18
+# Matrices that were brought back last are kept, up to so many bytes together and in each: many views ask for one again and again.
+MOST_KEPT, LARGEST_KEPT = 64 * 2**20, 16 * 2**20
 # From 5 to 8 bits a number is split in two of 4 bits, of which the upper one counts 16 times.
 UPPER = 16
+FIXED = "this matrix stays as its file has it, and cannot be changed: open the model with precision float32"
 
 
 class Groups(NamedTuple):
@@ -86,6 +93,7 @@ class Packed(Tensor):
     row: Tensor
     turned: bool
     _parts: tuple[_Part, ...] | None
+    _own: object
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -96,10 +104,11 @@ class Packed(Tensor):
         """Rows of these matrices; by default all rows of the first."""
         row = torch.arange(stored[0].shape[0]) if row is None else row
         shape = len(row), stored[0].shape[1]
-        packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)  # type: ignore[attr-defined]
+        with torch.inference_mode(False):  # a tensor of that mode can have no alias outside of it
+            packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)  # type: ignore[attr-defined]
         packed.stored, packed.row, packed.turned = tuple(stored), row, turned
         packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
-        packed._parts = None
+        packed._parts, packed._own = None, object()
         return packed
 
     # Tests and messages show a tensor: this one by what it is, and not by its numbers.
@@ -108,6 +117,9 @@ class Packed(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
         return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(FIXED)
 
     def float(self) -> Tensor:  # type: ignore[override]
         """Its numbers in a tensor that is nothing but numbers."""
@@ -132,14 +144,20 @@ class Packed(Tensor):
         return Packed(self.stored, self.of[index], self.row[index])
 
     def numbers(self) -> Tensor:
-        """All its numbers in float32."""
-        if len(self.row) * self.stored[0].shape[1] <= AT_ONCE:
-            rows = self._read()
-        else:
-            rows = torch.empty(len(self.row), self.stored[0].shape[1])
-            for at in self.pieces():
-                rows[at] = self.rows(at)._read()
+        """All its numbers in float32. They may be kept for the next who asks: do not change them."""
+        is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
+        rows = _kept.get(self._own, self._all) if is_small else self._all()
         return rows.t() if self.turned else rows
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def _all(self) -> Tensor:
+        if self.numel() <= AT_ONCE:
+            return self._read()
+        rows = torch.empty(len(self.row), self.stored[0].shape[1])
+        for at in self.pieces():
+            rows[at] = self.rows(at)._read()
+        return rows
 
     def _read(self) -> Tensor:
         first = int(self.of[0]) if len(self.of) else 0
@@ -179,7 +197,7 @@ class Packed(Tensor):
         if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
             return found
         if func._schema.is_mutable and isinstance(args[0], Packed):
-            raise TypeError("this matrix stays as its file has it, and cannot be changed: open the model with precision float32")
+            raise TypeError(FIXED)
         plain = torch.utils._pytree.tree_map_only(Packed, Packed.numbers, (args, kwargs or {}))
         return func(*plain[0], **plain[1])
 
@@ -210,7 +228,9 @@ class _Part(NamedTuple):
             some = packed.rows(at)
             runs = [_split(some.stored[int(some.of[one.start])], some.row[one]) for one in _runs(some.of)]
             for (numbers, scales), layer in zip(layers, zip(*runs, strict=True), strict=True):
-                q, scale, added = (F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True))
+                q, scale, added = (
+                    F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True)
+                )
                 numbers[to] = torch.ops.aten._convert_weight_to_int4pack_for_cpu(q.flatten(1).int(), 1)
                 scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
         return cls(rows, tuple(layers))
@@ -228,7 +248,7 @@ class _Part(NamedTuple):
 def _runs(values: Tensor) -> list[slice]:
     """Where neighbours [n] are equal."""
     starts = [0, *(torch.nonzero(values.diff()).flatten() + 1).tolist(), len(values)]
-    return [slice(start, stop) for start, stop in zip(starts, starts[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(starts)]
 
 
 def _layers(bits: int) -> int:
@@ -280,9 +300,11 @@ class _Times(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         weight: Packed = ctx.weight
+        if weight.numel() * torch.float32.itemsize <= LARGEST_KEPT:
+            return gradient @ weight.numbers(), None
         of_x = gradient.new_zeros(*gradient.shape[:-1], weight.shape[1])
         for at in weight.pieces():
-            of_x += gradient[..., at] @ weight.rows(at).numbers()
+            of_x += gradient[..., at] @ weight.rows(at)._read()
         return of_x, None
 
 
@@ -298,7 +320,7 @@ def times_exactly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · Wᵀ + b in float32, of a `Packed` matrix some rows of which are brought back at a time."""
     if type(weight) is not Packed:
         return product(x, weight, bias)
-    result = torch.cat([x @ weight.rows(at).numbers().t() for at in weight.pieces()], dim=-1)
+    result = torch.cat([x @ weight.rows(at)._read().t() for at in weight.pieces()], dim=-1)
     return result if bias is None else result + bias
 
 
@@ -307,11 +329,13 @@ def looked_up_packed(ids: Tensor, table: Tensor) -> Tensor:
     if type(table) is not Packed:
         return F.embedding(ids, table)
     distinct, places = ids.unique(return_inverse=True)
-    return table.rows(distinct).numbers()[places]
+    return table.rows(distinct)._read()[places]
 
 
 def _transposed(packed: Packed) -> Packed:
-    return Packed(packed.stored, packed.of, packed.row, turned=not packed.turned)
+    turned = Packed(packed.stored, packed.of, packed.row, turned=not packed.turned)
+    turned._own = packed._own
+    return turned
 
 
 def _sliced(packed: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed | None:
@@ -324,7 +348,7 @@ def _indexed(packed: Packed, index: list[Tensor | None]) -> Packed | None:
 
 
 def _selected(packed: Packed, dim: int, index: int) -> Tensor | None:
-    return packed.rows(torch.tensor([index])).numbers()[0] if dim == 0 and not packed.turned else None
+    return packed.rows(torch.tensor([index]))._read()[0] if dim == 0 and not packed.turned else None
 
 
 def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
@@ -347,7 +371,7 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
 
 def _same(packed: Packed) -> Packed:
     same = Packed(packed.stored, packed.of, packed.row, turned=packed.turned)
-    same._parts = packed._parts
+    same._parts, same._own = packed._parts, packed._own
     return same
 
 
@@ -355,6 +379,8 @@ def _permuted(packed: Packed, dims: list[int]) -> Packed:
     return _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
 
 
+_kept: SharedCache[object, Tensor] = SharedCache(lambda numbers: numbers.nbytes, MOST_KEPT)
+memory.gives_way(_kept.clear)
 _aten = torch.ops.aten
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten.detach.default: _same,

@@ -1,12 +1,13 @@
 """Precision: the type in which weights are kept in memory, and the type in which they are multiplied.
 
 Only the matrices are kept in 2 bytes a number or less (see `packed`), and only products with them are computed so. The stream,
-norms, scores, softmax and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always in
-float32 here; what its steps are computed in is chosen by `gptviz.train.engine`.
+norms, scores, softmax and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always
+in float32 here; what its steps are computed in is chosen by `gptviz.train.engine`.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 
 from .devices import STORED, may_bfloat16
 from .fast import LINE, Arena, make_fast
-from .packed import Packed, looked_up_packed, times_packed
+from .packed import Packed, looked_up_packed, times_exactly, times_packed
 from .parts.part import Embedding, Linear
 from .transformer import Transformer
 
@@ -47,7 +48,7 @@ def type_in_memory(stored: torch.dtype, precision: str | None) -> torch.dtype:
 
 
 def stays_packed(precision: str | None, device: torch.device) -> bool:
-    """Whether a matrix of 4 to 8 bits stays so in memory: if the model is opened as it is stored, where there is a fast kernel."""
+    """Whether a matrix of 4 to 8 bits stays so in memory: in a model that is opened as stored, where there is a fast kernel."""
     return precision == STORED and device.type == "cpu" and torch.cpu.get_capabilities().get("avx512_bw", False)
 
 
@@ -159,6 +160,17 @@ def rounds(model: Transformer) -> bool:
     """Whether products with the matrices of an open model are rounded to 2 bytes a number."""
     weights = [part.weight for part in model.modules() if isinstance(part, Linear | Embedding)]
     return any(isinstance(weight, Packed) or weight.dtype.itemsize < torch.float32.itemsize for weight in weights)
+
+
+def exactly(model: Transformer) -> Transformer:
+    """A twin with the same weights, in the same memory, that multiplies them in float32: slower, since they become float32 for
+    each product, some rows at a time.
+    """
+    twin = copy.deepcopy(model, {id(one): one for one in (*model.parameters(), *model.buffers())})
+    for part in twin.modules():
+        if isinstance(part, Linear):
+            part.multiply = times_exactly if isinstance(part.weight, Packed) else in_float32
+    return twin
 
 
 def bytes_in_memory(model: Transformer) -> int:

@@ -19,12 +19,12 @@ from gptviz.model.costs import memory_needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import reference, require_room, source_at, with_weights
-from gptviz.pretrained.sources.source import number_bytes
 from gptviz.pretrained.places import hub
 from gptviz.pretrained.places.hub import HubModel as HubModel  # also for callers that get one
 from gptviz.pretrained.sources import mapping as mapping_file
 from gptviz.pretrained.sources.folder import LONGEST_CONFIG, MOST_VALUES, outline_of
 from gptviz.pretrained.sources.mapped import Examined, Mapped
+from gptviz.pretrained.sources.source import number_bytes
 
 from . import checkpoints, names, sharing, zips
 from .card import Card, values_of

@@ -11,12 +11,18 @@ import numpy as np
 import pytest
 import torch
 
+from gptviz.model import Transformer, parameter_count
+from gptviz.model.packed import Packed
+from gptviz.model.parts.part import Linear
+from gptviz.model.precision import bytes_in_memory, exactly, rounds, said
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import source_at
+from gptviz.pretrained.opening import source_at, with_weights
+from gptviz.pretrained.sources.gguf_blocks import KINDS, Kind, OpenFile, blocks_of
 from gptviz.pretrained.sources.gguf_reader import Reader
 from gptviz.pretrained.sources.gguf_rotary import llama3_rule
 from tests.pretrained.gguf_files import add_setting, permuted, saved
 from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, opened, same_logits, theirs
+from tests.tiny import some_ids
 
 WIDE = GROUPED | {"hidden_size": 32, "intermediate_size": 64}
 GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "n_inner": 40}
@@ -98,6 +104,90 @@ def test_each_quantisation_has_the_logits_of_its_own_weights(kind: gguf.GGMLQuan
                 tensor.copy_(torch.from_numpy(unpermuted(back, heads) if heads else back))
     same_logits(opened(tmp_path / "a.gguf"), model)
     assert kind.name in source_at(tmp_path / "a.gguf").opened().notes[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path: Path) -> None:
+    made, rows, width = KINDS[kind], 40, 512
+    data = np.random.default_rng(0).integers(0, 256, (rows * width // made.numbers, made.size), dtype=np.uint8)
+    scales = {"Q6_K": slice(208, 210)}.get(kind, slice(0, 4 if kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K") else 2))
+    halves = np.random.default_rng(1).normal(size=(len(data), 2)).astype(np.float16)
+    data[:, scales] = halves.view(np.uint8)[:, : scales.stop - scales.start]
+    (tmp_path / "a").write_bytes(b"before" + data.tobytes() + b"after")
+    numbers = gguf.dequantize(data.reshape(rows, -1), gguf.GGMLQuantizationType[kind])
+    blocks = blocks_of(OpenFile(tmp_path / "a"), len(b"before"), (rows, width), kind)
+    assert blocks is not None
+    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.read)
+    for some in (torch.arange(rows), torch.arange(3, 9), torch.tensor([9, 8, 11]), torch.tensor([39, 0]), torch.tensor([5])):
+        assert np.array_equal(blocks.read(some).numbers().numpy(), numbers[some.numpy()])
+
+
+PACKED = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "n_embd": 64, "n_inner": 96}
+
+
+def as_stored(path: Path) -> Transformer:
+    """The model with its weights as they are in the file."""
+    source = source_at(path)
+    return with_weights(source, source.opened().config, precision="stored").eval()
+
+
+@pytest.mark.parametrize("to", ["Q4_0", "Q5_1", "Q8_0"])
+@pytest.mark.parametrize(("kind", "sizes"), MODELS)
+def test_matrices_of_each_family_stay_at_their_bits_and_give_the_logits_of_float32(
+    kind: str, sizes: dict[str, Any], to: str, tmp_path: Path
+) -> None:
+    width = {key: value for key, value in PACKED.items() if key in sizes}
+    saved(theirs(kind, sizes | width), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType[to])
+    stored, exact = as_stored(tmp_path / "a.gguf"), opened(tmp_path / "a.gguf")
+    kept = {name for name, parameter in stored.named_parameters() if isinstance(parameter, Packed)}
+    assert kept == {f"{name}.weight" for name, part in stored.named_modules() if isinstance(part, Linear) or name == "embed"} - (
+        {"head.unembed.weight"} if stored.config.tied else set()
+    )
+    for (name, mine), theirs_exact in zip(stored.named_parameters(), exact.parameters(), strict=True):
+        assert torch.equal(mine.float(), theirs_exact), name
+    assert to in said(stored)
+    assert rounds(stored)
+    ids = some_ids(20, vocab=31)
+    with torch.inference_mode():
+        found, expected = stored(ids), exact(ids)
+        assert torch.equal(exactly(stored)(ids).argmax(-1), expected.argmax(-1))
+        torch.testing.assert_close(exactly(stored)(ids), expected, rtol=1e-3, atol=1e-3)
+    spread = (expected - expected.mean(-1, keepdim=True)).square().mean().sqrt()
+    # What a product is rounded by grows on the way through blocks of random weights.
+    assert 0 < (found - expected).square().mean().sqrt() < 0.1 * spread
+
+
+def test_what_a_file_takes_in_memory_is_known_before_it_is_read(tmp_path: Path) -> None:
+    sizes = WIDE | {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16}
+    for to in ("Q4_0", "Q8_0", "F16", "F32"):
+        saved(theirs("llama", sizes), tmp_path / to, to=gguf.GGMLQuantizationType[to])
+        source = source_at(tmp_path / to)
+        numbers = parameter_count(source.outline().config)
+        expected = source.number_bytes(numbers, "stored") * numbers
+        taken = bytes_in_memory(as_stored(tmp_path / to))
+        # Rows are filled up to a multiple of 16: those of the vocabulary of 31, which is in no block of rows of its own.
+        assert 0.85 < expected / taken < 1.05, to
+
+
+def test_a_file_that_is_cut_while_it_is_open_is_named(tmp_path: Path) -> None:
+    saved(theirs("llama", WIDE), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType.Q4_0)
+    model = as_stored(tmp_path / "a.gguf")
+    with (tmp_path / "a.gguf").open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(OSError, match=r"a\.gguf was cut short while it was open"):
+        model.embed(torch.tensor([1]))
+
+
+def test_blocks_whose_scale_is_no_number_are_refused(tmp_path: Path) -> None:
+    saved(theirs("llama", WIDE), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType.Q4_0)
+    [tensor] = [tensor for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors if tensor.name == "blk.1.ffn_up.weight"]
+    with (tmp_path / "a.gguf").open("r+b") as file:
+        file.seek(int(tensor.data_offset))
+        file.write(np.array([np.nan], dtype=np.float16).tobytes())
+    for precision in ("stored", "float32"):
+        source = source_at(tmp_path / "a.gguf")
+        with pytest.raises(ImportRefusedError, match=r"a\.gguf: .*mlp\.up\.weight holds values that are not numbers"):
+            with_weights(source, source.outline().config, precision=precision)
 
 
 def unpermuted(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:

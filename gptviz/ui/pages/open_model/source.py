@@ -11,10 +11,10 @@ from gptviz.model import parameter_count
 from gptviz.model.costs.memory_needed import needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.sources.source import number_bytes
 from gptviz.pretrained.places import hub, stores
 from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.pretrained.sources.folder import outline_of
+from gptviz.pretrained.sources.source import number_bytes
 from gptviz.runs import zips
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed

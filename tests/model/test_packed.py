@@ -1,0 +1,187 @@
+"""Matrices at the bits of a file: the numbers are the file's, products are theirs but for rounding, and rows can be reordered."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from gptviz.model.packed import (
+    AT_ONCE,
+    GROUP,
+    LARGEST_KEPT,
+    Groups,
+    Packed,
+    bytes_of_number,
+    looked_up_packed,
+    times_exactly,
+    times_packed,
+)
+
+ROUNDING = 2.0**-8  # of bfloat16: of a factor and of a sum at most half of it each
+
+
+@dataclass(frozen=True)
+class Held:
+    """A matrix that is kept in this process."""
+
+    groups: Groups
+    bits: int
+    kind: str = "held"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, groups, numbers = self.groups.q.shape
+        return rows, groups * numbers
+
+    def read(self, rows: Tensor) -> Groups:
+        return Groups(*(each[rows] for each in self.groups))
+
+
+def held(rows: int, width: int, bits: int, group: int = GROUP, seed: int = 0) -> Held:
+    """Random numbers of this many bits."""
+    generator = torch.Generator().manual_seed(seed)
+    q = torch.randint(2**bits, (rows, width // group, group), generator=generator).to(torch.uint8)
+    scale, offset = torch.randn(2, rows, width // group, 1, generator=generator)
+    return Held(Groups(q, scale, offset * 2**bits / 4), bits)
+
+
+def looped(matrix: Held) -> Tensor:
+    """Its numbers, one after the other."""
+    q, scale, offset = matrix.groups
+    rows, width = matrix.shape
+    numbers = torch.empty(rows, width)
+    for row in range(rows):
+        for place in range(width):
+            group, within = divmod(place, q.shape[2])
+            numbers[row, place] = float(q[row, group, within]) * scale[row, group, 0] + offset[row, group, 0]
+    return numbers
+
+
+def prepared(packed: Packed) -> Packed:
+    packed.prepare(lambda shape, dtype: torch.empty(shape, dtype=dtype))
+    return packed
+
+
+def error(found: Tensor, exact: Tensor) -> float:
+    return float((found.double() - exact).norm() / exact.norm())
+
+
+# Rows that are no multiple of 16, as a stack of an odd number of heads has them.
+@pytest.mark.parametrize("rows", [1, 16, 50, 130])
+@pytest.mark.parametrize(("bits", "group"), [(4, 32), (3, 32), (5, 32), (6, 32), (8, 32), (6, 16)])
+def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_rounding(bits: int, group: int, rows: int) -> None:
+    matrix = held(rows, 96, bits, group)
+    numbers = looped(matrix)
+    packed = prepared(Packed([matrix]))
+    torch.testing.assert_close(packed.numbers(), numbers, rtol=1e-6, atol=1e-5)
+    x, bias = torch.randn(2, 3, 96), torch.randn(rows)
+    exact = x.double() @ numbers.double().T + bias
+    product = times_packed(x, packed, bias)
+    assert product.dtype == torch.float32
+    assert product.shape == (2, 3, rows)
+    assert error(product, exact) < 2 * ROUNDING
+    torch.testing.assert_close(times_exactly(x, packed, bias).double(), exact, rtol=1e-4, atol=1e-3)
+
+
+def test_rows_can_be_reordered_stacked_cut_and_turned_and_stay_packed() -> None:
+    one, other = held(20, 64, 4), held(30, 64, 8, seed=1)
+    a, b = looped(one), looped(other)
+    order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
+    stacked = torch.cat((Packed([one])[order], Packed([other])[5:]))
+    numbers = torch.cat((a[order], b[5:]))
+    assert isinstance(stacked, Packed)
+    assert stacked.kinds == ["held"]
+    assert torch.equal(stacked.numbers(), numbers)
+    x = torch.randn(4, 64)
+    assert error(times_packed(x, prepared(stacked), None), x.double() @ numbers.double().T) < 2 * ROUNDING
+    for packed, plain in (
+        (stacked.T, numbers.T),
+        (stacked.T.T, numbers),
+        (stacked.transpose(0, 1), numbers.T),
+        (stacked.split([10, 35])[1], numbers[10:]),
+        (stacked.split(10)[4], numbers[40:]),
+        (stacked.detach(), numbers),
+    ):
+        assert isinstance(packed, Packed)
+        assert packed.shape == plain.shape
+        assert torch.equal(packed.numbers(), plain)
+
+
+def test_every_other_operation_gets_its_numbers() -> None:
+    matrix = held(20, 64, 4)
+    packed, numbers = Packed([matrix]), looped(matrix)
+    ids = torch.tensor([[3, 3], [0, 19]])
+    for found, expected in (
+        (packed * 2, numbers * 2),
+        (packed[3], numbers[3]),
+        (packed[:, 1:], numbers[:, 1:]),
+        (packed.T @ numbers, numbers.T @ numbers),
+        (packed.double().float(), numbers),
+        (packed.clone(), numbers),
+        (torch.from_numpy(packed.numpy()), numbers),
+        (torch.nn.functional.embedding(ids, packed), numbers[ids]),
+        (looked_up_packed(ids, packed), numbers[ids]),
+        (torch.cat((packed, numbers)), torch.cat((numbers, numbers))),
+    ):
+        assert type(found) is Tensor
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("rows", [40, LARGEST_KEPT // 4 // 1024 + 40], ids=["kept", "in pieces"])
+def test_a_gradient_goes_back_to_the_factor_through_the_numbers_of_the_file(rows: int) -> None:
+    matrix = held(rows, 1024 if rows > 40 else 64, 4)
+    packed = prepared(Packed([matrix]))
+    numbers = packed.numbers()
+    x, down = torch.randn(3, numbers.shape[1], requires_grad=True), torch.randn(3, rows)
+    times_packed(x, packed, None).backward(down)
+    torch.testing.assert_close(x.grad, down @ numbers, rtol=1e-3, atol=1e-1)
+
+
+def test_a_matrix_larger_than_what_is_brought_back_at_once_is_whole() -> None:
+    width = 256
+    matrix = held(2 * AT_ONCE // width + 7, width, 4)
+    packed = prepared(Packed([matrix]))
+    assert len(packed.pieces()) == 3
+    assert torch.equal(packed.numbers(), matrix.groups.numbers())
+    x = torch.randn(2, width)
+    assert error(times_packed(x, packed, None), x.double() @ packed.numbers().double().T) < 2 * ROUNDING
+
+
+def test_what_it_takes_in_memory_is_what_was_foretold() -> None:
+    for bits in (4, 8):
+        packed = prepared(Packed([held(64, 256, bits)]))
+        assert packed.memory == bytes_of_number(bits) * packed.numel()
+
+
+def test_its_numbers_cannot_be_changed() -> None:
+    packed = Packed([held(20, 64, 4)])
+    changes: list[Any] = [lambda: packed.mul_(2), lambda: packed.zero_(), lambda: packed.__setitem__(0, 1.0)]
+    for change in changes:
+        with pytest.raises(TypeError, match="cannot be changed: open the model with precision float32"):
+            change()
+    assert copy.deepcopy(packed) is packed
+
+
+def test_a_number_that_is_none_is_found() -> None:
+    matrix = held(20, 64, 4)
+    assert Packed([matrix]).is_finite()
+    matrix.groups.scale[7, 1] = float("nan")
+    assert not Packed([matrix]).is_finite()
+
+
+def test_it_can_be_used_inside_and_outside_of_inference_mode() -> None:
+    matrix = held(20, 64, 4)
+    with torch.inference_mode():
+        packed = torch.nn.Parameter(prepared(Packed([matrix])), requires_grad=False)
+        inside = times_packed(torch.ones(1, 64), packed, None)
+    assert type(packed) is Packed
+    assert isinstance(packed, torch.nn.Parameter)
+    assert torch.equal(times_packed(torch.ones(1, 64), packed.detach(), None), inside)
+    x = torch.ones(1, 64, requires_grad=True)
+    (x @ packed.T).sum().backward()
+    torch.testing.assert_close(x.grad, looped(matrix).sum(0)[None], rtol=1e-4, atol=1e-3)
