@@ -95,7 +95,7 @@ class Packed(Tensor):
     _parts: tuple[_Part, ...] | None
     _own: object
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(
@@ -105,7 +105,7 @@ class Packed(Tensor):
         row = torch.arange(stored[0].shape[0]) if row is None else row
         shape = len(row), stored[0].shape[1]
         with torch.inference_mode(False):  # a tensor of that mode can have no alias outside of it
-            packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)  # type: ignore[attr-defined]
+            packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)
         packed.stored, packed.row, packed.turned = tuple(stored), row, turned
         packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
         packed._parts, packed._own = None, object()
@@ -121,7 +121,7 @@ class Packed(Tensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(FIXED)
 
-    def float(self) -> Tensor:  # type: ignore[override]
+    def float(self) -> Tensor:
         """Its numbers in a tensor that is nothing but numbers."""
         return self.numbers()
 
@@ -192,7 +192,7 @@ class Packed(Tensor):
         return result.view(*x.shape[:-1], -1)
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         handler = _HANDLERS.get(func)
         if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
             return found

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Transformer
+from gptviz.model.precision import exactly
 
 from ..reading.next_token import probabilities
 from .ablation import NOT_COUNTED, summed
@@ -35,6 +36,21 @@ def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> tupl
     total, last = summed(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
     return probabilities(last), total / count if count else float("nan")
+
+
+@torch.inference_mode()
+def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
+    """What it changes that products are rounded to 2 bytes a number: the guess without and with it, and the largest difference of
+    a logit.
+
+    Args:
+        model: one whose products are rounded (`gptviz.model.precision.rounds`).
+        reading: one text; the guess is that after it.
+    """
+    exact, rounded = (
+        one(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1] for one in (exactly(model), model)
+    )
+    return Change(probabilities(exact), probabilities(rounded)), float((rounded - exact).abs().max())
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
+import torch
 
 from gptviz.components.kit.command import ViewCommand
 from gptviz.components.sampling_ledger import SEEDS, Payload, payload
 from gptviz.generate.sampling import uniform
+from gptviz.interp.changing.before_after import rounding
+from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
+from gptviz.model.precision import rounds
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.markdown import escaped
 
 from .words import code
@@ -48,6 +53,18 @@ def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Gues
     text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
     before = escaped(("…" if position > WORDS_BEFORE else "") + text)
     return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity(shares))
+
+
+@jobs.data("Multiplying exactly", max_entries=32)
+def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[float, float] | None:
+    """How far the guess after a place is from that of exact products, in nats, and the largest difference of a logit; None for a
+    model whose products are not rounded.
+    """
+    model = language_model(key).model
+    if not rounds(model):
+        return None
+    change, logit = rounding(model, Inputs(torch.tensor([ids[: position + 1]], device=model.embed.weight.device)))
+    return change.divergence, logit
 
 
 # Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.

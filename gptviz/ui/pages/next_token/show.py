@@ -6,12 +6,14 @@ import streamlit as st
 
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.sampling_ledger import address, sampling_ledger
+from gptviz.figures.kit.format import brief
+from gptviz.model.precision import said
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.widgets import addresses
 from gptviz.ui.widgets.markdown import escaped
 
-from .computed import ledger_of
+from .computed import ledger_of, rounding_of
 
 COMMAND = "ledger command"
 
@@ -28,3 +30,15 @@ def ledger(subject: Subject, position: int) -> None:
     ids = subject.encoding.ids[: gone + position + 1]
     addresses.takes_all(address(data.vocab_size, draws=True))
     sampling_ledger(data, key="ledger", on_take=lambda token: append_token(subject, ids, token))
+
+
+def say_rounding(subject: Subject, position: int) -> None:
+    """For a model whose products are rounded: how far its guess is from that of exact products."""
+    lm = subject.lm
+    if lm.model.encoder is not None or (found := rounding_of(subject.key, subject.seen, position)) is None:
+        return
+    divergence, logit = found
+    st.caption(
+        f"Weights: {said(lm.model)}. With exact products of the same weights this guess would differ by {brief(divergence)} nats "
+        f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
+    )

@@ -232,7 +232,8 @@ def precision_box() -> str:
             key="precision",
             default=STORED,
             help=(
-                "What weights are multiplied in. “stored” is what the model's file has, where this machine can multiply in it. "
+                "What weights are multiplied in. “stored” is what the model's file has, where this machine can multiply in it; "
+                "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16. "
                 "bfloat16 and float16 take half the memory of float32, and round every product to about two and three digits. "
                 "All else, such as patterns and probabilities, is computed in float32. Weights that a file has in bfloat16 or "
                 "float16 stay so in memory; where they are multiplied in float32, as “stored” does with float16, a token takes "
