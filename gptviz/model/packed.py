@@ -186,9 +186,11 @@ class Packed(Tensor):
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up was rounded to bfloat16."""
         assert self._parts is not None
-        short = x.reshape(-1, x.shape[-1]).to(torch.bfloat16)  # [n, in]
-        products = [part.times(short) for part in self._parts]
-        result = products[0] if len(products) == 1 else torch.cat(products, dim=1)
+        short = x.bfloat16().reshape(-1, x.shape[-1])  # [n, in]
+        [part, *others] = self._parts
+        result = part.times(short)  # [n, rows]
+        if others:
+            result = torch.cat([result, *(other.times(short) for other in others)], dim=1)
         return result.view(*x.shape[:-1], -1)
 
     @classmethod
@@ -231,17 +233,16 @@ class _Part(NamedTuple):
                 q, scale, added = (
                     F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True)
                 )
-                numbers[to] = torch.ops.aten._convert_weight_to_int4pack_for_cpu(q.flatten(1).int(), 1)
+                numbers[to] = torch._convert_weight_to_int4pack_for_cpu(q.flatten(1).int(), 1)
                 scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
         return cls(rows, tuple(layers))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [n, in] in bfloat16: [n, rows] in float32."""
-        result = None
-        for numbers, scales in self.layers:
-            layer = torch.ops.aten._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales)
-            result = layer.float() if result is None else result.add_(layer)
-        assert result is not None
+        [(numbers, scales), *lower] = self.layers
+        result = torch._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales).float()
+        for numbers, scales in lower:
+            result += torch._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales)
         return result if result.shape[1] == self.rows else result[:, : self.rows]
 
 
