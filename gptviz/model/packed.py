@@ -175,8 +175,10 @@ class Packed(Tensor):
         return [slice(start, min(start + each, len(self.row))) for start in range(0, len(self.row), each)]
 
     def is_finite(self) -> bool:
-        """Whether all its numbers are."""
-        return all(bool(self.rows(at)._read().isfinite().all()) for at in self.pieces())
+        """Whether all its numbers are: those that a file has in few bits are, if their scales and offsets are."""
+        pieces = (self.rows(at) for at in self.pieces())
+        groups = (piece.stored[int(piece.of[run.start])].read(piece.row[run]) for piece in pieces for run in _runs(piece.of))
+        return all(bool(some.scale.isfinite().all() & some.offset.isfinite().all()) for some in groups)
 
     def prepare(self, allocate: Allocate) -> None:
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""

