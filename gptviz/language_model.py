@@ -176,8 +176,9 @@ class LanguageModel:
                 f"{self.name} is a {self.model.config.kind}: leave the prompt out, and the loss is over held-out data"
             )
         twin = self.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
-        kept = unit_edits.quantisers(unit_edits.edits(twin.edits, self.model.config), self.model)
-        found = FewerBits(twin.edits, weight(self.model, kept), most_first(errors(self.model, twin.model, kept)))
+        config = self.model.config
+        kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
+        found = FewerBits(twin.edits, weight(config, kept), most_first(errors(self.model, twin.model, kept)))
         rows: list[Rows] = []
         if prompt is not None:
             ids = self.inputs(prompt)[0]

@@ -53,7 +53,7 @@ class Quantiser(Protocol):
         """The numbers [out, in], in float32, that stand for those of a matrix [out, in].
 
         Raises:
-            ValueError: it has numbers that are not finite.
+            ValueError: it has numbers that are not finite, or too large for the scale.
         """
 
 
@@ -142,7 +142,10 @@ def _in_parts(weight: Tensor, rounded: Callable[[Tensor], Tensor]) -> Tensor:
     if not are_finite(weight):
         raise ValueError("it has numbers that are not finite, which cannot be rounded to few bits")
     each = max(1, AT_ONCE // weight.shape[1])
-    return torch.cat([rounded(some.detach().float()) for some in weight.split(each)])
+    found = torch.cat([rounded(some.detach().float()) for some in weight.split(each)])
+    if not are_finite(found):  # GGUF keeps its scales in float16
+        raise ValueError("it has numbers that are too large for float16, in which their scale is kept")
+    return found
 
 
 def quantiser(text: str) -> Quantiser:

@@ -119,6 +119,15 @@ def test_a_matrix_with_numbers_that_are_not_finite_is_refused(name: str, bad: fl
         quantiser(name).brought_back(weight)
 
 
+@pytest.mark.parametrize("width", [20, 64])
+@pytest.mark.parametrize("kind", GGUF_KINDS)
+def test_numbers_beyond_float16_are_refused_by_the_kinds_of_gguf_and_not_by_ours(kind: str, width: int) -> None:
+    weight = torch.full((2, width), -1e8)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large for float16"):
+        quantiser(kind).brought_back(weight)
+    torch.testing.assert_close(quantiser("4bit.g32").brought_back(weight), weight, atol=0, rtol=0.01)
+
+
 def test_a_large_matrix_is_quantised_in_parts_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = random(50, 96)
     whole = {name: quantiser(name).brought_back(weight) for name in ("3bit.g64", "Q5_1")}

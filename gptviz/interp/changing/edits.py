@@ -186,15 +186,15 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
     Raises:
         ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small.
     """
-    model = with_fewer_bits(model, quantisers(edits, model))
+    model = with_fewer_bits(model, quantisers(edits, model.config))
     others = [one for one in edits if not one.is_of_weights]
     return _with(model, others, _Values(model, others, reference)) if others else model
 
 
-def quantisers(edits: Iterable[UnitEdit], model: Transformer) -> dict[str, Quantiser]:
-    """For each matrix that some of `edits` keep in few bits, how; an edit of one matrix counts more than that of all."""
+def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser]:
+    """For each matrix that some of `edits` keep in few bits, by name, how; an edit of one matrix counts more than that of all."""
     chosen = {one.unit.matrix: quantiser(str(one.to)) for one in edits if one.is_of_weights}
-    every = {name: chosen.get(name, chosen.get("")) for name in matrices(model)}
+    every = {name: chosen.get(name, chosen.get("")) for name in matrix_names(config)}
     return {name: each for name, each in every.items() if each is not None}
 
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
-from gptviz.model import Transformer, parameter_count
+from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model.builder import parameter_shapes
 from gptviz.model.quantising import Quantiser, matrices
 
 from ..reading.next_token import logits_after
@@ -155,12 +156,12 @@ class Weight:
     bits: float
 
 
-def weight(model: Transformer, kept: Mapping[str, Quantiser]) -> Weight:
-    """What a model takes whose matrices are `kept` in few bits, by name."""
-    own = matrices(model)
-    numbers = sum(own[name].numel() for name in kept)
-    size = sum(each.size(*own[name].shape) for name, each in kept.items())
-    whole = FLOAT32 * parameter_count(model.config)
+def weight(config: Config, kept: Mapping[str, Quantiser]) -> Weight:
+    """What a model of this config takes whose matrices are `kept` in few bits, by name. No weights are read."""
+    shapes = parameter_shapes(config)
+    numbers = sum(math.prod(shapes[name]) for name in kept)
+    size = sum(each.size(shapes[name][0], shapes[name][1]) for name, each in kept.items())
+    whole = FLOAT32 * parameter_count(config)
     return Weight(whole, whole - FLOAT32 * numbers + size, 8 * size / numbers if numbers else math.nan)
 
 

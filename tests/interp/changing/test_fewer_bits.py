@@ -86,7 +86,7 @@ def test_the_error_of_a_matrix_is_that_of_a_loop_over_its_numbers(monkeypatch: p
     model = scrambled(tiny())
     with torch.no_grad():
         matrices(model)[UP][0, :3] = 9.0  # three outliers
-    kept = quantisers(edits(["weights=3bit.row"], model.config), model)
+    kept = quantisers(edits(["weights=3bit.row"], model.config), model.config)
     twin = edited(model, "weights=3bit.row")
     found = {one.name: one for one in errors(model, twin, kept)}
     assert list(found) == list(matrices(model))
@@ -141,8 +141,8 @@ def test_each_guess_moves_by_the_divergence_that_torch_computes(monkeypatch: pyt
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_weight_counts_each_number_once(tied: bool) -> None:
     model = scrambled(tiny(tied=tied))
-    kept = quantisers(edits(["weights=8bit.row"], model.config), model)
-    found = weight(model, kept)
+    kept = quantisers(edits(["weights=8bit.row"], model.config), model.config)
+    found = weight(model.config, kept)
     numbers = sum(own.numel() for own in matrices(model).values())
     rest = parameter_count(model.config) - numbers
     scales = sum(len(own) for own in matrices(model).values())
