@@ -19,12 +19,13 @@ from gptviz.pretrained.families import FAMILIES, Given
 from gptviz.pretrained.families.expressing import NotExpressibleError
 from gptviz.pretrained.gguf_writing import BITS_OF_KIND, as_gguf, check_gguf, write_gguf
 from gptviz.pretrained.opening import source_at, with_weights
+from gptviz.pretrained.sources.gguf_header import header_of
 from gptviz.pretrained.writing import Written
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
-from tests.text.sentencepieces import LLAMA, trained
+from tests.text.sentencepieces import GEMMA, LLAMA, trained
 from tests.tiny import scrambled, tiny
 
 CHARACTERS = CharTokenizer("\n !,.abcdefghijklmnopqrstuvwxyzO")
@@ -145,6 +146,7 @@ TOKENIZERS: dict[str, Tokenizer] = {
     "learned": LEARNED,
     "padded": PaddedTokenizer(LEARNED, LEARNED.vocab_size + 3),
     "sentencepiece": from_sentencepiece(trained(**LLAMA)),
+    "gemma": from_sentencepiece(trained(**GEMMA)),
 }
 
 
@@ -227,3 +229,12 @@ def test_a_vocabulary_that_merges_nothing_has_one_merge_that_never_happens(tmp_p
     assert left not in tokens
     assert right not in tokens
     assert source_at(tmp_path / "a.gguf").opened().tokenizer.vocab_size == CHARACTERS.vocab_size
+
+
+def test_user_defined_pieces_are_written_with_the_space_that_llama_cpp_looks_for() -> None:
+    header = header_of(TOKENIZERS["gemma"])
+    kinds, tokens = header["tokenizer.ggml.token_type"], header["tokenizer.ggml.tokens"]
+    of_kind = {kind: [token for token, own in zip(tokens, kinds, strict=True) if own == kind] for kind in (1, 4)}
+    assert "  " in of_kind[4]
+    assert not any("▁" in token for token in of_kind[4])
+    assert not any(" " in token for token in of_kind[1])

@@ -12,7 +12,7 @@ from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import byte_alphabet
 from gptviz.text.tokenizers.byte_pairs import CUTS
 from gptviz.text.tokenizers.padded import PaddedTokenizer
-from gptviz.text.tokenizers.sentencepiece import PieceKind
+from gptviz.text.tokenizers.sentencepiece import SPACE, PieceKind
 
 from ..families import ImportRefusedError
 from ..families.expressing import NotExpressibleError
@@ -121,16 +121,19 @@ def _of_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
 def _of_pieces(common: dict[str, Any], pairs: list[list[str]], unknown: int, *, space_before: bool) -> dict[str, Any]:
     """The pieces of SentencePiece: the earlier a merge makes one, the higher is its score."""
     tokens, kinds = common["tokenizer.ggml.tokens"], list(common["tokenizer.ggml.token_type"])
-    ranks: dict[str, int] = {}
+    ranks, written = dict[str, int](), list(tokens)
     for rank, (left, right) in enumerate(pairs):
         ranks.setdefault(left + right, rank)
     for place, token in enumerate(tokens):
         if _BYTE.fullmatch(token):
             kinds[place] = int(PieceKind.BYTE)
+        elif kinds[place] == PieceKind.USER_DEFINED:  # llama.cpp looks for these in the text as it stands
+            written[place] = token.replace(SPACE, " ")
     kinds[unknown] = int(PieceKind.UNKNOWN)
     return {
         "tokenizer.ggml.model": "llama",
         **common,
+        "tokenizer.ggml.tokens": written,
         "tokenizer.ggml.token_type": kinds,
         "tokenizer.ggml.scores": [-float(ranks.get(token, len(pairs))) for token in tokens],
         "tokenizer.ggml.unknown_token_id": unknown,
