@@ -238,3 +238,21 @@ def test_user_defined_pieces_are_written_with_the_space_that_llama_cpp_looks_for
     assert "  " in of_kind[4]
     assert not any("▁" in token for token in of_kind[4])
     assert not any(" " in token for token in of_kind[1])
+
+
+@pytest.mark.parametrize(("kind", "fields"), [one for one in MODELS if one[1].get("hidden_act") != "gelu_new"])
+def test_llama_cpp_has_the_same_logits_and_the_same_greedy_text(kind: str, fields: dict[str, Any], tmp_path: Path) -> None:
+    llama_cpp = pytest.importorskip("llama_cpp")
+    model, title = of_family(kind, fields)
+    write_gguf(written(model, title), tmp_path / "a.gguf")
+    there = llama_cpp.Llama(str(tmp_path / "a.gguf"), n_ctx=24, logits_all=True, verbose=False, flash_attn=False)
+    read = CHARACTERS.encode("the fox jumps").ids
+    assert there.tokenize(b"the fox jumps", add_bos=False, special=False) == read
+    there.eval(read)
+    with torch.inference_mode():
+        # It keeps keys and values in float16, and takes GELU from a table.
+        torch.testing.assert_close(torch.tensor(there.scores[: len(read)]), model(torch.tensor([read]))[0], atol=0.03, rtol=0.03)
+        for _ in range(8):
+            there.eval([int(there.scores[there.n_tokens - 1].argmax())])
+            read.append(int(model(torch.tensor([read]))[0, -1].argmax()))
+    assert there.input_ids[: there.n_tokens].tolist() == read

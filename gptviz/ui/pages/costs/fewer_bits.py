@@ -137,7 +137,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
             f"{in_bytes(size.float32)} → {in_bytes(size.kept)}",
             "In float32, and with fewer bits; the rest stays float32.",
         ),
-        ("Bits of a number", f"{size.bits:.3g}", "Of the matrices with fewer bits, their scales included."),
+        ("Bits with scales", f"{size.bits:.3g}", "Of a number of these matrices, with its share of their scales."),
         ("Their error", percent(_together(found)), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
     ]
     if subject.kind == "decoder":
