@@ -19,9 +19,10 @@ from torch import Tensor
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
 from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
@@ -123,7 +124,7 @@ class LanguageModel:
     def edited(self, *edits: str, text: str | None = None) -> LanguageModel:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to `generate`, is with these edits.
 
-        It shares all weights, which are not touched. An edit is a unit and what becomes of it:
+        It shares all weights that are not edited, and none is touched. An edit is a unit and what becomes of it:
 
         - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`, `blocks.1.mlp.neuron.17`, `embed`: switched off, what
           it computes is replaced by zero. Of a head that is what it hands to the output projection; of a whole attention or MLP,
@@ -134,6 +135,8 @@ class LanguageModel:
           beyond the end of `text` keeps its own row.
         - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
+        - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
+          What they stand for is computed with in float32; the means of other edits are then those of this model.
 
         Args:
             edits: added to those that this model has.
@@ -153,6 +156,41 @@ class LanguageModel:
         twin.model = unit_edits.edited(model, every, () if used is None else self.original.readings(used))
         twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
         return twin
+
+    def fewer_bits(self, kind: str, prompt: str | None = None, *, matrix: str | None = None) -> FewerBits:
+        """What this model loses if its weights are kept in fewer bits: see `gptviz.interp.changing.fewer_bits`. The model with
+        them is `lm.edited(f"weights={kind}")`.
+
+        Args:
+            kind: how a matrix is kept, such as "4bit.g32", "8bit.row" or "Q4_0": see `gptviz.model.quantising`.
+            prompt: a text for the loss, and for how far each guess moves; without it, the loss is over held-out data, if they are
+                here.
+            matrix: the name of one matrix; all of them unless given.
+
+        Raises:
+            ValueError: there is no such kind or matrix; the prompt is empty, or given to a model that is no decoder; there is too
+                little memory.
+        """
+        if prompt is not None and self.model.config.kind != "decoder":
+            raise ValueError(
+                f"{self.name} is a {self.model.config.kind}: leave the prompt out, and the loss is over held-out data"
+            )
+        twin = self.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
+        config = self.model.config
+        kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
+        found = FewerBits(twin.edits, weight(config, kept), most_first(errors(self.model, twin.model, kept)))
+        rows: list[Rows] = []
+        if prompt is not None:
+            ids = self.inputs(prompt)[0]
+            found = replace(found, divergence=divergences(self.model, twin.model, ids.tolist()))
+            if len(ids) > 1:
+                targets = torch.cat((ids[1:], ids.new_tensor([NOT_COUNTED])))
+                rows, found = [Rows(Inputs(ids[None]), targets[None])], replace(found, text="the prompt")
+        else:
+            with suppress(ValueError, OSError):  # they are not here, or nobody knows what it was trained on
+                rows = self.tested_rows()["loss"]
+                found = replace(found, text="held-out data")
+        return replace(found, loss=(loss(self.model, rows), loss(twin.model, rows))) if rows else found
 
     def readings(self, text: str) -> list[Inputs]:
         """The pieces of a reference text for edits, as the model reads it.

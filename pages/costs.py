@@ -1,4 +1,4 @@
-"""Size and cost: parameters, operations and memory of a model as formulas, and what training it here would take."""
+"""Size and cost: parameters, operations and memory of a model as formulas, what training it here would take, and fewer bits."""
 
 import streamlit as st
 
@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.costs import counts, planner
+from gptviz.ui.pages.costs import counts, fewer_bits, planner
 from gptviz.ui.pages.costs.tries import tries
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
@@ -42,4 +42,5 @@ st.header("What would it cost to train here?", anchor=False)
 run = planner.planned(config, chosen, subject.key.device, notices)
 if run is not None:
     planner.prediction(run)
+fewer_bits.section(subject, notices)
 next_step()

@@ -9,11 +9,12 @@ open_page(PAGE)
 
 from gptviz.interp.changing.edits import MEAN, edit
 from gptviz.interp.over_prompts import Asked
-from gptviz.ui.pages.switch_off import choosing, compare, grid, texts, words
+from gptviz.ui.pages.switch_off import choosing, grid, words
 from gptviz.ui.pages.switch_off.tries import example, tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.markdown import escaped
@@ -28,14 +29,14 @@ if not grid.units_of(lm):
     st.stop()
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    text, to = texts.choose(subject), grid.replaced_by()
+    text, to = loss_texts.choose(subject), grid.replaced_by()
 if to == MEAN and not any(edit(each, lm.model.config).needs_text for each in lm.edits):
     edits.text_box(subject.default)
 left, right = st.columns([6, 5], gap="medium")
 with left:
     drawn = st.container()
     without = grid.losses(subject, text, to, edits.reference_text(subject.default))
-before = texts.loss_of(subject.key.unedited, text)
+before = loss_texts.loss_of(subject.key.unedited, text)
 with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
 
@@ -43,21 +44,21 @@ shown = subject.key if lm.edits else example(subject, grid.units_of(lm), without
 with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
-    numbers = compare.figure(subject, shown)
+    numbers = before_after.figure(subject, shown)
 with left:
-    compare.losses(subject, shown, text)
+    before_after.losses(subject, shown, text)
 choosing.form(lm.model.config)
-compare.texts(subject, shown)
+before_after.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
-over_prompts(subject, "switch off", Asked(subject.seen, int(texts.guess_of(subject.key.unedited, subject.seen).argmax())))
+over_prompts(subject, "switch off", Asked(subject.seen, int(loss_texts.guess_of(subject.key.unedited, subject.seen).argmax())))
 
 try_this(tries(subject, text, before, without))
 
 details(
     lambda: numbers,
-    code=compare.code(subject, shown),
+    code=before_after.code(subject, shown),
     how=words.HOW,
     limits=words.LIMITS,
     key="switch_off",

@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz._version": set(),
     "gptviz.settings": set(),
     "gptviz.machine": {"torch", "filelock", "psutil", "gptviz.settings"},
-    "gptviz.model": {"torch", "gptviz.settings", "gptviz.machine"},
+    "gptviz.model": {"torch", "gguf", "gptviz.settings", "gptviz.machine"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {

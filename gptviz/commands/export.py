@@ -24,10 +24,15 @@ def _options(this: Parser) -> None:
     )
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt", "html", "notebook"],
+        choices=["zip", "transformers", "nanogpt", "gguf", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
-        "ckpt.pt and, for characters, meta.pkl; of a page, html: one file that needs no server; notebook: its code for Jupyter; "
-        "default: zip, of a page html or what the ending of --out says",
+        "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; of a page, html: one file that needs no server; "
+        "notebook: its code for Jupyter; default: zip, of a page html or what the ending of --out says",
+    )
+    this.add_argument(
+        "--weights",
+        choices=["F16", "Q8_0", "Q4_0"],
+        help="of a GGUF file: how its matrices are kept, in 16, 8.5 or 4.5 bits a number; default: F16",
     )
     page = this.add_argument_group("a page", "For example: export attention --model shakespeare --prompt ROMEO: --out page.html")
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")
@@ -66,7 +71,7 @@ def _export_model(options: argparse.Namespace) -> None:
     from gptviz.machine.location import page_names
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints
-    from gptviz.runs.exports import FORMATS
+    from gptviz.runs.exports import FORMATS, GGUFFormat
     from gptviz.runs.imports import bar
 
     try:
@@ -75,8 +80,12 @@ def _export_model(options: argparse.Namespace) -> None:
         if options.name in page_names():
             raise UsageError(f"{options.name} is a page: name the model that it is to show, with --model NAME") from None
         raise
-    to = options.to or Path(f"{folder.name}.zip" if options.format == "zip" else f"{folder.name}-{options.format}")
     chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
+    if options.weights is not None:
+        if options.format != "gguf":
+            raise UsageError(f"--weights is for a GGUF file, and the format is {options.format}: add --format gguf")
+        chosen = GGUFFormat(options.weights)
+    to = options.to or Path(f"{folder.name}{chosen.ending}")
     much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
     is_large = much > WORTH_SAYING
     if is_large:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from .fast import product
 from .parts.attention import Attention, KVCache, Memory
 from .parts.blocks import Block
-from .parts.part import sharing
+from .parts.part import Linear, sharing
 from .parts.positions import PositionEncoding
 from .tap import IDENTITY, Edit, Tap
 from .transformer import Transformer
@@ -137,3 +138,27 @@ def _repositioned(original: Transformer, reposition: Reposition) -> list[Block]:
             changed[attention.positions] = reposition(attention.positions)
         blocks.append(sharing(cast(Block, block), attention=sharing(attention, positions=changed[attention.positions])))
     return blocks
+
+
+def with_weights(model: Transformer, weights: Mapping[str, Tensor]) -> Transformer:
+    """A twin of `model` that multiplies with these matrices, in float32, in the place of its own; it shares all else.
+
+    Args:
+        model: it stays as it is.
+        weights: by the names of the model's parameters; tied parts both get the one of their common name.
+    """
+    own = dict(model.named_parameters())
+    fresh = {own[name]: nn.Parameter(value, own[name].requires_grad) for name, value in weights.items()}
+    twins: dict[nn.Module, nn.Module] = {}
+
+    def twin(part: nn.Module) -> nn.Module:
+        if part not in twins:
+            changed: dict[str, object] = {name: fresh[each] for name, each in part._parameters.items() if each in fresh}
+            if changed and isinstance(part, Linear):
+                changed["multiply"] = product
+            children = {name: twin(child) for name, child in part._modules.items() if child is not None}
+            changed |= {name: child for name, child in children.items() if child is not part._modules[name]}
+            twins[part] = sharing(part, **changed) if changed else part
+        return twins[part]
+
+    return cast(Transformer, twin(model))

@@ -1,4 +1,4 @@
-"""The formats in which a model can be exported: gptviz's own, that of `transformers`, and nanoGPT's."""
+"""The formats in which a model can be exported: gptviz's own, that of `transformers`, nanoGPT's, and GGUF files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from gptviz.machine import progress
 from gptviz.machine.files import home, replacement_path
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
+from gptviz.pretrained.gguf_writing import BITS_OF_KIND, check_gguf, write_gguf
 from gptviz.pretrained.places.hub import is_name
 from gptviz.pretrained.sources import nanogpt
+from gptviz.pretrained.sources.gguf_header import USUAL_END, end_in_place, header_of
 from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
 
 from . import checkpoints, names, sharing
@@ -29,10 +31,12 @@ class Format(ABC):
     Attributes:
         title: its name for people.
         about: what it is and who opens it, in a sentence.
+        ending: of the usual name of its file or folder, after the model's.
     """
 
     title: ClassVar[str]
     about: ClassVar[str]
+    ending: ClassVar[str]
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
@@ -74,7 +78,7 @@ class Format(ABC):
 class ZipFormat(Format):
     """One zip file for another gptviz."""
 
-    title = "One zip file for gptviz"
+    title, ending = "One zip file for gptviz", ".zip"
     about = "All of the model in one file: another gptviz opens it as the same model."
 
     def why_not(self, folder: Path) -> str | None:
@@ -92,11 +96,13 @@ class ZipFormat(Format):
 
 
 class _Files(Format):
-    """A folder with the files of another program."""
+    """A folder with the files of another program, or a single file."""
+
+    is_single: ClassVar[bool] = False
 
     @abstractmethod
-    def check(self, config: Config, family: str | None) -> None:
-        """Refuse a model that the other program does not have.
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
+        """Refuse a model that the other program does not have; what more there is to know of it lies in `folder`.
 
         Raises:
             NotExpressibleError: the message names the fields of the config.
@@ -108,7 +114,7 @@ class _Files(Format):
 
     def why_not(self, folder: Path) -> str | None:
         try:
-            self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family)
+            self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family, folder)
         except NotExpressibleError as error:
             return str(error)
         return None
@@ -131,7 +137,8 @@ class _Files(Format):
                 with progress.part(0, 2):
                     written = _written(folder)
                 self.write_files(written, fresh)
-                fresh.rename(to)
+                made = next(fresh.iterdir()) if self.is_single else fresh
+                made.rename(to)
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None
         except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
@@ -144,19 +151,20 @@ class _Files(Format):
         home().mkdir(parents=True, exist_ok=True)
         with replacement_path(home() / "exporting") as fresh:
             fresh.mkdir()
-            self.write(folder, fresh / name)
+            made = fresh / (f"{name}{self.ending}" if self.is_single else name)
+            self.write(folder, made)
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for path in sorted((fresh / name).iterdir()):
-                    sharing.add(archive, path, f"{name}/{path.name}")
+                for path in [made] if self.is_single else sorted(made.iterdir()):
+                    sharing.add(archive, path, path.relative_to(fresh).as_posix())
 
 
 class TransformersFormat(_Files):
     """A folder for `transformers`, and for all that reads its models."""
 
-    title = "A folder for transformers"
+    title, ending = "A folder for transformers", "-transformers"
     about = "config.json, weights and tokenizer as the Hugging Face hub has them: transformers and many other programs open them."
 
-    def check(self, config: Config, family: str | None) -> None:
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
         expressed(config, family)
 
     def write_files(self, model: Written, folder: Path) -> None:
@@ -166,20 +174,57 @@ class TransformersFormat(_Files):
 class NanoGPTFormat(_Files):
     """The two files of nanoGPT."""
 
-    title = "A checkpoint of nanoGPT"
+    title, ending = "A checkpoint of nanoGPT", "-nanogpt"
     about = (
         "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them; any other tokens it takes for "
         "GPT-2's."
     )
 
-    def check(self, config: Config, family: str | None) -> None:
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
         nanogpt.as_nanogpt(config)
 
     def write_files(self, model: Written, folder: Path) -> None:
         write_nanogpt(model, folder)
 
 
-FORMATS: dict[str, Format] = {"zip": ZipFormat(), "transformers": TransformersFormat(), "nanogpt": NanoGPTFormat()}
+class GGUFFormat(_Files):
+    """One file of llama.cpp.
+
+    Args:
+        kind: how its matrices are kept, a key of `gguf_writing.BITS_OF_KIND`.
+    """
+
+    title, ending, is_single = "A GGUF file", ".gguf", True
+    about = "One file with weights in float16 and tokenizer, for llama.cpp and the programs built on it: Ollama, LM Studio."
+
+    def __init__(self, kind: str = "F16") -> None:
+        self.kind = kind
+
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
+        check_gguf(config, checkpoints.read_tokenizer(folder), family)
+
+    def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
+        return round(parameter_count(checkpoints.read_config(folder)) * BITS_OF_KIND[self.kind] / 8)
+
+    def left_out(self, folder: Path) -> str | None:
+        parts, tokenizer = [super().left_out(folder)], checkpoints.read_tokenizer(folder)
+        if checkpoints.read_config(folder).activation == "gelu":
+            parts.append("what GELU differs from its approximation, which llama.cpp computes (below 0.0005)")
+        never_ends = not checkpoints.read_card(folder).end_tokens and not end_in_place(header_of(tokenizer))
+        if never_ends and tokenizer.vocab_size > USUAL_END:
+            parts.append(f"that no token ends a text: llama.cpp stops where the model writes {tokenizer.label(USUAL_END)!r}")
+        return "; ".join(part for part in parts if part) or None
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        write_gguf(model, folder / f"{model.name}.gguf", self.kind)
+
+
+FORMATS: dict[str, Format] = {
+    "zip": ZipFormat(),
+    "transformers": TransformersFormat(),
+    "nanogpt": NanoGPTFormat(),
+    "gguf": GGUFFormat(),
+}
 
 
 def _check_free(to: Path) -> None:

@@ -426,7 +426,7 @@ def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_
     monkeypatch.setattr(saving, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
     at = page(model="mine")
     next(box for box in at.checkbox if "its snapshot" in box.label).uncheck().run()
-    assert len(downloads(at)) == 2  # without its snapshots it is small enough
+    assert len(downloads(at)) == 3  # without its snapshots it is small enough; nanoGPT has no such model
     next(box for box in at.checkbox if "its snapshot" in box.label).check().run()
     for name in ("mine.zip", "mine-2.zip"):
         next(each for each in at.button if each.key == "save zip").click().run()

@@ -21,8 +21,9 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.edits import edit
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.switch_off import choosing, compare, grid, texts
+from gptviz.ui.pages.switch_off import choosing, grid
 from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.contrasts import right_by_task
 from tests.app.opening import charts, opened, page_at, views
 from tests.tiny import TinyModel, tiny
@@ -115,7 +116,7 @@ def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
     monkeypatch: pytest.MonkeyPatch, fresh_caches: None
 ) -> None:
     lm = gptviz.load("tiny")
-    monkeypatch.setattr(texts, "LITTLE", 0)
+    monkeypatch.setattr(loss_texts, "LITTLE", 0)
     worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
     assert metric(page())[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
 
@@ -206,15 +207,15 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypat
 
 
 def test_a_large_model_shows_its_guess_before_it_has_written_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    lm, gate, drawn = gptviz.load("tiny"), Event(), compare._tokens
+    lm, gate, drawn = gptviz.load("tiny"), Event(), before_after._tokens
 
     def slowly(*given: Any) -> Iterator[int]:
         for token in drawn(*given):
             assert gate.wait(PATIENCE)
             yield token
 
-    monkeypatch.setattr(compare, "LEAST", 0)
-    monkeypatch.setattr(compare, "_tokens", slowly)
+    monkeypatch.setattr(before_after, "LEAST", 0)
+    monkeypatch.setattr(before_after, "_tokens", slowly)
     at = page(edits=HEAD, prompt="a slow fox")
     assert len(bars(at)) == 2
     assert at.metric

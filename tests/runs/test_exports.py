@@ -13,10 +13,12 @@ import pytest
 import safetensors.torch
 import torch
 
+import gptviz
 from gptviz.__main__ import main
+from gptviz.model import parameter_count
 from gptviz.runs import checkpoints, sharing
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.exports import FORMATS
+from gptviz.runs.exports import FORMATS, GGUFFormat
 from gptviz.runs.imports import import_model
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.tiny import TinyModel, some_ids
@@ -38,7 +40,9 @@ def test_what_the_command_exports_is_opened_again_as_the_same_model(
     before, after = checkpoints.load(folder), checkpoints.load(checkpoints.find("again"))
     ids = some_ids(8, vocab=before.model.config.vocab_size)
     with torch.inference_mode():
-        torch.testing.assert_close(after.model(ids), before.model(ids), rtol=1e-5, atol=1e-5)
+        # A GGUF file has float16, and takes GELU for its approximation.
+        close = 1e-2 if kind == "gguf" else 1e-5
+        torch.testing.assert_close(after.model(ids), before.model(ids), rtol=close, atol=close)
     assert after.tokenizer.encode("the fox").ids == before.tokenizer.encode("the fox").ids
 
 
@@ -144,7 +148,7 @@ def test_the_shipped_models_say_which_formats_they_have() -> None:
     }
     assert formats == {
         "shakespeare": ["zip"],
-        "bpe": ["zip", "transformers", "nanogpt"],
+        "bpe": ["zip", "transformers", "nanogpt", "gguf"],
         "reversal": ["zip", "transformers"],
         "classifier": ["zip"],
         "seq2seq": ["zip"],
@@ -156,3 +160,31 @@ def test_a_format_without_snapshots_is_as_large_whether_they_are_asked_for_or_no
     assert checkpoints.snapshots(folder)
     sizes = {name: [each.bytes(folder, snapshots=asked) for asked in (True, False)] for name, each in FORMATS.items()}
     assert [most > least for most, least in sizes.values()] == [name == "zip" for name in sizes]
+
+
+@pytest.mark.parametrize(("weights", "bits"), [("F16", 16), ("Q8_0", 8.5), ("Q4_0", 4.5)])
+def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
+    weights: str, bits: float, tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_model("mine", d_model=64, d_mlp=96, n_head=2)
+    to = tmp_path / "made.gguf"
+    assert main(["export", "mine", "--format", "gguf", "--weights", weights, "--to", str(to)]) == 0
+    assert "Left out: what GELU differs from its approximation" in capsys.readouterr().out
+    again = gptviz.load(to)
+    twin = gptviz.load("mine") if weights == "F16" else gptviz.load("mine").edited(f"weights={weights}")
+    ids = some_ids(8, vocab=twin.model.config.vocab_size)
+    with torch.inference_mode():
+        torch.testing.assert_close(again.model(ids), twin.model(ids), rtol=0.02, atol=0.02)
+    made = GGUFFormat(weights)
+    assert made.bytes(folder) == round(parameter_count(twin.model.config) * bits / 8)
+    file = io.BytesIO()
+    made.write_zip(folder, file)
+    with zipfile.ZipFile(file) as archive:
+        assert archive.namelist() == ["mine.gguf"]
+        assert archive.read("mine.gguf") == to.read_bytes()
+
+
+def test_weights_are_asked_for_of_a_gguf_file_alone(tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_model("mine", **FOR_ALL)
+    assert main(["export", "mine", "--format", "zip", "--weights", "Q8_0"]) == 2
+    assert "add --format gguf" in capsys.readouterr().err

@@ -1,28 +1,36 @@
 """Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
 
 An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
-`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`.
+`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`. Weights are
+edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
+`gptviz.model.quantising`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gptviz.machine import progress
+from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
 from gptviz.model import Config, Transformer, Watch
-from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition
+from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition, with_weights
 from gptviz.model.parts.positions import POSITIONS
+from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
 
 from ..units.unit import Unit, unit
 
 ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
+# The unit that stands for all matrices, and the end of the name of one of them.
+WEIGHTS: Final = "weights"
+OF_MATRIX = ".weight"
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
 # The places of the context in a random order, which is the same in every run.
@@ -35,7 +43,8 @@ class UnitEdit:
 
     Attributes:
         unit: which piece of the model.
-        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number.
+        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number; of weights, the name of a
+            quantiser.
     """
 
     unit: Unit
@@ -55,6 +64,8 @@ class UnitEdit:
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"
+        if self.is_of_weights:
+            return f"{name} {'is' if self.unit.matrix else 'are'} {quantiser(self.to).title} (simulated)"
         pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
         return {
             ZERO: f"{name} {are} switched off (zero)",
@@ -69,6 +80,11 @@ class UnitEdit:
     def needs_text(self) -> bool:
         """Whether it takes something from a reference text."""
         return self.to in (MEAN, FROM)
+
+    @property
+    def is_of_weights(self) -> bool:
+        """Whether it changes weights, and not what is computed with them."""
+        return self.unit.part == WEIGHTS
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
@@ -87,6 +103,8 @@ def edit(text: str, config: Config) -> UnitEdit:
         ValueError: it says none, or the model has no such unit; the message names what is possible.
     """
     name, equals, to = text.strip().partition("=")
+    if name == WEIGHTS or name.endswith(OF_MATRIX):
+        return _of_weights(name, to, config)
     part = unit(name, config)
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
@@ -100,6 +118,18 @@ def edit(text: str, config: Config) -> UnitEdit:
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
+
+
+def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
+    matrix = "" if name == WEIGHTS else name
+    if matrix and matrix not in matrix_names(config):
+        # A model of many blocks has many matrices with the same names.
+        named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
+        raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
+    try:
+        return UnitEdit(Unit(WEIGHTS, matrix=matrix), quantiser(to).name)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _number(text: str) -> float | None:
@@ -126,9 +156,10 @@ def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
     return tuple(sorted(found.values(), key=_place))
 
 
-def _place(one: UnitEdit) -> tuple[bool, int, str, int]:
+def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
     part = one.unit
-    return not part.in_encoder, -1 if part.block is None else part.block, part.part, -1 if part.index is None else part.index
+    numbers = (-1 if number is None else number for number in (part.block, part.index))
+    return not one.is_of_weights, not part.in_encoder, next(numbers), part.part, next(numbers), part.matrix
 
 
 class Inputs(NamedTuple):
@@ -144,17 +175,51 @@ class Inputs(NamedTuple):
 
 
 def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
-    """`model` with these `edits`: it shares all weights, which are not touched. Without edits, the very same model.
+    """`model` with these `edits`: it shares all weights that are not edited, and none is touched. Without edits, the same model.
 
     Args:
-        model: what is edited; edits that take something from a text take what this model computes of it.
+        model: what is edited. Edits that take something from a text take what this model computes of it, with the weights that
+            are edited.
         edits: as `edits` gives them.
         reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
 
     Raises:
-        ValueError: an edit needs a reference text, and there is none.
+        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small.
     """
-    return _with(model, edits, _Values(model, edits, reference)) if edits else model
+    model = with_fewer_bits(model, quantisers(edits, model.config))
+    others = [one for one in edits if not one.is_of_weights]
+    return _with(model, others, _Values(model, others, reference)) if others else model
+
+
+def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser]:
+    """For each matrix that some of `edits` keep in few bits, by name, how; an edit of one matrix counts more than that of all."""
+    chosen = {one.unit.matrix: quantiser(str(one.to)) for one in edits if one.is_of_weights}
+    every = {name: chosen.get(name, chosen.get("")) for name in matrix_names(config)}
+    return {name: each for name, each in every.items() if each is not None}
+
+
+def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transformer:
+    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model.
+
+    Raises:
+        ValueError: a matrix has numbers that are not finite, or there is too little memory for it in float32.
+    """
+    if not kept:
+        return model
+    own = matrices(model)
+    needed = FLOAT32 * sum(own[name].numel() for name in kept)
+    if needed > MOST_OF_MEMORY * (free := room(needed, model.embed.weight.device)):
+        raise ValueError(
+            f"weights with fewer bits are computed with as float32, for which {in_bytes(needed)} are needed beside the model, "
+            f"and {in_bytes(free)} is free: {way_out()}, or quantise one matrix alone"
+        )
+    fresh: dict[str, Tensor] = {}
+    for name, each in progress.each(iter(kept.items()), len(kept), "matrix"):
+        try:
+            fresh[name] = each.brought_back(own[name])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return with_weights(model, fresh)
 
 
 def edited_by_each(
@@ -165,8 +230,8 @@ def edited_by_each(
     Raises:
         ValueError: as in `edited`.
     """
-    values = _Values(model, edits, reference)
-    return ((one, _with(model, (one,), values)) for one in edits)
+    values = _Values(model, [one for one in edits if not one.is_of_weights], reference)
+    return ((one, edited(model, (one,)) if one.is_of_weights else _with(model, (one,), values)) for one in edits)
 
 
 def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal["embed", "positions", "attention", "cross_attention", "mlp"]
+UnitKind = Literal["embed", "positions", "attention", "cross_attention", "mlp", "weights"]
 
 _NAME = re.compile(
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
@@ -31,12 +31,14 @@ class Unit:
         block: the number of its block, or None for embedding and positions.
         index: the number of a head or a neuron, or None for a whole attention or a whole MLP, and outside blocks.
         in_encoder: whether it belongs to the encoder of an encoder–decoder.
+        matrix: of weights, the name of one matrix; all of them without it. Weights can be edited, and nothing else.
     """
 
     part: UnitKind
     block: int | None = None
     index: int | None = None
     in_encoder: bool = False
+    matrix: str = ""
 
     @property
     def is_head(self) -> bool:
@@ -53,6 +55,8 @@ class Unit:
         """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
         positions, the name itself.
         """
+        if self.matrix:
+            return self.matrix
         place = self.part if self.block is None else f"blocks.{self.block}.{self.part}"
         return f"encoder.{place}" if self.in_encoder else place
 
@@ -66,6 +70,8 @@ class Unit:
     def title(self) -> str:
         """Its name in a sentence, as in "head 3 of block 1"."""
         kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
+        if self.part == "weights":
+            return f"matrix {self.matrix}" if self.matrix else "all matrices"
         if self.block is None:
             title = {"embed": "token embedding", "positions": "positions"}[self.part]
         elif self.index is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,18 +56,19 @@ class Expressed:
             yield from zip(match.theirs, match.to_theirs(ours), strict=True)
 
 
-def expressed(config: Config, first: str | None = None) -> Expressed:
+def expressed(config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)) -> Expressed:
     """A model with this config in the form of a family that computes exactly the same.
 
     Args:
         config: our config.
         first: the family to prefer, by its title, if several compute the same.
+        among: the families that count, by the keys of `FAMILIES`.
 
     Raises:
         NotExpressibleError: there is no such family; the message names what the nearest one lacks.
     """
     nearest: tuple[tuple[bool, int], list[str], str] | None = None
-    for family in sorted(FAMILIES.values(), key=lambda family: family.title != first):
+    for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
         found = _as_one_of(family, config)
         if found is None:
             continue
@@ -80,7 +81,8 @@ def expressed(config: Config, first: str | None = None) -> Expressed:
             nearest = distance, lacks, family.title
     _, lacks, title = nearest or ((True, 1), ["head"], "none")
     differs = fields_in_words(config, lacks)
-    raise NotExpressibleError(f"no family of transformers is built like this: the nearest is {title}, which differs in {differs}")
+    where = "transformers" if len(among) == len(FAMILIES) else "this format"
+    raise NotExpressibleError(f"no family of {where} is built like this: the nearest is {title}, which differs in {differs}")
 
 
 def fields_in_words(config: Config, names: list[str]) -> str:

@@ -22,6 +22,8 @@ NAMED = {
     "unk_token": "tokenizer.ggml.unknown_token_id",
     "pad_token": "tokenizer.ggml.padding_token_id",
 }
+# For a vocabulary that merges nothing: llama.cpp asks for merges, and a list of GGUF has entries. No text has these two bytes.
+NO_MERGE = "þ ÿ"
 ENDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
 
 
@@ -89,7 +91,8 @@ class HeaderTokens:
             [place for place, kind in enumerate(kinds[: len(self.tokens)]) if kind == wanted]
             for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
         )
-        made = byte_pairs(self.tokens, self._list("tokenizer.ggml.merges", str), special, whole, cut)
+        merges = [merge for merge in self._list("tokenizer.ggml.merges", str) if merge != NO_MERGE]
+        made = byte_pairs(self.tokens, merges, special, whole, cut)
         return self._framed(made, start=cut.start)
 
     def _sentencepiece(self) -> Tokenizer:

@@ -300,7 +300,7 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         merges = self.merges()[:count]
-        letters = sorted(_byte_alphabet(), key=self._id_of_written)
+        letters = sorted(byte_alphabet(), key=self._id_of_written)
         tokens = [*letters, *dict.fromkeys(left + right for left, right in merges)]
         backend = Backend(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
         _split_as_gpt2(backend)
@@ -525,10 +525,10 @@ def _letters_to_bytes() -> dict[int, int]:
     A character below 256 that is no letter of the alphabet becomes one that is no byte.
     """
     outside = dict.fromkeys(range(256), 0x100)
-    return outside | {ord(letter): byte for letter, byte in _byte_alphabet().items()}
+    return outside | {ord(letter): byte for letter, byte in byte_alphabet().items()}
 
 
-def _byte_alphabet() -> dict[str, int]:
+def byte_alphabet() -> dict[str, int]:
     """The byte of each character in GPT-2's alphabet: printable ones stand for themselves, the others begin at U+0100.
 
     Source: `bytes_to_unicode` in `encoder.py` of OpenAI's GPT-2.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import streamlit as st
 
@@ -22,6 +22,7 @@ from .markdown import escaped
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 # Seconds between two updates of a page that follows a computation.
 FOLLOWED = 0.5
@@ -95,7 +96,16 @@ def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None
     st.button(label, on_click=clicked, **look)
 
 
-def resource(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+class Cached(Protocol[P, R_co]):
+    """A function that keeps its values."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    def clear(self) -> None:
+        """Forget all values."""
+
+
+def resource(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Cached[P, R]]:
     """As `st.cache_resource`, for a function that may take long.
 
     Args:
@@ -105,13 +115,13 @@ def resource(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Call
     return _cached(st.cache_resource(max_entries=max_entries, show_spinner=title), title)
 
 
-def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Cached[P, R]]:
     """As `st.cache_data`, for a function that may take long; arguments as of `resource`."""
     return _cached(st.cache_data(max_entries=max_entries, show_spinner=title), title)
 
 
-def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    def decorated(compute: Callable[P, R]) -> Callable[P, R]:
+def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Callable[P, R]], Cached[P, R]]:
+    def decorated(compute: Callable[P, R]) -> Cached[P, R]:
         # The cache calls this if it has no value, holding a lock: others who ask for the same value wait for it.
         @wraps(compute)
         def waited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -120,7 +130,7 @@ def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Cal
             key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
             return _wait(key, title, lambda: compute(*args, **kwargs))
 
-        cached: Callable[P, R] = cache(waited)
+        cached: Cached[P, R] = cache(waited)
         return cached
 
     return decorated

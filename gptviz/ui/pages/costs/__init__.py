@@ -11,18 +11,32 @@ PAGE = Page(
     question="What does this model take?",
     caption=(
         "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much "
-        "memory: move batch and context, and see what grows."
+        "memory: move batch and context, and see what grows. At the end: what it loses if its weights are kept in fewer bits."
     ),
-    sentence="What the model takes: parameters, operations, memory and time, as formulas.",
+    sentence="What the model takes: parameters, operations, memory and time, as formulas; and what fewer bits lose.",
     step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",
     reads_prompt=False,
     words=(
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token"),
         *("batch", "step", "block", "attention", "MLP", "embedding", "float32"),
+        *(
+            "quantisation",
+            "bits per weight",
+            "outlier",
+            "weights",
+            "norm",
+            "bias",
+            "loss",
+            "nat",
+            "GGUF",
+            "prompt",
+            "temperature",
+        ),
     ),
     tour=(
         "At the top: the **Model**, **Batch (texts side by side)** and **Context (tokens of each text)**.",
         "**Where the parameters are**: parameters, operations and memory of each part, as formulas and as numbers.",
         "**What would it cost to train here?** A plan, and **Take some real steps** to measure it.",
+        "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",
     ),
 )

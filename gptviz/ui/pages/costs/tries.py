@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gptviz.figures.kit.format import percent
+from gptviz.interp.changing.edits import WEIGHTS, edit, quantisers
+from gptviz.interp.changing.fewer_bits import weight
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
@@ -42,4 +44,14 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
         muon, adamw = (in_bytes(one.optimiser[name]) for name in ("muon", "adamw"))
         notice = f"It keeps {muon} from step to step where AdamW keeps {adamw}."
         offers.append(Try("Muon", notice, {"optimiser": "muon"}))
+    kept = quantisers([edit(f"{WEIGHTS}=2bit.g32", config)], config)
+    size = weight(config, kept)
+    offers.append(
+        Try(
+            "Two bits a number",
+            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in float32. **With fewer bits**, below, "
+            "says what the guess, the loss and the text lose.",
+            {"bits": "2", "scale": "g32", "matrix": "all"},
+        )
+    )
     return offers

@@ -39,6 +39,27 @@ LIMITS = (
     "bfloat16 some of them take half. What is held for a moment and freed again, such as the gradient of an activation, is in "
     "the memory of the planner and not in the areas above."
 )
+HOW_FEWER = r"""
+**Rounded to nearest.** Of the numbers $w$ that share a scale, with $b$ bits each, the scale is
+$s = \max |w| / (2^{b-1} - 1)$, kept as a bfloat16, and each number becomes $\hat w = s \cdot \mathrm{round}(w / s)$: zero stays
+zero, and none moves by more than $s / 2$. So a single number far from 0, an *outlier*, makes the steps of all its neighbours
+large; the smaller the groups, the fewer neighbours it has.
+
+**Kinds of GGUF** (Q8_0, Q4_0, …) are computed by the `gguf` library. Rows that are no multiple of 32 wide stay in float16.
+
+**What is quantised**: all matrices that a token is multiplied with, and the embedding. Norms, biases and tables of positions
+stay whole. **The error** of a matrix is $\lVert \hat W - W \rVert / \lVert W \rVert$, where a length is the root of the sum of
+all squares. **Weight**: the bits of all numbers, and 2 bytes for every scale; what stays whole counts 4 bytes a number.
+
+**How far a guess moves**: $\sum_t p_t \ln (p_t / q_t)$ over all tokens $t$, where $p$ is the guess of the whole model and $q$
+that with fewer bits. Computed by `gptviz/model/quantising.py` and `gptviz/interp/changing/fewer_bits.py`.
+"""
+LIMITS_FEWER = (
+    "It is simulated: the rounded numbers are brought back to float32 and multiplied as such, so this process needs no less "
+    "memory and is not faster. Programs that really keep few bits often round what is multiplied with them too. Better ways to "
+    "round look at a text while they do it (GPTQ, AWQ), or give some matrices more bits (the K kinds of GGUF): here every matrix "
+    "is rounded by itself. A small error of one matrix can matter more than a large one of another: try one at a time."
+)
 
 
 def code(subject: Subject, chosen: CostSetting) -> str:

@@ -114,7 +114,7 @@ def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
     """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves nothing there."""
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
-    to = _free(folder, names.possible(name), ".zip" if key == "zip" else f"-{key}")
+    to = _free(folder, names.possible(name), FORMATS[key].ending)
     with progress.part(0, size, size, doing=memory.in_bytes(size)):
         FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
     return to

@@ -20,12 +20,11 @@ from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import language_model, load_call
 from gptviz.ui.views import held_out
+from gptviz.ui.views.loss_texts import PROMPT, LossText, rows, unit_of
 from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.details import as_csv
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
-
-from .texts import PROMPT, LossText, rows, unit_of
 
 
 def replaced_by() -> str:

@@ -152,7 +152,7 @@ def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"):
         with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
             st.markdown("**Edits of this model**")
-            st.caption("All pages show the model with them. Its weights are not touched: without the edits it is as it was.")
+            st.caption("All pages show the model with them. The model itself is not touched: without the edits it is as it was.")
             applied = {one.text: one.title for one in found.edits}
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):

@@ -15,6 +15,7 @@ from gptviz.machine.files import written
 from gptviz.machine.memory import gives_way, release_memory
 from gptviz.model.devices import STORED
 from gptviz.runs import checkpoints
+from gptviz.ui.widgets import jobs
 
 from ..around import cores
 
@@ -88,7 +89,8 @@ def language_model(key: ModelKey) -> LanguageModel:
     return _small_model(key) if _is_small(key) else _large_model(key)
 
 
-@st.cache_resource(max_entries=3, show_spinner="Putting the edits in place")
+# To quantise the weights of a large model takes seconds.
+@jobs.resource("Putting the edits in place", max_entries=3)
 def _edited(key: ModelKey) -> LanguageModel:
     # It shares the weights of the unedited model.
     return language_model(key.unedited).edited(*key.edits, text=key.edit_text)

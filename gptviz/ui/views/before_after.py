@@ -28,13 +28,13 @@ from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
-from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import jobs
 from gptviz.ui.widgets.figure import show_figure
 from gptviz.ui.widgets.markdown import escaped
 from gptviz.ui.widgets.sampling import sampling_controls
 
-from .texts import LossText, guess_of, loss_of, reading_of, unit_of
+from . import encoder_decoder
+from .loss_texts import LossText, guess_of, loss_of, reading_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 8, 80
@@ -43,14 +43,16 @@ _TEXT = "text"
 _reading = Lock()
 
 
-def _change(key: ModelKey, ids: tuple[int, ...]) -> Change:
-    """The guess of the model without and with its edits."""
-    return Change(guess_of(key.unedited, ids), guess_of(key, ids))
+# In what follows, `key` is the model after its edits, and `before` the one it is compared with: without any edit unless given.
 
 
-def figure(subject: Subject, key: ModelKey) -> LabelledArray:
+def _change(key: ModelKey, ids: tuple[int, ...], before: ModelKey | None) -> Change:
+    return Change(guess_of(before or key.unedited, ids), guess_of(key, ids))
+
+
+def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> LabelledArray:
     """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown."""
-    change, lm = _change(key, subject.seen), subject.lm
+    change, lm = _change(key, subject.seen, before), subject.lm
     if subject.kind == "classifier":
         ids, labels, name = list(range(len(lm.labels))), list(lm.labels), "label"
     else:
@@ -70,35 +72,35 @@ def figure(subject: Subject, key: ModelKey) -> LabelledArray:
     return table
 
 
-def losses(subject: Subject, key: ModelKey, text: LossText) -> None:
+def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | None = None) -> None:
     """The loss over the text without and with the edits of `key`."""
-    before, after = loss_of(key.unedited, text), loss_of(key, text)
-    unit, moved = unit_of(subject.lm), abs(after - before) >= 0.0005
-    falls = moved and after < before
+    first, after = loss_of(before or key.unedited, text), loss_of(key, text)
+    unit, moved = unit_of(subject.lm), abs(after - first) >= 0.0005
+    falls = moved and after < first
     st.metric(
         f"Loss over {text.which}, {unit}",
-        f"{before:.3f} → {after:.3f}",
-        signed(after - before, 3) if moved else "unchanged",
+        f"{first:.3f} → {after:.3f}",
+        signed(after - first, 3) if moved else "unchanged",
         delta_color="green" if falls else "red" if moved else "off",
         delta_arrow="down" if falls else "up" if moved else "off",
         help="Before the edits and after them. The lower the loss, the less surprised the model is by what really comes.",
     )
 
 
-def texts(subject: Subject, key: ModelKey) -> None:
+def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> None:
     """The texts that the model writes after the prompt without and with the edits of `key`, with the same random numbers."""
     if subject.kind == "classifier":
         return
     st.markdown("**What it writes**")
     sampling = sampling_controls(temperature=0.0, seed=True)
     both = []
-    for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (key.unedited, key), strict=True):
+    for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
         with place:
             st.caption(name)
             both.append(written(one, subject.seen, sampling, name))
-    before, after = both
-    if before is not None and after is not None:
-        _how_alike(before, after, sampling)
+    first, after = both
+    if first is not None and after is not None:
+        _how_alike(first, after, sampling)
     if subject.kind == "decoder":
         query = frame.shared_state()
         if key != subject.key:
@@ -190,12 +192,13 @@ def _text_of(lm: LanguageModel, tokens: list[int]) -> str:
     return lm.tokenizer.continuation(without_end(tokens, lm.end_tokens)[0])
 
 
-def code(subject: Subject, key: ModelKey) -> str:
+def code(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> str:
     """The code that computes what the figure shows."""
+    other = "lm.original" if before is None or before == key.unedited else load_call(language_model(before))
     reading = reading_of(key.unedited, subject.seen)
     ids = reading.ids[:, :1] if reading.source is not None else reading.ids
     and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
-    change = _change(key, subject.seen)
+    change = _change(key, subject.seen, before)
     shown = range(len(subject.lm.labels)) if subject.kind == "classifier" else change.likeliest(MOST_SHOWN)
     return f"""import gptviz
 import torch
@@ -204,5 +207,5 @@ from gptviz.interp.changing.edits import Inputs
 
 lm = {load_call(language_model(key))}
 reading = Inputs(torch.tensor({ids.tolist()}){and_source})
-change = Change(guess(lm.original.model, reading), guess(lm.model, reading))
+change = Change(guess({other}.model, reading), guess(lm.model, reading))
 values = change.table({list(shown)}, {[str(i) for i in shown]}).values  # [before or after, token]"""

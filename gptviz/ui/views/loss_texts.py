@@ -18,9 +18,10 @@ from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.views import encoder_decoder, held_out
 from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.markdown import escaped
+
+from . import encoder_decoder, held_out
 
 PROMPT, HELD_OUT = "the prompt", "held-out data"
 

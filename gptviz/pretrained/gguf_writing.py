@@ -1,0 +1,238 @@
+"""Writing a model of ours as one GGUF file, which llama.cpp and the programs that are built on it open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from gptviz.model import Config
+from gptviz.model.parts.positions import rotary_frequencies, turned_pairs
+from gptviz.text import Tokenizer
+
+from .families.expressing import Expressed, NotExpressibleError, differences, expressed, fields_in_words
+from .sources.gguf import ARCHITECTURES, GGUF, SETTINGS
+from .sources.gguf_header import header_of
+from .writing import Written
+
+# How the matrices may be written, and the bits of a number. Where 32 numbers share a scale, rows of another width stay in
+# float16, as in llama.cpp.
+BITS_OF_KIND = {"F16": 16.0, "Q8_0": 8.5, "Q4_0": 4.5}
+ROTARY_FREQUENCIES = "rope_freqs.weight"
+# llama.cpp computes both from one table of 2-byte numbers; they differ by less than 0.0005.
+GELUS = ("gelu", "gelu-tanh")
+# What llama.cpp computes for Gemma 3, whatever a file says.
+GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
+
+
+def as_gguf(config: Config, first: str | None = None) -> Expressed:
+    """A model with this config in the form of a family that GGUF files have.
+
+    Args:
+        config: our config.
+        first: the family to prefer, by its title, if several compute the same.
+
+    Raises:
+        NotExpressibleError: there is none; the message names what the nearest one lacks.
+    """
+    found = expressed(config, first, among=tuple(ARCHITECTURES.values()))
+    back = _Planned(_settings(found, config), _names(found, config)).outline().config
+    lacks = differences(config, back)
+    if found.family.model_type == "gemma3_text":
+        lacks += _beyond_gemma3(config)
+    if found.family.model_type == "gpt_neox" and config.tied:
+        lacks.append("tied")
+    if {config.activation, back.activation} <= set(GELUS):
+        lacks = [name for name in lacks if name != "activation"]
+    if lacks:
+        differs = fields_in_words(config, lacks)
+        raise NotExpressibleError(f"a GGUF file of the family {found.family.title} cannot say what differs in {differs}")
+    return found
+
+
+def _beyond_gemma3(config: Config) -> list[str]:
+    kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+    usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
+    checked = {
+        "window_pattern": kinds == usual,
+        "window_rotary_base": config.window_rotary_base == GEMMA3_NEAR_BASE,
+        "score_scale": abs(config.scale * config.head_size**0.5 - 1) < 1e-6,
+    }
+    return [name for name, is_usual in checked.items() if not is_usual]
+
+
+class _Planned(GGUF):
+    """A GGUF file that is not written yet: what its reader would make of its header."""
+
+    def __init__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor | None]) -> None:
+        super().__init__(Path("planned.gguf"))
+        self.settings, self.tensors = settings, tensors
+
+    def _setting(self, name: str) -> Any:
+        return self.settings.get(name)
+
+    def _has(self, name: str) -> bool:
+        return name in self.tensors
+
+    def _rows(self, name: str) -> int:
+        return int(self.settings["vocabulary"])
+
+    def _tensor(self, name: str) -> Tensor:
+        found = self.tensors[name]
+        assert found is not None
+        return found
+
+
+def _architecture(found: Expressed) -> str:
+    return next(ours for ours, theirs in ARCHITECTURES.items() if theirs == found.family.model_type)
+
+
+def _settings(found: Expressed, config: Config) -> dict[str, Any]:
+    """The settings of the header that describe the model, and the size of its vocabulary."""
+    name = _architecture(found)
+    fields = {key: value for key, value in found.fields.items() if value is not None}
+    given = {end: next((fields[one] for one in theirs if one in fields), None) for end, theirs in SETTINGS.items()}
+    given["attention.value_length"] = given["attention.key_length"]
+    if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
+        given["attention.sliding_window"] = None
+    if config.positions == "rotary":
+        given["rope.dimension_count"] = 2 * turned_pairs(config)
+        if config.rotary_scaling == "linear":
+            given |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(config.rotary_factor)}
+    if name == "gemma3":
+        given["attention.sliding_window_pattern"] = len(GEMMA3_PATTERN)
+    made = {f"{name}.{end}": _typed(end, value) for end, value in given.items() if value is not None}
+    return {"general.architecture": name, "vocabulary": config.vocab_size, **made}
+
+
+def _typed(ending: str, value: Any) -> Any:
+    return float(value) if ending.endswith(("epsilon", "freq_base", "freq_base_swa", "factor")) else value
+
+
+def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
+    """The tensors that the reader asks for by name before it reads any, with their values where it reads them then."""
+    names: dict[str, Tensor | None] = {"token_embd.weight": None}
+    if not config.tied:
+        names["output.weight"] = None
+    if config.positions == "rotary" and config.rotary_scaling == "llama3":
+        names[ROTARY_FREQUENCIES] = _divisors(config)
+    return names
+
+
+def _divisors(config: Config) -> Tensor:
+    """What the frequencies of a head's pairs are divided by [d_head / 2]."""
+    return (rotary_frequencies(replace(config, rotary_scaling="none")) / rotary_frequencies(config)).float()
+
+
+def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
+    """What a converter to GGUF makes of a tensor; `GGUF._back` is its reverse."""
+    part = name.split(".")[-2]
+    if kind == "llama" and part in ("attn_q", "attn_k"):
+        # llama.cpp turns neighbouring numbers: i and i + d_head / 2 come next to each other.
+        heads = config.n_head if part == "attn_q" else config.key_heads
+        return tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+    if kind == "gemma3_text" and name.endswith("norm.weight"):
+        return tensor + 1
+    if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
+        return tensor.T
+    if kind == "gpt_neox" and part == "attn_qkv":
+        return tensor.unflatten(0, (config.n_head, 3, -1)).transpose(0, 1).flatten(0, 2)  # all queries, all keys, all values
+    return tensor
+
+
+def check_gguf(config: Config, tokenizer: Tokenizer, family: str | None) -> None:
+    """Refuse a model or a tokenizer that a GGUF file cannot hold.
+
+    Raises:
+        NotExpressibleError: the message says what it cannot hold.
+    """
+    as_gguf(config, family)
+    header_of(tokenizer)
+
+
+def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
+    """Write a model as one GGUF file.
+
+    Args:
+        model: what is written.
+        path: the file, which is new.
+        kind: how its matrices are kept, a key of `BITS_OF_KIND`; norms, biases and tables of positions stay in float32.
+
+    Raises:
+        NotExpressibleError: a GGUF file cannot hold the model, its tokenizer, or one of its numbers.
+        ValueError: there is no such kind.
+        OSError: the disk is full or not writable.
+    """
+    import gguf
+
+    if kind not in BITS_OF_KIND:
+        raise ValueError(f"no kind {kind!r:.40} of weights; there is {', '.join(BITS_OF_KIND)}")
+    found = as_gguf(model.config, model.family)
+    settings = _settings(found, model.config) | header_of(model.tokenizer, model.ends, model.chat)
+    writer = gguf.GGUFWriter(path, settings.pop("general.architecture"))
+    settings |= {f"{writer.arch}.vocab_size": settings.pop("vocabulary"), "general.name": model.name}
+    if model.licence:
+        settings["general.license"] = model.licence
+    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{kind}"])
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    for name, value in settings.items():
+        _add(writer, name, value)
+    for name, tensor in _tensors(model, found):
+        values = np.ascontiguousarray(tensor.detach().float().numpy())
+        stored = _kind_of(name, values, kind)
+        writer.add_tensor(name, _as(name, values, stored), raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _tensors(model: Written, found: Expressed) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of the file, by name."""
+    from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
+
+    numbers = {name: number for number, name in MODEL_ARCH_NAMES.items()}
+    names = get_tensor_name_map(numbers[_architecture(found)], model.config.n_layer)
+    for theirs, tensor in found.tensors(model.weights):
+        name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
+        if name is None:
+            raise NotExpressibleError(f"a GGUF file of the family {found.family.title} has no place for {theirs}")
+        yield name, _converted(found.family.model_type, name, tensor, model.config)
+    if (divisors := _names(found, model.config).get(ROTARY_FREQUENCIES)) is not None:
+        yield ROTARY_FREQUENCIES, divisors
+
+
+def _kind_of(name: str, values: np.ndarray[Any, Any], kind: str) -> Any:
+    """How a tensor is stored: its GGML type."""
+    from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    if values.ndim < 2 or name.startswith("position_embd"):
+        return GGMLQuantizationType.F32
+    chosen = GGMLQuantizationType[kind]
+    return chosen if values.shape[1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
+
+
+def _as(name: str, values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
+    from gguf import GGMLQuantizationType, quantize
+
+    if kind != GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(np.finfo(np.float16).max):
+        raise NotExpressibleError(f"{name} has numbers that are too large for float16")
+    return quantize(values, kind)
+
+
+def _add(writer: Any, name: str, value: Any) -> None:
+    """Add a setting in the type that its value has."""
+    if isinstance(value, list):
+        writer.add_array(name, value)
+    elif isinstance(value, bool):
+        writer.add_bool(name, value)
+    elif isinstance(value, int):
+        writer.add_uint32(name, value)
+    elif isinstance(value, float):
+        writer.add_float32(name, value)
+    else:
+        writer.add_string(name, str(value))

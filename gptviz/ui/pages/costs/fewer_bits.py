@@ -1,0 +1,253 @@
+"""The section "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.changing.fewer_bits import matrix_errors
+from gptviz.figures.kit.format import brief, percent
+from gptviz.interp.changing import fewer_bits as computed
+from gptviz.interp.changing.edits import WEIGHTS, edit, edits, fitting, quantisers
+from gptviz.interp.changing.fewer_bits import MatrixError
+from gptviz.labelled_array import Float64Array
+from gptviz.machine.memory import in_bytes
+from gptviz.model import Config, parameter_count
+from gptviz.model.kinds import MODEL_KINDS
+from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
+from gptviz.ui.pages.compare import PAGE as COMPARE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import edits as on_screen
+from gptviz.ui.shell.subject import long_prompts
+from gptviz.ui.shell.subject.bar import Subject, shortened
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.views import before_after, loss_texts
+from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+from .counts import metrics
+from .words import HOW_FEWER, LIMITS_FEWER
+
+WHOLE, ALL, ROW = "whole", "all", "row"
+KINDS = {WHOLE: "as it is", **{str(bits): f"{bits} bits" for bits in BITS}, **dict(zip(GGUF_KINDS, GGUF_KINDS, strict=True))}
+SCALES = {ROW: "each row", **{f"g{group}": f"{group} neighbours" for group in GROUPS}}
+USUAL, USUAL_SCALE = "4", "g32"
+# A model with more parameters is quantised when the reader asks for it.
+MOST_AT_ONCE = 20_000_000
+# How many matrices the table lists.
+LISTED = 12
+
+
+def section(subject: Subject, notices: Any) -> None:
+    """The section: its controls, what the model loses, and the way to the other pages."""
+    st.header("With fewer bits", anchor=False)
+    st.caption(
+        "Each number of a matrix is rounded to one that a few bits can name. What that loses is computed here with the rounded "
+        "numbers; it is simulated, so nothing becomes faster. Move the bits, and see where the guess and the text give way."
+    )
+    config = subject.lm.model.config
+    text = _setting(config, subject.key, notices)
+    if text is None:
+        st.caption(f"The weights are whole: {in_bytes(4 * parameter_count(config))} in float32. Choose a number of bits.")
+        return
+    if MODEL_KINDS[subject.kind].reads_end:
+        subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
+    others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
+    reference = on_screen.reference_text(subject.default)
+    before = on_screen.with_edits(subject.key.unedited, fitting(others, config), reference, notices)
+    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], config), reference, notices)
+    if not any(edit(one, config).is_of_weights for one in shown.edits):
+        return
+    _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
+
+
+def _setting(config: Config, key: ModelKey, notices: Any) -> str | None:
+    """The controls; the edit that they choose, or None for the whole model. They begin with the edit that the model has."""
+    kind, scale, matrix = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE, USUAL_SCALE, ALL
+    if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
+        bits, _, own_scale = str(of_weights[0].to).partition("bit.")
+        kind, scale, matrix = bits, own_scale or scale, of_weights[0].unit.matrix or ALL
+    first, second, third = st.columns([3, 3, 4], gap="medium", vertical_alignment="bottom")
+    with first:
+        kind = controls.select(
+            "Bits of a number",
+            list(KINDS),
+            key="bits",
+            default=kind,
+            follows=True,
+            format_func=lambda name: KINDS[name],
+            help="Rounded to the nearest of the numbers that so many bits can tell apart; or as the kinds of GGUF files do it.",
+            notices=notices,
+        )
+    with second:
+        scale = controls.select(
+            "A scale for",
+            list(SCALES),
+            key="scale",
+            default=scale,
+            follows=True,
+            format_func=lambda name: SCALES[name],
+            disabled=not kind.isdecimal(),
+            help="The largest of these numbers decides how far apart the others may lie. Kinds of GGUF have a scale for 32 "
+            "neighbours of a row.",
+            notices=notices,
+        )
+    with third:
+        matrix = controls.select(
+            "Matrices",
+            [ALL, *matrix_names(config)],
+            key="matrix",
+            default=matrix,
+            follows=True,
+            format_func=lambda name: "all of them" if name == ALL else name,
+            help="All matrices, or one alone: the others then stay whole.",
+            notices=notices,
+        )
+    if kind == WHOLE:
+        return None
+    return f"{WEIGHTS if matrix == ALL else matrix}={f'{kind}bit.{scale}' if kind.isdecimal() else kind}"
+
+
+@jobs.data("Comparing the weights", max_entries=32)
+def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
+    whole, other = language_model(before).model, language_model(shown).model
+    kept = quantisers(edits(shown.edits, whole.config), whole.config)
+    return computed.errors(whole, other, kept)
+
+
+@jobs.data("Reading the prompt", max_entries=32)
+def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
+    return computed.divergences(language_model(before).model, language_model(shown).model, ids)
+
+
+def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
+    """What the model of `shown` loses against that of `subject`, whose weights are whole."""
+    before, config = subject.key, subject.lm.model.config
+    found = _errors(before, shown)
+    size = computed.weight(config, quantisers(edits(shown.edits, config), config))
+    cells = [
+        (
+            "Weight",
+            f"{in_bytes(size.float32)} → {in_bytes(size.kept)}",
+            "In float32, and with fewer bits; the rest stays float32.",
+        ),
+        ("Bits with scales", f"{size.bits:.3g}", "Of a number of these matrices, with its share of their scales."),
+        ("Their error", percent(_together(found)), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
+    ]
+    if subject.kind == "decoder":
+        moved = _divergences(before, shown, subject.seen)
+        help_text = (
+            f"Kullback–Leibler divergence from the whole model's guess, mean over the last {len(moved):,} tokens of the prompt."
+        )
+        cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
+    metrics(cells)
+    left, right = st.columns([6, 5], gap="medium")
+    with left:
+        _errors_shown(found)
+    with right:
+        over = loss_texts.choose(subject)
+        before_after.losses(subject, shown, over, before)
+        before_after.figure(subject, shown, before)
+    before_after.texts(subject, shown, before)
+    _elsewhere(subject, shown, text)
+    table = computed.by_block(found)
+    details(
+        None if table is None else lambda: table,
+        code=_code(subject, shown, text),
+        how=HOW_FEWER,
+        limits=LIMITS_FEWER,
+        key="fewer bits",
+    )
+
+
+def _together(found: list[MatrixError]) -> float:
+    squares = [one.rows * one.width * one.spread**2 for one in found]
+    moved = sum(one.relative**2 * square for one, square in zip(found, squares, strict=True) if square)
+    return float((moved / sum(squares)) ** 0.5) if sum(squares) else 0.0
+
+
+def _errors_shown(found: list[MatrixError]) -> None:
+    """The errors by block and matrix, and the matrices that lose most."""
+    ordered = computed.most_first(found)
+    most = ordered[0]
+    said = (
+        f"{escaped(most.name)} loses most, {percent(most.relative)}. Its number farthest from 0 is {most.farthest:.3g} times its "
+        f"root mean square, and {_share(most.outliers)} of its numbers are outliers (beyond {computed.OUTLIER:.0f} times)."
+    )
+    if (table := computed.by_block(found)) is not None and len(found) > 1:
+        show_figure(matrix_errors(table, theme()), key="matrix errors", alt=f"The error of each matrix of each block. {said}")
+    st.caption(said)
+    rows = {
+        "matrix": [one.name for one in ordered],
+        "error, %": [100 * one.relative for one in ordered],
+        "outliers, %": [100 * one.outliers for one in ordered],
+        "farthest / RMS": [one.farthest for one in ordered],
+        "largest error": [one.largest for one in ordered],
+        "bytes": [one.bytes for one in ordered],
+    }
+    digits = {name: st.column_config.NumberColumn(format=form) for name, form in _FORMATS.items()}
+    st.dataframe(
+        pd.DataFrame(rows).head(LISTED),
+        hide_index=True,
+        height=pixels(212),
+        column_config=digits,
+        alt=f"The {min(LISTED, len(found))} matrices that lose most, with their outliers",
+    )
+
+
+_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
+
+
+def _share(share: float) -> str:
+    return "none" if share == 0 else percent(share)
+
+
+def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
+    """The ways to see this model on other pages."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if text in on_screen.asked():
+            st.button(
+                "Show the whole model again",
+                icon=":material/undo:",
+                key="take the bits away",
+                on_click=on_screen.take_away,
+                args=(text,),
+                help=f"Take the edit `{text}` away, on every page.",
+            )
+        else:
+            st.button(
+                "Show it so on every page",
+                icon=":material/edit:",
+                key="keep the bits",
+                on_click=_instead,
+                args=(text, subject.lm.model.config),
+                help=f"The edit `{text}`: it stands in the address, and every page shows the model with these weights.",
+            )
+        if subject.kind == "decoder":
+            query = frame.shared_state() | {on_screen.EDITS: ",".join(subject.key.edits), "b_edits": ",".join(shown.edits)}
+            frame.link(COMPARE, "Compare it with the whole model", query={key: value for key, value in query.items() if value})
+
+
+def _instead(text: str, config: Config) -> None:
+    """Let the address ask for this edit of weights and for no other one."""
+    others = [one.text for one in fitting(on_screen.asked(), config).edits if not one.is_of_weights]
+    on_screen.put([text, *others])
+
+
+def _code(subject: Subject, shown: ModelKey, text: str) -> str:
+    lm = language_model(subject.key)
+    opened = f"{load_call(lm)}.edited({text!r})" if not lm.edits else load_call(language_model(shown))
+    moved = f"\nmoved = divergences(lm.model, twin.model, {list(subject.seen)})  # [token], nats"
+    return f"""import gptviz
+from gptviz.interp.changing.fewer_bits import by_block, divergences, errors
+
+lm = {load_call(lm)}
+twin = {opened}
+found = errors(lm.model, twin.model)
+table = by_block(found)  # [block, matrix]{moved if subject.kind == "decoder" else ""}"""
