@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.settings": set(),
     "gptviz.machine": {"torch", "filelock", "psutil", "gptviz.settings"},
     "gptviz.model": {"torch", "gptviz.settings", "gptviz.machine"},
-    "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.machine"},
+    "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.settings", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from gptviz.data.source import Source
+from gptviz.data.text import TaskSource
 from gptviz.figures.kit.format import counted, duration, in_words, moment
 from gptviz.machine import job, memory
 from gptviz.machine.hosting import hosting
@@ -208,7 +209,11 @@ def command(planned: PlannedRun, name: str) -> str:
     preset = planned.plan_name if planned.plan_name in PLANS else planned.plan.preset
     plan = PLANS[preset]
     words = ["python", "-m", "gptviz", "train", preset, "--name", name]
-    if planned.source is not None and planned.source.title != plan.data:
+    if isinstance(planned.source, TaskSource):
+        task = planned.source.task
+        words += [] if task.name == plan.data else ["--corpus", task.name]
+        words += [word for field, value in task.changed_settings().items() for word in ("--task", f"{field}={value}")]
+    elif planned.source is not None and planned.source.title != plan.data:
         words += ["--corpus", planned.source.title]
     if planned.begin is not None and planned.begin != plan.begin:
         words += ["--from", planned.begin]
