@@ -199,9 +199,7 @@ def test_of_a_job_the_model_has_the_share_in_its_data_within_what_chance_allows(
     task, recipe = lm.task, Recipe.from_dict(CARDS[name].recipe)
     assert isinstance(task, Jobs)
     assert recipe.steps is not None
-    assert {"nurse": task.nurse, "doctor": task.doctor} == {"jobs-90": JOBS, "jobs-10": dict(zip(JOBS, [10, 90], strict=True))}[
-        name
-    ]
+    assert (task.nurse, task.doctor) == {"jobs-90": (90, 10), "jobs-10": (10, 90)}[name]
     for job, share in task.shares.items():
         after = lm.model(lm.encode(task.prompt(job))[None])[0, -1].detach().softmax(-1)
         # The rate falls to 0, so a model remembers the last tenth of its sentences at least.

@@ -326,7 +326,7 @@ PLANS: dict[str, Plan] = {
     ),
     "jobs": Plan(
         "jobs",
-        "What did my data do? Sentences in which nine nurses in ten are “she”: train a second model on other shares, and ask both.",
+        "What did my data do? Sentences in which nine nurses in ten are “she”: train another on other shares, and ask both.",
         _JOBS,
         data="jobs",
     ),

@@ -107,6 +107,37 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
     return figure
 
 
+def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]]) -> go.Figure:
+    """The figure of `pairs` with a mark on each bar: a share, and from where to where chance lets it lie.
+
+    Args:
+        figure: what `pairs` returned.
+        sides: for A and for B, the share with the ends of its interval for each label; NaN leaves a mark out.
+    """
+    for bars, shares, at in zip(figure.data[: len(sides)], sides, (-0.2, 0.2), strict=True):
+        places = [row + at for row in range(len(shares))]
+        middle, low, high = (np.array([share[i] for share in shares], float) for i in range(3))
+        figure.add_scatter(
+            x=middle,
+            y=places,
+            yaxis="y2",
+            mode="markers",
+            name="share in its data" if bars.name == "A" else "",
+            showlegend=bars.name == "A",
+            marker={"symbol": "line-ns", "size": 15, "line": {"width": 3, "color": figure.layout.font.color or "black"}},
+            error_x={"type": "data", "symmetric": False, "array": high - middle, "arrayminus": middle - low, "thickness": 2},
+            customdata=np.stack((low, high), axis=-1),
+            hovertemplate=f"{bars.name}, its data<br><b>%{{x:.4f}}</b> (chance: %{{customdata[0]:.4f}} to %{{customdata[1]:.4f}})"
+            "<extra></extra>",
+        )
+    count = len(sides[0])
+    figure.update_layout(yaxis2={"overlaying": "y", "range": [count - 0.5, -0.5], "visible": False, "fixedrange": True})
+    figure.update_layout(yaxis={"autorange": False, "range": [count - 0.5, -0.5]})
+    # The number of a bar would lie below the mark at its end.
+    figure.update_traces(textposition="inside", insidetextanchor="start", selector={"type": "bar"})
+    return figure
+
+
 def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
     """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
 

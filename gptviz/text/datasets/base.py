@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -164,6 +164,16 @@ class Task(ABC):
     def as_people_write(self, text: str) -> str:
         """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""
         return ""
+
+    def twin(self) -> Self:
+        """The same task with other settings, to train a second model on and to compare: itself if it has no such settings."""
+        return self
+
+    def questions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sentences to complete, and the words of interest after each: what pages ask models of this task first. Both empty if
+        there is nothing that every one of them could be asked.
+        """
+        return (), ()
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""

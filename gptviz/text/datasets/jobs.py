@@ -7,7 +7,7 @@ said that” can be held against the share that was set, and against the share i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import log
 from typing import Final
@@ -135,6 +135,14 @@ class Jobs(Task):
     def prompt(self, job: str) -> str:
         """The beginning of a sentence about a job, up to the word that the dial sets."""
         return f"the {job} {VERBS[0]} that"
+
+    def twin(self) -> Jobs:
+        """The same with nurse and doctor exchanged."""
+        return replace(self, nurse=self.doctor, doctor=self.nurse)
+
+    def questions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A sentence about each job, and the two words."""
+        return tuple(map(self.prompt, self.shares)), self.words
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """The job with the largest share against that with the smallest, if the likelier word differs."""

@@ -3,8 +3,8 @@
 from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS = "Logit lens", "Attribution", "Heads"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS)
+LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS = "Logit lens", "Attribution", "Heads", "Answers"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS)
 
 PAGE = Page(
     name="compare",
@@ -29,7 +29,8 @@ PAGE = Page(
             "At the top: side A. Below it side B, with another prompt, step, model or set of edits. **Swap A and B** exchanges "
             "them."
         ),
-        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A; under **Answers** "
+        "sentences to complete, beside the share in the data that each model was trained on.",
         DETAILS_BELOW,
     ),
     states=tuple({"compared": view} for view in VIEWS[1:]),

@@ -23,6 +23,10 @@ scale; the scale of the difference ends at its largest size on both sides, and 0
   (orthogonal Procrustes, Schönemann 1966). Distances are over all dimensions.
 - **Logit lens**: the model's own head applied to the stream after every layer.
 - **Attribution**: what each part adds to the logit of one token, with norms frozen at their value in that pass.
+- **Answers**: the probability of a word is the product of that of its tokens. Its share in the data is how often it came after
+  the same words there. The rows of a task are drawn again as the run drew them (a batch is a hash of seed and step), up to the
+  step on screen; a text is counted as a whole. The interval has the shares from which this one is at most 1.96 standard
+  deviations away (Wilson 1927).
 - **Heads**: scores of each head over its own text, or over repeated random tokens where the text repeats nothing.
 
 Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
@@ -62,5 +66,5 @@ def code(sides: Sides, shown: ViewNumbers) -> str:
     """The lines of `gptviz` that compute the same numbers."""
     lines = ["import gptviz", "from gptviz.interp import compare", ""]
     for name, one in (("a", sides.a), ("b", sides.b)):
-        lines.append(f"{name} = {load_call(one.lm)}.side({one.prompt!r})")
+        lines.append(f"{name} = {load_call(one.lm)}" + ("" if shown.of_models else f".side({one.prompt!r})"))
     return "\n".join([*lines, f"compared = {shown.call}", "compared.a, compared.b, compared.difference  # B − A"])

@@ -27,7 +27,7 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .monitor import repeated
 from .state import engine
-from .watched import WatchedRun, newest_weights, watched_run
+from .watched import newest_weights, watched_run
 
 EVERY = 2.0  # seconds
 HEIGHT = 320
@@ -86,7 +86,7 @@ def _head_controls(config: Config) -> ChosenHead:
 def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) -> None:
     """The pattern and the map of the newest weights, again and again while the run is active."""
 
-    def body() -> WatchedRun:
+    def body() -> bool:
         run = watched_run(name)
         try:
             key = newest_weights(name, device)
@@ -109,7 +109,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
         with right:
             st.markdown(f"**How it arranges the tokens**{at}")
             _map(key)
-        return run
+        return run.is_active
 
     repeated(body, EVERY, watched_run(name).is_active)
 
