@@ -37,6 +37,7 @@ from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
 from gptviz.interp.reading.next_token import probability_of
+from gptviz.interp.reading.row_losses import row_losses
 from gptviz.interp.reading.stream import StreamSummary, stream
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.head_scores import repeated_tokens, scored, scores_of_model, with_losses
@@ -50,6 +51,7 @@ from .data.batches import Batch, Generated
 from .data.classification import padded
 from .data.registry import source_from, task_of
 from .data.rows import first_batches, held_out_rows, rows_of_text
+from .data.seen import MOST_ROWS, Row, data_rows, text_rows
 from .data.trained_on import Share, Trained, followed
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
@@ -948,6 +950,41 @@ class LanguageModel:
         """
         asked = [(torch.tensor(prompt), list(map(torch.tensor, some))) for prompt, some in self._asked_words(sentences, words)]
         return followed(self.trained_on(), [prompt for prompt, _ in asked], [some for _, some in asked])
+
+    def data_rows(self, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
+        """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained on and of those held out,
+        at most `most` of each, with how often it had read each up to this step.
+
+        Raises:
+            ValueError: the text has no token or fewer than two; without a text as in `trained_on`.
+            OSError: as in `trained_on`.
+        """
+        context = self.model.config.context_length
+        if text is None:
+            return data_rows(self.trained_on(), self.tokenizer, context, most)
+        ids = self.encode(text).cpu()
+        if len(ids) < 2:
+            raise ValueError("the text has one token: a loss needs at least 2")
+        return [row for row, _ in text_rows(ids, self.tokenizer, context, most)]
+
+    def losses_of_rows(self, rows: Sequence[Row]) -> LabelledArray:
+        """The loss of each row [row], such as `data_rows` gives them, in nats per token.
+
+        Raises:
+            ValueError: there is no row, the model is no decoder, or a row has tokens that this model lacks, or too many.
+        """
+        config = self.model.config
+        if not rows or config.kind != "decoder":
+            raise ValueError(
+                "there is no row to read" if not rows else f"{self.name} is a {config.kind}: only decoders read rows"
+            )
+        if (
+            max(max(row.ids) for row in rows) >= config.vocab_size
+            or max(len(row.ids) for row in rows) > config.context_length + 1
+        ):
+            raise ValueError(f"the rows are made of other tokens than those of {self.name}, or are longer than its context")
+        losses = row_losses(self.model, [(row.ids, row.counted) for row in rows])
+        return LabelledArray(losses, (Axis("row", tuple(row.text for row in rows)),), "loss, nats per token")
 
     def trained_on(self) -> Trained:
         """What this model was trained on, up to its step: all its batches can be drawn again.

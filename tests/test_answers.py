@@ -96,3 +96,34 @@ def test_a_task_is_set_on_the_command_line(capsys: Capture, home: Path) -> None:
     assert "the task jobs has no setting 'nurses'" in capsys.readouterr().err
     assert main(["train", "generator", "--corpus", "python-reference", "--task", "nurse=10"]) == 2
     assert "--task sets what a task generates" in capsys.readouterr().err
+
+
+def test_the_command_rows_prints_what_the_library_says(capsys: Capture) -> None:
+    told = json.loads(output(capsys, "rows", "modular", "--most", "8", "--before", "724", "--json"))
+    lm, earlier = gptviz.load("modular", device="cpu"), gptviz.load("modular", device="cpu", step=724)
+    rows = lm.data_rows(most=8)
+    assert [row["text"] for row in told["rows"]] == [row.text for row in rows]
+    assert [row["times"] for row in told["rows"]] == [row.times for row in rows]
+    for name, model in (("loss", lm), ("before", earlier)):
+        assert [row[name] for row in told["rows"]] == pytest.approx(
+            model.losses_of_rows(rows).values.tolist(), rel=1e-4, abs=1e-6
+        )
+    # Before the rule is found, what was read is known by heart, and nothing else is.
+    found = json.loads(output(capsys, "rows", "modular", "--most", "8", "--json"))["seen_minus_unseen"]
+    assert found["counts"] == [8, 8]
+    by_heart = earlier.losses_of_rows(rows).values
+    assert max(by_heart[[row.times > 0 for row in rows]]) < 0.1 < 3 < by_heart[[row.times == 0 for row in rows]].mean()
+
+
+def test_a_text_of_ones_own_is_read_row_by_row_and_other_tokens_are_refused(capsys: Capture, tmp_path: Path) -> None:
+    text = tmp_path / "own.txt"
+    text.write_text("the nurse said that she. the doctor knew that she.")
+    told = json.loads(output(capsys, "rows", "jobs-90", "--text", text, "--than", "jobs-10", "--json"))
+    nurse, doctor = told["rows"]
+    assert nurse["times"] is None
+    assert nurse["loss"] < nurse["before"]
+    assert doctor["loss"] > doctor["before"]
+    assert "seen_minus_unseen" in told
+    assert main(["rows", "jobs-90", "--than", "addition"]) == 2
+    assert "made of other tokens" in capsys.readouterr().err
+    assert "the hardest rows" in output(capsys, "rows", "jobs-90", "--most", "5", "--before", "0")

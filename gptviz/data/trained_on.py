@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import sqrt
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gptviz.machine import progress
 
-from .batches import Batch, Data, Windows
+from .batches import Batch, Data, Generated, Windows
 
 CHANCE = 1.96
 """Standard deviations on each side: chance leaves 95 % of shares within them."""
@@ -43,13 +43,14 @@ class Trained:
     seed: int
     steps: int
 
-    def batch(self, step: int) -> Batch:
-        """The batch of one step, the first being 0."""
-        return self.data.training(self.size, draw_seed(self.seed, step, "batch"))
-
     def batches(self) -> Iterator[Batch]:
         """All batches, in the order in which they were read."""
-        return progress.each(map(self.batch, range(self.steps)), self.steps, "step")
+        return (self.data.training(self.size, seed) for seed in self.seeds())
+
+    def seeds(self) -> Iterator[int]:
+        """The seeds that draw the batches, one for each step."""
+        every = (draw_seed(self.seed, step, "batch") for step in range(self.steps))
+        return progress.each(every, self.steps, "step")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Share:
             return 0.0, 1.0
         n, share, z = self.of, self.value, CHANCE**2
         middle, half = share + z / (2 * n), sqrt(z * (share * (1 - share) / n + z / (4 * n**2)))
-        return max(0.0, (middle - half) / (1 + z / n)), min(1.0, (middle + half) / (1 + z / n))
+        low, high = (end / (1 + z / n) for end in (middle - half, middle + half))
+        return max(0.0, min(low, share)), min(1.0, max(high, share))  # rounding may put 0 outside of its own interval
 
 
 def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]) -> list[list[Share]]:
@@ -91,18 +93,23 @@ def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequen
         trained: the run.
         prompts: token ids [T] each.
         words: for each prompt, the token ids [n] of each word.
+
+    Raises:
+        ValueError: the data are neither a text nor a task.
     """
     counts = [[0] * (1 + len(some)) for some in words]
-    for some in [trained.data.ids[None]] if isinstance(trained.data, Windows) else map(whole_rows, trained.batches()):
+    data = trained.data
+    if isinstance(data, Windows):
+        rows: Iterable[Tensor] = [data.ids[None]]
+    elif isinstance(data, Generated):
+        rows = (torch.from_numpy(data.examples(trained.size, seed).ids) for seed in trained.seeds())
+    else:
+        raise ValueError("words are counted in texts and in what tasks generate, and these data are neither")
+    for some in rows:
         for number, (prompt, after) in enumerate(zip(prompts, words, strict=True)):
             for place, word in enumerate((prompt.new_zeros(0), *after)):
                 counts[number][place] += _occurrences(some, torch.cat((prompt, word)), room=1 if place == 0 else 0)
     return [[Share(count, of) for count in each] for of, *each in counts]
-
-
-def whole_rows(batch: Batch) -> Tensor:
-    """The rows [B, T + 1] of a decoder's batch: what it reads, and the token that it predicts last where that counts."""
-    return torch.cat((batch.inputs[0], batch.targets[:, -1:]), dim=1)
 
 
 def _occurrences(rows: Tensor, wanted: Tensor, room: int) -> int:

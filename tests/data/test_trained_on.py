@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.data.batches import Batch, Generated, Windows
-from gptviz.data.trained_on import CHANCE, Share, Trained, followed, whole_rows
+from gptviz.data.trained_on import CHANCE, Share, Trained, followed
 from gptviz.text import task
 from gptviz.train.trainer import Trainer
 from tests.small_runs import data, fresh, recipe
@@ -66,7 +66,9 @@ def test_in_a_text_each_place_counts_once() -> None:
 def test_in_the_rows_of_a_task_all_that_were_drawn_count() -> None:
     some = task("jobs")
     trained = Trained(Generated(some), 16, 3, 20)
-    rows = [row for batch in trained.batches() for row in whole_rows(batch).tolist()]
+    rows = [
+        [*x, y[-1]] for batch in trained.batches() for x, y in zip(batch.inputs[0].tolist(), batch.targets.tolist(), strict=True)
+    ]
     assert len(rows) == 320
     prompts = [some.tokenizer.encode(text).ids for text in ("the nurse said that", "the pilot knew that")]
     words = [some.tokenizer.encode(word).ids for word in ("she", "he")]

@@ -3,8 +3,8 @@
 from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS = "Logit lens", "Attribution", "Heads", "Answers"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS)
+LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS = "Logit lens", "Attribution", "Heads", "Answers", "Rows"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS)
 
 PAGE = Page(
     name="compare",
@@ -29,8 +29,11 @@ PAGE = Page(
             "At the top: side A. Below it side B, with another prompt, step, model or set of edits. **Swap A and B** exchanges "
             "them."
         ),
-        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A; under **Answers** "
-        "sentences to complete, beside the share in the data that each model was trained on.",
+        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        (
+            "Under **Answers**: sentences to complete, beside the share in the data that each model was trained on. Under "
+            "**Rows**: which rows of the data are hard, and which A had read."
+        ),
         DETAILS_BELOW,
     ),
     states=tuple({"compared": view} for view in VIEWS[1:]),

@@ -19,8 +19,9 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN
+from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS
 from gptviz.ui.pages.compare import answers as answering
+from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
@@ -376,6 +377,19 @@ def answers(sides: Sides, notices: object) -> ViewNumbers | None:
     return ViewNumbers(found.table, f"compare.compared(a.answers({asked}), b.answers({asked}))", of_models=True)
 
 
+def rows(sides: Sides, notices: object) -> ViewNumbers | None:
+    """The loss of single rows of the data, or None if B reads other tokens."""
+    text = by_row.asked(sides, notices)
+    try:
+        some, found = by_row.found(sides, text)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return None
+    by_row.show(sides, some, found, notices)
+    own = f"a.data_rows({'' if text is None else repr(text)})"
+    return ViewNumbers(found.table, f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))", of_models=True)
+
+
 SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
@@ -384,4 +398,5 @@ SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     ATTRIBUTION: attribution,
     HEADS: heads,
     ANSWERS: answers,
+    ROWS: rows,
 }
