@@ -11,7 +11,7 @@ import torch
 import gptviz
 from gptviz.__main__ import main
 from gptviz.runs.experiments import PLANS
-from gptviz.text import TASKS, read_corpus
+from gptviz.text import read_corpus, task
 from tests.tiny import TinyModel
 
 Capture = pytest.CaptureFixture[str]
@@ -89,7 +89,7 @@ def test_a_task_is_set_on_the_command_line(capsys: Capture, home: Path) -> None:
     quick = ("--steps", "2", "--batch-size", "4", "--evaluations", "1", "--snapshots", "0")
     output(capsys, "train", "jobs", "--name", "own", "--task", "nurse=5", "--task", "others=baker 30", *quick)
     lm = gptviz.load("own")
-    assert lm.task == TASKS["jobs"](nurse=5, others="baker 30")
+    assert lm.task == task("jobs", nurse=5, others="baker 30")
     assert main(["train", "jobs", "--task", "nurse=101"]) == 2
     assert "nurse of the task jobs is 101" in capsys.readouterr().err
     assert main(["train", "jobs", "--task", "nurses=10"]) == 2

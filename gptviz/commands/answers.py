@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     models = [opened(argparse.Namespace(**vars(options) | {"name": name})) for name in names]
     task = models[0].task
     known = ((), ()) if task is None else task.questions()
-    sentences, words = options.sentence or known[0], options.word or known[1]
+    sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
     if not sentences or not words:
         raise UsageError(f"{options.name} has learned no task with questions of its own: give --sentence and --word")
     try:

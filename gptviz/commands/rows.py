@@ -31,21 +31,21 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError(f"--most is {options.most}; it must be 1 or more")
     try:
         rows = lm.data_rows(None if options.text is None else read_corpus(options.text).text, options.most)
-        after, before = lm.losses_of_rows(rows).values, None
+        after, before = lm.losses_of_rows(rows).values.tolist(), None
         if options.before is not None or options.than is not None:
             other = options.than or options.name
             earlier = gptviz.load(other, options.device, options.before, options.precision)
-            before = earlier.losses_of_rows(rows).values
+            before = earlier.losses_of_rows(rows).values.tolist()
     except ValueError as error:
         raise UsageError(f"{options.name}: {error}") from None
-    seen = [None if row.times is None else row.times > 0 for row in rows]
-    found = difference(after[[one is True for one in seen]], after[[one is False for one in seen]])
+    losses = [(loss, row.times) for loss, row in zip(after, rows, strict=True) if row.times is not None]
+    found = difference([loss for loss, times in losses if times], [loss for loss, times in losses if not times])
     if options.json:
         content = [
             {
                 "text": row.text,
-                "loss": float(after[i]),
-                "before": None if before is None else float(before[i]),
+                "loss": after[i],
+                "before": None if before is None else before[i],
                 "held_out": row.held_out,
                 "times": row.times,
             }
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> None:
         ]
         print_json({"rows": content, "seen_minus_unseen": vars(found)})
         return
-    order = (-after).argsort(kind="stable").tolist()[:SHOWN]
+    order = sorted(range(len(rows)), key=lambda i: -after[i])[:SHOWN]
     columns = ["the hardest rows", "loss", *(["before"] if before is not None else []), "times read"]
     print_table(columns, [_line(rows[i].text, after[i], before, i, rows[i].times) for i in order])
-    print_folded(f"{len(rows)} rows, mean loss {after.mean():.4f} nats per token.")
+    print_folded(f"{len(rows)} rows, mean loss {sum(after) / len(after):.4f} nats per token.")
     if min(found.counts):
         print_folded(
             f"{found.counts[0]} of them it had read in training: {found.means[0]:.4f}; {found.counts[1]} it had not: "
@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _line(text: str, loss: float, before: object, row: int, times: int | None) -> list[str]:
+def _line(text: str, loss: float, before: list[float] | None, row: int, times: int | None) -> list[str]:
     words = terminal.printable(" ".join(text.split()))
-    earlier = [] if before is None else [f"{before[row]:.3f}"]  # type: ignore[index]
+    earlier = [] if before is None else [f"{before[row]:.3f}"]
     return [
         words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…",
         f"{loss:.3f}",

@@ -661,7 +661,8 @@ def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_
 def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set() -> None:
     at = page(plan="copy")
     folded = {one.key for box in at.expander for kind in ("number_input", "selectbox", "toggle") for one in box.get(kind)}
-    in_sight = {one.key for one in at.number_input if one.key.startswith("run_")} - folded
+    of_task = {f"run_copy_{name}" for name in ("vocab", "lag", "length")}
+    in_sight = {one.key for one in at.number_input if one.key.startswith("run_")} - folded - of_task
     assert in_sight == {f"run_{name}" for name in (*form.SIZES_IN_SIGHT, *form.RECIPE_IN_SIGHT)}
     labels = [box.label for box in at.expander]
     assert {"Attention", "MLP", "Residual and norms", "Positions", "Biases", "Embedding and output", "Dropout"} <= set(labels)
@@ -690,7 +691,7 @@ TWO = PLAIN | {"plan": "jobs", "two_texts": "true", "run_batch_size": "8", "run_
 
 
 def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_compare() -> None:
-    at = at_state(press(page(**TWO, jobs_pilot="30"), "Train"), "jobs-b", "finished")
+    at = at_state(press(page(**TWO, run_jobs_pilot="30"), "Train"), "jobs-b", "finished")
     one, other = (checkpoints.read_card(checkpoints.find(name)) for name in ("jobs-a", "jobs-b"))
     assert (one.twin, other.twin) == ("jobs-b", "jobs-a")
     assert one.recipe == other.recipe
@@ -709,7 +710,7 @@ def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_comp
 
 
 def test_two_texts_that_are_the_same_are_refused() -> None:
-    at = page(**TWO, jobs_nurse_b="90", jobs_doctor_b="10")
+    at = page(**TWO, run_jobs_nurse_b="90", run_jobs_doctor_b="10")
     assert "the second text: it is the same as the first" in says(at)
     assert button(at, "Train").disabled
 

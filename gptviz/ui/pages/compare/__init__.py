@@ -23,6 +23,7 @@ PAGE = Page(
     words=(
         *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
         *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),
+        *("training data", "interval", "loss", "standard error"),
     ),
     tour=(
         (

@@ -92,7 +92,7 @@ def orders(rows: Sequence[Row]) -> list[str]:
 
 def said(rows: Sequence[Row], both: Compared) -> str:
     """The hardest row, how much easier A finds them than B, and what it changed to have read some, as Markdown."""
-    a, b = both.a.values, both.b.values
+    a, b = (np.asarray(one.values, float) for one in (both.a, both.b))
     hardest = int(np.nanargmax(a))
     text = " ".join(rows[hardest].text.split())
     quoted = in_quotes(text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…")
@@ -106,7 +106,7 @@ def said(rows: Sequence[Row], both: Compared) -> str:
         if read.any():
             lines.append("A had read every one of these rows in its training.")
         return "\n\n".join(lines)
-    in_a = difference(np.asarray(a)[read], np.asarray(a)[never])
+    in_a = difference(a[read], a[never])
     lines.append(
         f"**{in_a.counts[0]}** rows A had read in its training: their mean loss is {in_a.means[0]:.3f}. **{in_a.counts[1]}** it "
         f"had never read: {in_a.means[1]:.3f}. What it has read has a loss {_by(in_a.value, in_a.error)}."

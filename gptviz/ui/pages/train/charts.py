@@ -196,8 +196,8 @@ def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
     """The models among `names` to compare with this run: its twin alone, or those of its experiment and of experiments related to
     that.
     """
-    if run.card.twin in names:
-        return [run.card.twin]
+    if (twin := run.card.twin) is not None and twin in names:
+        return [twin]
     plan = PLANS.get(run.plan)
     related = [*plan.related, run.plan] if plan else []
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]

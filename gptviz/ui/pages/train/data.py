@@ -25,6 +25,8 @@ from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import pixels
 
+from .fields import key_of
+
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
 MOST_UPLOADED = 10  # MB
@@ -132,7 +134,7 @@ def _task(name: str, *, twin: bool) -> Source:
         st.caption(usual.sentence)
         limits = usual.limits()
         for field, info in field_infos(type(usual)).items():
-            default, key = getattr(usual, field), f"{name}_{field}{end}"
+            default, key = getattr(usual, field), key_of(f"{name}_{field}{end}")
             if field not in limits:
                 settings[field] = controls.text(info.label, default, key=key, help=info.help, longest=LONGEST_TEXT, lasting=True)
                 continue

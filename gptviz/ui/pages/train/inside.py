@@ -93,12 +93,12 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             model = language_model(key).model
         except (CheckpointError, MemoryError, RuntimeError) as error:
             st.text(str(error))
-            return run
+            return run.is_active
         step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
         if n_parameters(model) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
-            return run
+            return run.is_active
         at = f" after {counted(step, 'step')}" if step is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
