@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import fields, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -33,6 +33,7 @@ from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Given, Measure, Question, measure_named
+from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
@@ -939,6 +940,20 @@ class LanguageModel:
         values = [[probability_of(self.model, prompt, word) for word in some] for prompt, some in asked]
         axes = Axis("sentence", tuple(sentences)), Axis("word", tuple(words))
         return LabelledArray(np.array(values), axes, "probability")
+
+    def nearest(self, word: str | int, count: int = 5) -> dict[str, float]:
+        """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
+        cosine; special tokens, which are no text, are left out.
+
+        Raises:
+            ValueError: there is no such token.
+        """
+        special = {token for token in range(self.tokenizer.vocab_size) if self.tokenizer.is_special(token)}
+        rows, token = embeddings.vectors(self.model, "embedding"), self.token(word)
+        found = embeddings.neighbours(rows, self.tokenizer.labels(), token, count + len(special))
+        cosines = zip(found.ids, found.similarity.values.tolist(), strict=True)
+        words = ((self.tokenizer.label(one), cosine) for one, cosine in cosines if one not in special)
+        return dict(islice(words, count))
 
     def shares_in_data(self, sentences: Sequence[str], words: Sequence[str]) -> list[list[Share]]:
         """How often each of `words` came after each of the `sentences` in the data that this model was trained on:

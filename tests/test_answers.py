@@ -127,3 +127,14 @@ def test_a_text_of_ones_own_is_read_row_by_row_and_other_tokens_are_refused(caps
     assert main(["rows", "jobs-90", "--than", "addition"]) == 2
     assert "made of other tokens" in capsys.readouterr().err
     assert "the hardest rows" in output(capsys, "rows", "jobs-90", "--most", "5", "--before", "0")
+
+
+def test_the_nearest_words_are_those_of_the_largest_cosines_without_special_tokens() -> None:
+    lm = gptviz.load("jobs-90", device="cpu")
+    rows = lm.model.embed.weight.detach().double()
+    nurse = rows[lm.token("nurse")]
+    cosines = {word: float(rows[i] @ nurse / rows[i].norm() / nurse.norm()) for i, word in enumerate(lm.tokenizer.words)}
+    wanted = sorted((word for word in cosines if word != "nurse"), key=cosines.__getitem__, reverse=True)[:6]
+    found = lm.nearest("nurse", 6)
+    assert list(found) == wanted
+    assert list(found.values()) == pytest.approx([cosines[word] for word in wanted], abs=1e-5)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 
+NEIGHBOURS = 5
+
+
 def _options(this: Parser) -> None:
     this.add_argument("name", metavar="A", help="a model")
     this.add_argument("other", metavar="B", nargs="?", help="another model")
@@ -47,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     print_table(["", *columns], rows)
     for one in found:
         if "nearest" in one:
-            near = ", ".join(f"{each['token']} {each['cosine']:.2f}" for each in one["nearest"])
+            near = ", ".join(f"{token} {cosine:.2f}" for token, cosine in one["nearest"].items())
             print(f"{one['model']}: nearest to {options.nearest} are {near}")
 
 
@@ -56,8 +59,6 @@ def _cell(share: float | None) -> str:
 
 
 def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest: str | None) -> dict[str, Any]:
-    from gptviz.interp.reading import embeddings
-
     likely = lm.answers(sentences, words).values.tolist()
     try:
         shares = lm.shares_in_data(sentences, words)
@@ -74,11 +75,7 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
             rows.append(row | data | {"low": low, "high": high})
     found: dict[str, Any] = {"model": lm.name, "answers": rows}
     if nearest is not None:
-        rows_of = embeddings.vectors(lm.model, "embedding")
-        near = embeddings.neighbours(rows_of, lm.tokenizer.labels(), lm.token(nearest), 5).similarity
-        found["nearest"] = [
-            {"token": token, "cosine": value} for token, value in zip(near.axes[0].labels, near.values.tolist(), strict=True)
-        ]
+        found["nearest"] = lm.nearest(nearest, NEIGHBOURS)
     return found
 
 

@@ -167,7 +167,7 @@ def test_twins_answer_with_the_shares_in_their_data() -> None:
     assert task is not None
     sentences, words = task.questions()
     first, second, *shares = chart(at, "answers")["data"]
-    for drawn, marks, name in zip((first, second), shares, ("jobs-90", "jobs-10"), strict=True):
+    for drawn, marks, name in zip((first, second), shares[:2], ("jobs-90", "jobs-10"), strict=True):
         lm = gptviz.load(name, device="cpu")
         np.testing.assert_allclose(numbers(drawn["x"]), lm.answers(sentences, words).values[:, 0], atol=1e-6)
         counted = [row[0] for row in lm.shares_in_data(sentences, words)]

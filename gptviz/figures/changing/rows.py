@@ -50,8 +50,8 @@ def rows(a: LabelledArray, b: LabelledArray, groups: Sequence[str], theme: Theme
             )
     figure.update_layout(
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
-        xaxis={"title": {"text": "loss in B, nats per token"}, "range": [0, end]},
-        yaxis={"title": {"text": "loss in A, nats per token"}, "range": [0, end]},
+        xaxis={"title": {"text": "loss in B, nats per token"}, "range": [-0.03 * end, end]},
+        yaxis={"title": {"text": "loss in A, nats per token"}, "range": [-0.03 * end, end]},
         showlegend=True,
     )
     return figure

@@ -17,7 +17,6 @@ from gptviz.figures.kit.format import percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared
-from gptviz.interp.reading import embeddings
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.ui.pages.compare.sides import Sides
@@ -131,7 +130,7 @@ def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both:
     every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
     figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
     show_figure(
-        figures.with_shares(figure, sides_marks),
+        figures.with_shares(figure, sides_marks, theme()),
         key="answers",
         alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
     )
@@ -157,7 +156,7 @@ def said(word: str, sentences: tuple[str, ...], likely: list[np.ndarray], data: 
     off = max(abs(p - share[0]) for p, share in known)
     inside = sum(share[1] <= p <= share[2] for p, share in known)
     return (
-        f"{text} The black marks are the shares in the data of each model, with the interval that chance allows (95 %): "
+        f"{text} The upright marks are the shares in the data of each model, with the interval that chance allows (95 %): "
         f"**{inside} of {len(known)}** probabilities lie within it, and none is more than {100 * off:.1f} points from its share."
     )
 
@@ -194,12 +193,8 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], n
     about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
     chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=about, notices=notices)
     for column, name, lm in zip(st.columns(2), "AB", models, strict=True):
-        near = embeddings.neighbours(
-            embeddings.vectors(lm.model, "embedding"), lm.tokenizer.labels(), lm.token(chosen), NEIGHBOURS
-        ).similarity
         each = ", ".join(
-            f"{in_quotes(token)} {value:.2f}".replace("-", "−")
-            for token, value in zip(near.axes[0].labels, near.values.tolist(), strict=True)
+            f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
         )
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
 

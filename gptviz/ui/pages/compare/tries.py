@@ -10,7 +10,7 @@ import numpy as np
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.interp import compare
 from gptviz.runs import checkpoints
-from gptviz.ui.pages.compare import ANSWERS
+from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
 from gptviz.ui.shell.subject import kinds, scrubber
@@ -22,7 +22,7 @@ from gptviz.ui.widgets.tries import Try
 
 def tries(sides: Sides) -> list[Try]:
     """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
-    offers = [_other_data(sides.a), _training(sides.a), _other_token(sides.a), _without_head(sides.a)]
+    offers = [_other_data(sides.a), _training(sides.a), _other_token(sides.a), _without_head(sides.a), _rows(sides.a)]
     found = [offer for offer in offers if offer is not None]
     if np.isfinite(distributions(sides.key).a.values).any():
         return found
@@ -67,6 +67,19 @@ def _twin(name: str) -> str | None:
         return own.twin
     cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
     return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
+
+
+def _rows(a: Subject) -> Try | None:
+    """The rows of the data one by one, for a model that was trained on a text or a task that is here."""
+    try:
+        a.lm.trained_on()
+    except (ValueError, OSError):
+        return None
+    notice = (
+        "The sentences or lines of its data one by one: which does it find hard, which had it read in its training, and what did "
+        "that change?"
+    )
+    return Try("Row by row", notice, _state(compared=ROWS))
 
 
 def _training(a: Subject) -> Try | None:

@@ -16,6 +16,7 @@ from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.tries import Try
 
 from .charts import LOSS
+from .data import TWO
 from .rules import plan_named
 
 TOO_FAST = 1.0  # a learning rate
@@ -35,6 +36,11 @@ def tries(watched: str, plan_name: str) -> list[Try]:
         f"{TOO_FAST / rate:,.0f} times the learning rate of the experiment. Press Train: does the loss fall, and where does it "
         "end?"
     )
+    data = (
+        "Two models that differ in their data alone: in one text a nurse is “she” in 90 % of the sentences, in the other in 10 %. "
+        "Press Train, wait for both, and ask them."
+    )
+    offers.append(Try("What did my data do?", data, {"plan": "jobs", TWO: True}))
     return [*offers, Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})]
 
 
