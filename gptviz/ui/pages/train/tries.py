@@ -36,12 +36,12 @@ def tries(watched: str, plan_name: str) -> list[Try]:
         f"{TOO_FAST / rate:,.0f} times the learning rate of the experiment. Press Train: does the loss fall, and where does it "
         "end?"
     )
+    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})
     data = (
-        "Two models that differ in their data alone: in one text a nurse is “she” in 90 % of the sentences, in the other in 10 %. "
+        "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
         "Press Train, wait for both, and ask them."
     )
-    offers.append(Try("What did my data do?", data, {"plan": "jobs", TWO: True}))
-    return [*offers, Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})]
+    return [*offers, fast, Try("What did my data do?", data, {"plan": "jobs", TWO: True})]
 
 
 def steepest(curve: Curve) -> tuple[int, int]:
