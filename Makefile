@@ -100,6 +100,10 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) induction
 	$(TRAIN) modular
 	$(TRAIN) sentences
+	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10
+	$(TRAIN) jobs --name jobs-10 --task nurse=10 --task doctor=90
+	$(call THIN,jobs-90)
+	$(call THIN,jobs-10)
 	$(TRAIN) seq2seq
 	$(TRAIN) pretrain --snapshots 0
 	$(TRAIN) from-scratch --snapshots 0

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import fields, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,22 +34,27 @@ from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Given, Measure, Question, measure_named
+from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
 from gptviz.interp.reading.lens import Lens, lens
+from gptviz.interp.reading.next_token import probability_of
+from gptviz.interp.reading.row_losses import row_losses
 from gptviz.interp.reading.stream import StreamSummary, stream
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.head_scores import repeated_tokens, scored, scores_of_model, with_losses
 from gptviz.interp.units.neurons import Activity, observe
-from gptviz.labelled_array import Float64Array
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Transformer
-from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
+from gptviz.text import CharTokenizer, Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.batches import Batch, Generated
 from .data.classification import padded
 from .data.registry import source_from, task_of
 from .data.rows import first_batches, held_out_rows, rows_of_text
+from .data.seen import MOST_ROWS, Row, data_rows, text_rows
+from .data.trained_on import Share, Trained, followed
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
@@ -959,6 +965,121 @@ class LanguageModel:
             raise ValueError(f"{self.name} is a {self.model.config.kind}: only decoders are compared")
         ids = tuple(self.inputs(prompt)[0].tolist())
         return Side(self.model, ids, tuple(self.tokenizer.labels()), self.name, self.repeats)
+
+    def answers(self, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
+        """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A word may have several
+        tokens: then its probability is that of all of them.
+
+        Raises:
+            ValueError: the model is no decoder, has never seen a word or a part of a sentence, or reads them as other tokens when
+                they stand together; there are no sentences or no words.
+        """
+        asked = self._asked_words(sentences, words)
+        values = [[probability_of(self.model, prompt, word) for word in some] for prompt, some in asked]
+        axes = Axis("sentence", tuple(sentences)), Axis("word", tuple(words))
+        return LabelledArray(np.array(values), axes, "probability")
+
+    def nearest(self, word: str | int, count: int = 5) -> dict[str, float]:
+        """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
+        cosine; special tokens, which are no text, are left out.
+
+        Raises:
+            ValueError: there is no such token.
+        """
+        special = {token for token in range(self.tokenizer.vocab_size) if self.tokenizer.is_special(token)}
+        rows, token = embeddings.vectors(self.model, "embedding"), self.token(word)
+        found = embeddings.neighbours(rows, self.tokenizer.labels(), token, count + len(special))
+        cosines = zip(found.ids, found.similarity.values.tolist(), strict=True)
+        words = ((self.tokenizer.label(one), cosine) for one, cosine in cosines if one not in special)
+        return dict(islice(words, count))
+
+    def shares_in_data(self, sentences: Sequence[str], words: Sequence[str]) -> list[list[Share]]:
+        """How often each of `words` came after each of the `sentences` in the data that this model was trained on:
+        [sentence][word]. The rows of a task are drawn again as the run drew them, up to this step; a text is read as a whole.
+
+        Raises:
+            ValueError: as in `answers`, and as in `trained_on`.
+            OSError: as in `trained_on`.
+        """
+        asked = [(torch.tensor(prompt), list(map(torch.tensor, some))) for prompt, some in self._asked_words(sentences, words)]
+        return followed(self.trained_on(), [prompt for prompt, _ in asked], [some for _, some in asked])
+
+    def data_rows(self, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
+        """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained on and of those held out,
+        at most `most` of each, with how often it had read each up to this step.
+
+        Raises:
+            ValueError: the text has no token or fewer than two; without a text as in `trained_on`.
+            OSError: as in `trained_on`.
+        """
+        context = self.model.config.context_length
+        if text is None:
+            return data_rows(self.trained_on(), self.tokenizer, context, most)
+        ids = self.encode(text).cpu()
+        if len(ids) < 2:
+            raise ValueError("the text has one token: a loss needs at least 2")
+        return [row for row, _ in text_rows(ids, self.tokenizer, context, most)]
+
+    def losses_of_rows(self, rows: Sequence[Row]) -> LabelledArray:
+        """The loss of each row [row], such as `data_rows` gives them, in nats per token.
+
+        Raises:
+            ValueError: there is no row, the model is no decoder, or a row has tokens that this model lacks, or too many.
+        """
+        config = self.model.config
+        if not rows or config.kind != "decoder":
+            raise ValueError(
+                "there is no row to read" if not rows else f"{self.name} is a {config.kind}: only decoders read rows"
+            )
+        if (
+            max(max(row.ids) for row in rows) >= config.vocab_size
+            or max(len(row.ids) for row in rows) > config.context_length + 1
+        ):
+            raise ValueError(f"the rows are made of other tokens than those of {self.name}, or are longer than its context")
+        losses = row_losses(self.model, [(row.ids, row.counted) for row in rows])
+        return LabelledArray(losses, (Axis("row", tuple(row.text for row in rows)),), "loss, nats per token")
+
+    def trained_on(self) -> Trained:
+        """What this model was trained on, up to its step: all its batches can be drawn again.
+
+        Raises:
+            ValueError: the card does not say what it learned from and how, or the model is no decoder.
+            OSError: the data are not on this machine.
+        """
+        if self.model.config.kind != "decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: the rows of decoders alone are drawn again")
+        recipe, steps = self.card.recipe or {}, self.card.steps if self.step is None else self.step
+        size, seed = recipe.get("batch_size"), recipe.get("seed")
+        if self.card.source is None or steps is None or not isinstance(size, int) or not isinstance(seed, int) or size < 1:
+            raise ValueError(f"the card of {self.name} does not say what it was trained on, and how")
+        return Trained(source_from(dict(self.card.source)).data(self.tokenizer, self.model.config), size, seed, steps)
+
+    def _asked_words(self, sentences: Sequence[str], words: Sequence[str]) -> list[tuple[list[int], list[list[int]]]]:
+        """The tokens of each sentence, as far as the model sees them, and those of each word after it."""
+        if not sentences or not words:
+            raise ValueError("give at least one sentence to complete, and one word to complete it with")
+        if self.model.config.kind != "decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: only decoders complete sentences")
+        asked = []
+        for sentence in sentences:
+            prompt = list(self.tokenizer.encode(sentence).ids)
+            after = [self._after(sentence, prompt, word) for word in words]
+            room = self.model.config.context_length - max(map(len, after)) + 1
+            asked.append((prompt[-max(room, 1) :], after))
+        return asked
+
+    def _after(self, sentence: str, prompt: list[int], word: str) -> list[int]:
+        """The tokens of a word after a sentence, whose own tokens are `prompt`."""
+        is_joined = self.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()
+        read = self.tokenizer.encode(f"{sentence}{'' if is_joined else ' '}{word}")
+        if read.unknown:
+            raise ValueError(f"{self.name} cannot answer {sentence!r:.80} with {word!r:.40}: {read.unknown_sentence()}")
+        if not prompt or not word.strip() or read.ids[: len(prompt)] != prompt or len(read.ids) == len(prompt):
+            raise ValueError(
+                f"{self.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than the two alone: end the sentence "
+                "before a whole word"
+            )
+        return list(read.ids[len(prompt) :])
 
     def costs(self, batch: int = 1, context: int | None = None) -> Costs:
         """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see

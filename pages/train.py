@@ -14,7 +14,7 @@ from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.words import HOW, LIMITS, code, validation_losses
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import device_box
-from gptviz.ui.views.planned_run import command
+from gptviz.ui.views.planned_run import commands
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -40,7 +40,7 @@ try_this(tries(watched, planned.plan_name))
 
 details(
     lambda: validation_losses(watched),
-    code=code(watched, command(planned, name)),
+    code=code(watched, commands(planned, name)),
     how=HOW,
     limits=LIMITS,
     key="training",

@@ -19,13 +19,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.settings": set(),
     "gptviz.machine": {"torch", "filelock", "psutil", "gptviz.settings"},
     "gptviz.model": {"torch", "gguf", "gptviz.settings", "gptviz.machine"},
-    "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.machine"},
+    "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.settings", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
         *("gptviz.machine", "gptviz.model", "gptviz.text"),
     },
-    "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.model", "gptviz.text", "gptviz.generate"},
+    "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
         *("torch", "safetensors", "filelock", "tqdm", "gptviz._version", "gptviz.settings", "gptviz.machine"),
@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gptviz.streamlit_internals": {"streamlit", "gptviz.settings", "gptviz.machine"},
     "gptviz.language_model": {
-        *("torch", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"),
+        *("torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
     },
     "gptviz.lessons": {

@@ -18,6 +18,7 @@ from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import read_log
 from gptviz.text import PAIR_TASKS, TASKS, read_labelled
+from gptviz.text.datasets.jobs import Jobs
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.train.recipe import Recipe
 from tests.examples import quick
@@ -50,7 +51,7 @@ def film_reviews(below: Path) -> Path:
 
 def test_everything_announced_ships_and_is_small() -> None:
     ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
-    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "modular", "sentences"}
+    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "modular", "sentences", "jobs-90", "jobs-10"}
     others = {"shakespeare", "generator", "bpe", "classifier", "classifier-no-dropout", "seq2seq"}
     assert others | tasks | ladder <= set(SHIPPED)
     size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
@@ -190,6 +191,31 @@ def test_tasks_are_solved_where_they_can_be() -> None:
     assert max(by_place[:7]) < 0.03
     assert min(by_place[7:]) > 0.99
     assert CARDS["induction"].validation_loss < CARDS["induction"].floor + 0.1
+
+
+@pytest.mark.parametrize("name", ["jobs-90", "jobs-10"])
+def test_of_a_job_the_model_has_the_share_in_its_data_within_what_chance_allows(name: str) -> None:
+    lm = gptviz.load(name, device="cpu")
+    task, recipe = lm.task, Recipe.from_dict(CARDS[name].recipe)
+    assert isinstance(task, Jobs)
+    assert recipe.steps is not None
+    assert (task.nurse, task.doctor) == {"jobs-90": (90, 10), "jobs-10": (10, 90)}[name]
+    for job, share in task.shares.items():
+        after = lm.model(lm.encode(task.prompt(job))[None])[0, -1].detach().softmax(-1)
+        # The rate falls to 0, so a model remembers the last tenth of its sentences at least.
+        chance = math.sqrt(share / 100 * (1 - share / 100) / (recipe.steps * recipe.batch_size / 10 / len(task.shares)))
+        assert abs(float(after[lm.token(task.words[0])]) - share / 100) < 3 * chance
+        assert float(after[[lm.token(word) for word in task.words]].sum()) > 0.99
+
+
+def test_the_twins_differ_in_their_data_alone_and_are_small() -> None:
+    files = [file for name in ("jobs-90", "jobs-10") for file in (checkpoints.BUNDLED / name).rglob("*")]
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 10**6
+    cards = [CARDS[name] for name in ("jobs-90", "jobs-10")]
+    assert cards[0].recipe == cards[1].recipe
+    assert cards[0].source != cards[1].source
+    first = [checkpoints.load(checkpoints.BUNDLED / name, step=0).model.state_dict() for name in ("jobs-90", "jobs-10")]
+    assert all(first[0][key].equal(first[1][key]) for key in first[0])
 
 
 def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

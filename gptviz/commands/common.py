@@ -178,11 +178,11 @@ def architecture(options: argparse.Namespace) -> Config:
     return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
 
 
-def field_and_value(text: str) -> tuple[str, Any]:
-    """`FIELD=VALUE`, the value a number, true, false or a word."""
+def field_and_value(text: str, option: str = "--set", example: str = "n_layer=2") -> tuple[str, Any]:
+    """`FIELD=VALUE`, the value a number, true, false or a word; `option` and its `example` are for a message."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--set {text} names no value; write --set FIELD=VALUE, as in --set n_layer=2")
+        raise UsageError(f"{option} {text} names no value; write {option} FIELD=VALUE, as in {option} {example}")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

@@ -25,6 +25,8 @@ from .common import INTERRUPTED, Command, Parser, UsageError, field_and_value, n
 if TYPE_CHECKING:
     import torch
 
+    from gptviz.data.source import Source
+    from gptviz.runs.experiments import Plan
     from gptviz.runs.names import Claim
     from gptviz.runs.status import StopRequest
     from gptviz.text import Tokenizer
@@ -47,7 +49,14 @@ def _options(this: Parser) -> None:
     this.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture, such as n_layer=2: see below"
     )
-    this.more_help = _architecture_help
+    this.add_argument(
+        "--task",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a task that generates its data, such as nurse=10: see below",
+    )
+    this.more_help = _fields_help
     this.add_argument(
         "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
     )
@@ -93,9 +102,10 @@ def run(options: argparse.Namespace) -> None:
         _watch(folder, on, world, claim)
 
 
-def _architecture_help() -> str:
-    """Every field of the architecture that --set changes, with its choices."""
+def _fields_help() -> str:
+    """Every field of the architecture that --set changes, with its choices, and every field of a task that --task changes."""
     from gptviz.model import Config
+    from gptviz.text import TASKS
 
     lines = ["", "architecture, changed by --set:"]
     for name, info in field_infos(Config).items():
@@ -104,6 +114,10 @@ def _architecture_help() -> str:
             what = info.about_choices[choice]
             line = f"{choice}: {what.about} {what.equation}".rstrip()
             lines += textwrap.wrap(line, 100, initial_indent="      - ", subsequent_indent="        ")
+    lines += ["", "tasks, changed by --task:"]
+    for name, task in TASKS.items():
+        for field, info in field_infos(task).items():
+            lines += textwrap.wrap(f"{name}, {field}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
     return "\n".join([*lines, ""])
 
 
@@ -120,7 +134,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
 
 def _given(options: argparse.Namespace) -> str | None:
     """The first option that describes a new run, None if there is none."""
-    describing = ["name", "corpus", "begin", "set", "tokenizer", "replace", *(field.name for field in fields(Recipe))]
+    describing = ["name", "corpus", "task", "begin", "set", "tokenizer", "replace", *(field.name for field in fields(Recipe))]
     given = (name for name in describing if getattr(options, name) not in (None, []) and getattr(options, name) is not False)
     name = next(given, None)
     return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
@@ -141,7 +155,6 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
 
 def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world: World) -> None:
     """Write the run that the options describe."""
-    from gptviz.data.registry import source_of_path
     from gptviz.runs.experiments import PLANS
 
     plan = PLANS[options.preset]
@@ -153,7 +166,7 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
     tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
     plan.prepare(
         claim.name,
-        source=None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction),
+        source=_source(options, plan),
         recipe=recipe,
         changes=dict(map(field_and_value, options.set)),
         tokenizer=tokenizer,
@@ -163,6 +176,22 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
         claim=claim,
         device=on,
     )
+
+
+def _source(options: argparse.Namespace, plan: Plan) -> Source | None:
+    """The data that --corpus names, or else those of the plan, with what --task sets in them; None where neither is given."""
+    from gptviz.data.registry import source_of_path
+    from gptviz.data.text import TaskSource
+    from gptviz.text import task
+
+    source = None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction)
+    if not options.task:
+        return source
+    base = plan.source() if source is None else source
+    if not isinstance(base, TaskSource):
+        raise UsageError(f"--task sets what a task generates, and {base.title} is none: leave it out")
+    fields = dict(field_and_value(text, "--task", "nurse=10") for text in options.task)
+    return TaskSource(task(base.task.name, **base.task.settings() | fields))
 
 
 def _tokenizer(*files: str) -> Tokenizer:

@@ -78,9 +78,12 @@ class Windows:
 
     def training(self, size: int, seed: int) -> Batch:
         """Windows at random places: all but the last token of each predict all but the first."""
-        places = torch.randint(len(self.windows), (size,), generator=torch.Generator().manual_seed(seed))
-        rows = self.windows[places]  # [size, context + 1]
+        rows = self.windows[self.places(size, seed)]  # [size, context + 1]
         return Batch((rows[:, :-1],), rows[:, 1:])
+
+    def places(self, size: int, seed: int) -> Tensor:
+        """Where the windows of a batch begin [size], as places in the text."""
+        return torch.randint(len(self.windows), (size,), generator=torch.Generator().manual_seed(seed))
 
     def validation(self) -> Iterator[Batch]:
         """The held-out text, as `consecutive_windows` cuts it."""
@@ -99,7 +102,11 @@ class Generated:
 
     def training(self, size: int, seed: int) -> Batch:
         """New sequences, drawn with the seed."""
-        return _batch(self.task.examples(size, np.random.default_rng(seed)))
+        return _batch(self.examples(size, seed))
+
+    def examples(self, size: int, seed: int) -> Examples:
+        """The same, as the task makes them."""
+        return self.task.examples(size, np.random.default_rng(seed))
 
     def validation(self) -> Iterator[Batch]:
         """The sequences the task holds out."""

@@ -180,6 +180,11 @@ class TaskSource(GeneratedSource):
         return Generated(self.task)
 
     @property
+    def title(self) -> str:
+        """The name of the task, and what is set in it."""
+        return self.task.title
+
+    @property
     def floor(self) -> float:
         """The loss that no model can beat, in nats per token."""
         return self.task.floor

@@ -147,6 +147,13 @@ def probability(lm: LanguageModel, prompt: str, token: str) -> float:
     return float(_shares(lm, prompt)[_token(lm, token)])
 
 
+@lru_cache(maxsize=64)
+def share_in_data(lm: LanguageModel, sentence: str, word: str) -> float:
+    """How often a word came after a sentence in the data that the model was trained on, as a share."""
+    ((share,),) = lm.shares_in_data([sentence], [word])
+    return share.value
+
+
 def logit(lm: LanguageModel, prompt: str, token: str) -> float:
     """The logit of a token to come next."""
     return float(_logits(lm, prompt)[_token(lm, token)])
@@ -597,8 +604,22 @@ def count(of: Sequence[Any]) -> int:
 OF_MODELS: dict[str, Function] = {
     function.__name__: function
     for function in (
-        *(tokens, merges, times_as_many, vocabulary, probability, logit, rank, likeliest, entropy, loss, continuation, answer),
-        *(label, label_probability),
+        *(
+            tokens,
+            merges,
+            times_as_many,
+            vocabulary,
+            probability,
+            share_in_data,
+            logit,
+            rank,
+            likeliest,
+            entropy,
+            loss,
+            continuation,
+            answer,
+        ),
+        *(label, label_probability, share_in_data),
         *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
         *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, half_done, name, dot),
         *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),

@@ -112,6 +112,8 @@ PRESETS: dict[str, Config] = {
     "modular": replace(_TASK, vocab_size=61, context_length=4, d_model=48, d_head=12, d_mlp=192, n_layer=1, activation="relu"),
     # Small enough to read head by head; the widths leave room for some twenty snapshots in 4 MB.
     "sentences": replace(_TASK, vocab_size=145, context_length=26, n_layer=3, d_mlp=32, tied=True),
+    # A sentence has eight words: two blocks of two heads, so that a neuron and a head can be looked at one by one.
+    "jobs": replace(_TASK, vocab_size=22, context_length=7, d_model=32, n_head=2, d_mlp=32, tied=True),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
         vocab_size=50_257,

@@ -126,6 +126,7 @@ class Card:
         licence: its licence, as its files or the hub name it.
         notes: facts that a reader of an imported model should know, in sentences.
         languages: the language that an imported translator reads and the one it writes, as its files name them.
+        twin: the name of the model that was begun together with it: it differs from it in its data alone.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -157,6 +158,7 @@ class Card:
     licence: str | None = None
     notes: tuple[str, ...] = ()
     languages: tuple[str, str] | None = None
+    twin: str | None = None
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -194,6 +196,7 @@ class Card:
             notes=_texts(values.get("notes")),
             end_tokens=_ids(values.get("end_tokens")),
             languages=_pair(values.get("languages")),
+            twin=_text(values.get("twin")),
         )
 
     # What follows needs torch, for which a list of models does not wait.

@@ -168,6 +168,20 @@ _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3,
 # On a machine that also does other work, measured times say little: so nothing is chosen by time.
 _SENTENCES = replace(_TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2)
 _REVERSAL = replace(_TASK, steps=6_000)
+# Probabilities are to come out as the share in the data. A rate that falls to 0 and no weight decay let them: with Muon and a
+# cosine to a tenth they ended up to two points away, with these at most one.
+_JOBS = Recipe(
+    steps=1_500,
+    batch_size=64,
+    learning_rate=3e-3,
+    schedule="linear",
+    final_rate=0.0,
+    weight_decay=0.0,
+    precision="float32",
+    compile="no",
+    evaluations=20,
+    snapshots=1,
+)
 # Every batch has new sources, so nothing can be learned by heart, and dropout would only slow training down. AdamW answers
 # 99 % of the dates correctly after 1,500 steps; Muon at 0.01 does not use the source by then.
 _PAIRS = Recipe(
@@ -310,6 +324,12 @@ PLANS: dict[str, Plan] = {
         _SENTENCES,
         data="sentences",
     ),
+    "jobs": Plan(
+        "jobs",
+        "What did my data do? Sentences in which nine nurses in ten are “she”: train another on other shares, and ask both.",
+        _JOBS,
+        data="jobs",
+    ),
     "pretrain": Plan(
         "bpe",
         "Python's language reference, character by character: a large text of another kind, for pretraining.",
@@ -435,6 +455,7 @@ GROUPS = (
         "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
     ),
     ExperimentGroup("Tasks with known answers", ("sums", "addition", "copy", "induction", "modular", "sentences")),
+    ExperimentGroup("What did my data do?", ("jobs",)),
     ExperimentGroup(
         "Pretraining",
         ("pretrain", "from-scratch", "finetune"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -32,13 +32,14 @@ class Claim:
         return self.folder.name
 
 
-def free_name(name: str, root: Path | None = None) -> str:
+def free_name(name: str, root: Path | None = None, ends: Sequence[str] = ("",)) -> str:
     """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has.
 
     Args:
         root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
+        ends: what stands after the name, for several models whose names begin alike: all of them are free.
     """
-    return next(each for each in _candidates(name) if not checkpoints.is_in_use(each, root))
+    return next(each for each in _candidates(name) if not any(checkpoints.is_in_use(f"{each}{end}", root) for end in ends))
 
 
 def possible(name: str) -> str:

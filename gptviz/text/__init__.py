@@ -1,4 +1,4 @@
-"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, and of gptviz only `machine`."""
+"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz `settings` and `machine`."""
 
 from .datasets.base import Examples, Task
 from .datasets.corpora import (

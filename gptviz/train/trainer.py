@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gptviz.data.batches import NOT_COUNTED, Batch, Data, spread
+from gptviz.data.trained_on import draw_seed
 from gptviz.model import Transformer
 
 from . import optimisers
@@ -85,15 +85,6 @@ COUNTS = ("step", "evaluated", "seconds")  # the numbers of a saved state
 def evaluated_rows(recipe: Recipe, steps: int, evaluations: int) -> int:
     """How many rows each of `evaluations` evaluations may read, evenly over `steps` steps."""
     return int(EVALUATED_PER_TRAINED * recipe.batch_size * steps / max(evaluations, 1))
-
-
-def draw_seed(*what: object) -> int:
-    """A seed for the random numbers of one purpose at one step of a run: a hash of `what`.
-
-    So no random number depends on those drawn before: a run that is stopped and resumed, or that shares its process with
-    another run, draws the same numbers.
-    """
-    return int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big") >> 1
 
 
 class Trainer:

@@ -10,11 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.kit.format import percent
 from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
 from gptviz.ui.pages.compare import VIEWS
 from tests.app.conftest import with_snapshots
-from tests.app.opening import chart, page_at, says
+from tests.app.opening import button, chart, page_at, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -65,7 +66,7 @@ def test_the_code_of_every_view_gives_the_numbers_of_its_table(view: str, traine
     at.session_state["compare numbers"] = True
     at.run()
     table = names["compared"].table()
-    shown = next(frame.value for frame in at.dataframe)
+    shown = at.dataframe[-1].value
     np.testing.assert_allclose(shown.iloc[:, -1].to_numpy(float), table.values.ravel()[: len(shown)], atol=1e-6)
     assert names["compared"].difference is not None
     assert "B − A" in set(shown["side"])
@@ -155,3 +156,76 @@ def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch
     lm = gptviz.load("tiny")
     found = compare.next_token(lm.side(PROMPT), lm.edited(edit).side(PROMPT))
     np.testing.assert_allclose([*bars(at).values()], compare.chosen(found, 16).difference.values, atol=1e-6)  # type: ignore[union-attr]
+
+
+TWINS = {"model": "jobs-90", "b_model": "jobs-10", "compared": "Answers", "prompt": "the nurse said that"}
+
+
+def test_twins_answer_with_the_shares_in_their_data() -> None:
+    at = page(**TWINS)
+    task = gptviz.load("jobs-90", device="cpu").task
+    assert task is not None
+    sentences, words = task.questions()
+    first, second, *shares = chart(at, "answers")["data"]
+    for drawn, marks, name in zip((first, second), shares[:2], ("jobs-90", "jobs-10"), strict=True):
+        lm = gptviz.load(name, device="cpu")
+        np.testing.assert_allclose(numbers(drawn["x"]), lm.answers(sentences, words).values[:, 0], atol=1e-6)
+        counted = [row[0] for row in lm.shares_in_data(sentences, words)]
+        np.testing.assert_allclose(numbers(marks["x"]), [share.value for share in counted])
+        reach = numbers(marks["x"]) + numbers(marks["error_x"]["array"])
+        np.testing.assert_allclose(reach, [share.interval[1] for share in counted])
+    differs = numbers(second["x"]) - numbers(first["x"])
+    assert f"After “{sentences[int(np.abs(differs).argmax())]}” A and B differ most" in says(at)
+    # Who is alike in the data is alike in the vectors: in A a nurse is said of as a teacher is, in B as a pilot.
+    assert "A: nearest to “nurse” are “teacher”" in says(at).replace("**", "")
+    assert "B: nearest to “nurse” are “pilot”" in says(at).replace("**", "")
+    of_a, of_b = [one.value.count("the nurse said that she was") for one in at.code if "the nurse said that" in one.value][:2]
+    assert of_a > of_b
+
+
+def test_a_model_with_a_twin_leads_to_it() -> None:
+    at = page(model="jobs-90", prompt="the nurse said that", b_model="sentences")
+    (notice,) = [one for one in says(at).splitlines() if "jobs-10" in one and "she" in one]
+    lm, other = (gptviz.load(name, device="cpu") for name in ("jobs-90", "jobs-10"))
+    assert percent(float(lm.answers(["the nurse said that"], ["she"]).values[0, 0])) in notice
+    assert percent(float(other.answers(["the nurse said that"], ["she"]).values[0, 0])) in notice
+    button(at, "Other data").click().run()
+    assert at.query_params["b_model"] == "jobs-10"
+    assert at.query_params["compared"] == "Answers"
+
+
+def test_ones_own_sentences_and_words_are_answered_and_what_cannot_be_read_is_named() -> None:
+    at = page(**TWINS, sentences="the pilot knew that\nthe", answer_words="he, nurse")
+    (bars, *_) = chart(at, "answers")["data"]
+    lm = gptviz.load("jobs-90", device="cpu")
+    wanted = lm.answers(["the pilot knew that", "the"], ["he", "nurse"]).values
+    np.testing.assert_allclose(numbers(bars["x"]), wanted[:, 0], atol=1e-6)
+    at = page(**TWINS, answer_words="queen")
+    assert "cannot answer 'the nurse said that' with 'queen'" in says(at)
+    assert not at.exception
+
+
+def test_rows_say_which_are_hard_and_what_it_changed_to_have_read_them() -> None:
+    at = page(model="modular", prompt="52 + 30 =", step="724", b_step="0", compared="Rows")
+    lm, before = (gptviz.load("modular", device="cpu", step=step) for step in (724, 0))
+    rows = lm.data_rows()
+    losses, earlier = lm.losses_of_rows(rows).values, before.losses_of_rows(rows).values
+    read = np.array([row.times > 0 for row in rows])
+    traces = {trace.get("name"): trace for trace in chart(at, "rows")["data"]}
+    for name, which in (("read in training", read), ("never read", ~read)):
+        np.testing.assert_allclose(numbers(traces[name]["y"]), losses[which], rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(numbers(traces[name]["x"]), earlier[which], rtol=1e-3)
+    assert f"mean loss is {losses[read].mean():.3f}" in says(at)
+    assert "more than chance alone would give" in says(at)
+    shown = at.dataframe[0].value
+    assert shown["A"].iloc[0] == pytest.approx(losses.max(), abs=1e-3)
+    at.selectbox(key="rows_first").set_value("read most often").run()
+    assert at.dataframe[0].value["times read by A"].iloc[0] == max(row.times for row in rows)
+
+
+def test_rows_of_a_text_of_ones_own_are_read_by_both_and_other_tokens_are_named() -> None:
+    text = "the nurse said that she. the doctor knew that she."
+    at = page(**TWINS | {"compared": "Rows", "rows_text": text})
+    assert list(at.dataframe[0].value["row"]) == ["the doctor knew that she.", "nurse said that she."]
+    at = page(model="jobs-90", b_model="addition", compared="Rows", prompt="the nurse said that", b_prompt="1+1=")
+    assert "made of other tokens" in says(at)

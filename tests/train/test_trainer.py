@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gptviz.data.batches import Batch, Generated, consecutive_windows
+from gptviz.data.trained_on import draw_seed
 from gptviz.generate.generation import Generation
 from gptviz.model import Transformer
 from gptviz.text import task
 from gptviz.train import trainer as training
 from gptviz.train.divergence import DivergedError
 from gptviz.train.evaluation import evaluate
-from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer, draw_seed
+from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer
 from tests.small_runs import OPTIMISERS, REPETITIVE, data, fresh, recipe, same, trainer, weights
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 

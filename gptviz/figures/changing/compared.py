@@ -107,6 +107,53 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
     return figure
 
 
+def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
+    """The figure of `pairs`, in percent, with a mark on each bar: a share, and from where to where chance lets it lie.
+
+    Args:
+        figure: what `pairs` returned.
+        sides: for A and for B, the share with the ends of its interval for each label; NaN leaves a mark out.
+        theme: light or dark.
+    """
+    bars, count = list(figure.data), len(sides[0])
+    apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
+    for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
+        middle, low, high = (np.array([share[i] for share in shares], float) for i in range(3))
+        reach = {"array": high - middle, "arrayminus": middle - low, "thickness": 2, "width": 4, "color": theme.text}
+        figure.add_scatter(
+            x=middle,
+            y=[row + at for row in range(count)],
+            yaxis="y2",
+            mode="markers",
+            name="share in its data",
+            showlegend=side.name == "A",
+            marker={"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": theme.text}},
+            error_x=reach | {"type": "data", "symmetric": False},
+            customdata=np.stack((low, high), axis=-1),
+            hovertemplate=f"{side.name}, its data<br><b>%{{x:.4f}}</b> (chance: %{{customdata[0]:.4f}} to %{{customdata[1]:.4f}})"
+            "<extra></extra>",
+        )
+    for side, shares, at in zip(
+        bars, sides, (-apart, apart), strict=True
+    ):  # at the end of a bar its number would lie on the mark
+        figure.add_scatter(
+            x=[np.nanmax([value, *share]) for value, share in zip(side.x, shares, strict=True)],
+            y=[row + at for row in range(count)],
+            yaxis="y2",
+            mode="text",
+            text=[f"&nbsp;{text}" for text in side.text],
+            textposition="middle right",
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    span = [count - 0.5, -0.5]
+    figure.update_layout(yaxis2={"overlaying": "y", "range": span, "visible": False, "fixedrange": True})
+    figure.update_layout(yaxis={"autorange": False, "range": span})
+    figure.update_traces(text=None, selector={"type": "bar"})
+    return figure
+
+
 def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
     """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
 

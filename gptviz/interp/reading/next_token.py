@@ -52,6 +52,16 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
     return logits.float().cpu().numpy()
 
 
+def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
+    """The probability that the tokens of `word` come after those of `prompt`: the product of that of each, given those before.
+
+    Raises:
+        ValueError: the model is a classifier, or there are more tokens than the context holds.
+    """
+    logits = logits_after(model, [*prompt, *word[:-1]], slice(len(prompt) - 1, len(prompt) + len(word) - 1))
+    return float(np.prod(probabilities(logits)[np.arange(len(word)), list(word)]))
+
+
 @dataclass(frozen=True)
 class Prediction:
     """The tokens that may come next, over the whole vocabulary.

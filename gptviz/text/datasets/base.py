@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
@@ -12,6 +12,8 @@ from gptviz.text.tokenizers.base import Ids, Tokenizer
 
 HELD_OUT: Final = 2_000
 """How many sequences of a task, or pairs, are held out to validate on."""
+LONGEST_TEXT: Final = 400
+"""The most characters of a setting that is a text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,8 @@ class Task(ABC):
         has_places: whether all sequences have the same form, so that the accuracy at each place means something.
 
     Raises:
-        ValueError: a setting is not a whole number within its `limits`; the message names both.
+        ValueError: a setting is not a whole number within its `limits`, or one that is a text is none, or too long; the message
+            names it and what it may be.
     """
 
     name: ClassVar[str]
@@ -72,22 +75,41 @@ class Task(ABC):
     has_places: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for setting, value in self.settings().items():
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be a whole number")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, str):
+                if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+                    raise ValueError(
+                        f"{field.name} of the task {self.name} is {value!r:.80}; it must be a text of at most {LONGEST_TEXT} "
+                        "characters"
+                    )
+            elif not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"{field.name} of the task {self.name} is {value!r:.80}; it must be a whole number")
         for setting, (least, most) in self.limits().items():
             value = getattr(self, setting)
             if not least <= value <= most:
                 allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
                 raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}")
 
-    def settings(self) -> dict[str, int]:
+    def settings(self) -> dict[str, int | str]:
         """The settings as JSON values; `task(name, **settings)` makes an equal task."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def changed_settings(self) -> dict[str, int | str]:
+        """Those of the settings that are not as they are by default."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
+
+    @property
+    def title(self) -> str:
+        """Its name, and the settings that are not as they are by default: "jobs (nurse 10, doctor 90)"."""
+        said = ", ".join(f"{setting} {value}" for setting, value in self.changed_settings().items())
+        return f"{self.name} ({said})" if said else self.name
+
     @abstractmethod
     def limits(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest value of each setting, given the settings before it: a file cannot ask for more."""
+        """The least and the greatest value of each setting that is a number, given the settings before it: a file cannot ask for
+        more.
+        """
 
     @property
     @abstractmethod
@@ -142,6 +164,16 @@ class Task(ABC):
     def as_people_write(self, text: str) -> str:
         """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""
         return ""
+
+    def twin(self) -> Self:
+        """The same task with other settings, to train a second model on and to compare: itself if it has no such settings."""
+        return self
+
+    def questions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sentences to complete, and the words of interest after each: what pages ask models of this task first. Both empty if
+        there is nothing that every one of them could be asked.
+        """
+        return (), ()
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""

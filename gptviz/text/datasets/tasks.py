@@ -14,11 +14,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from gptviz.settings.fields import setting
 from gptviz.text.tokenizers.base import Ids, Tokenizer
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
 from .base import HELD_OUT, Examples, Task, all_counted, validation_rng
+from .jobs import Jobs
 from .sentences import Sentences
 
 _MOST_SYMBOLS: Final = 10_000
@@ -35,8 +37,8 @@ class Reversal(Task):
         "and the first half cannot be known at all."
     )
 
-    vocab: int = 100
-    length: int = 16
+    vocab: int = setting(100, "Symbols", "How many different symbols there are.")
+    length: int = setting(16, "Length", "How many tokens a sequence has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """At least two symbols, and two tokens."""
@@ -80,7 +82,7 @@ class Addition(Task):
         "and only they count; the model is tested with problems that it was never trained on."
     )
 
-    digits: int = 3
+    digits: int = setting(3, "Digits", "How many digits each of the two numbers has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """At most nine digits: a pair of them fits in 64 bits."""
@@ -155,9 +157,9 @@ class Copy(Task):
         "places before it."
     )
 
-    vocab: int = 32
-    lag: int = 8
-    length: int = 32
+    vocab: int = setting(32, "Symbols", "How many different symbols there are.")
+    lag: int = setting(8, "Lag", "After how many places a token comes again.")
+    length: int = setting(32, "Length", "How many tokens a sequence has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """The lag is shorter than the sequence, so that something is repeated."""
@@ -197,10 +199,10 @@ class Induction(Task):
         "current token when it came before."
     )
 
-    vocab: int = 64
-    length: int = 65
-    shortest: int = 8
-    longest: int = 24
+    vocab: int = setting(64, "Symbols", "How many different symbols there are.")
+    length: int = setting(65, "Length", "How many tokens a sequence has.")
+    shortest: int = setting(8, "Shortest block", "The fewest symbols of a block that repeats.")
+    longest: int = setting(24, "Longest block", "The most symbols of a block that repeats.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """No symbol occurs twice in a block, and at least its first symbol is repeated."""
@@ -260,7 +262,7 @@ class Modular(Task):
         "learned again and again; the model is tested with the others."
     )
 
-    modulus: int = 59
+    modulus: int = setting(59, "Modulus", "How many hours the clock has: sums begin again at 0 there.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """Small enough that all pairs can be listed."""
@@ -315,7 +317,7 @@ class Modular(Task):
         return Examples(ids, np.tile(np.arange(1, 5) == 4, (len(ids), 1)))
 
 
-TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Modular, Sentences)}
+TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Modular, Sentences, Jobs)}
 
 
 def task(name: str, /, **settings: Any) -> Task:

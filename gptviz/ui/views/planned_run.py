@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from gptviz.data.source import Source
+from gptviz.data.text import TaskSource, TextSource
 from gptviz.figures.kit.format import counted, duration, in_words, moment
 from gptviz.machine import job, memory
 from gptviz.machine.hosting import hosting
@@ -20,12 +21,14 @@ from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
 from gptviz.runs.names import claimed
 from gptviz.runs.run import free_disk
+from gptviz.text import Corpus, Tokenizer
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
 from gptviz.ui.widgets.markdown import escaped
 
 UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
+TWINS = ("-a", "-b")  # the ends of the names of two runs that differ in their data alone
 BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
 
 
@@ -43,6 +46,7 @@ class PlannedRun:
         config: the architecture, or None if the fields do not go together.
         begin: the name of the model whose weights it begins with; None for new weights.
         problem: why it cannot be trained; None if it can.
+        twin: the same run on other data, which begins together with it; None for a run alone.
     """
 
     plan_name: str
@@ -54,6 +58,7 @@ class PlannedRun:
     config: Config | None
     begin: str | None
     problem: str | None
+    twin: PlannedRun | None = None
 
     @property
     def is_as_published(self) -> bool:
@@ -116,14 +121,17 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
     """Why this run cannot start under this name, None if it can."""
     if planned.problem:
         return planned.problem
+    if planned.twin is not None and planned.twin.problem:
+        return f"the second text: {planned.twin.problem}"
     if hosting().read_only or not hosting().training:
         return "this server shows models and trains none: run gptviz on a machine of your own to train one"
     try:
         target = checkpoints.destination(name)
     except checkpoints.CheckpointError as error:
         return str(error)
-    if checkpoints.is_in_use(name):
-        return f"there is a model named {name} already: choose another name, or leave the field empty"
+    for one in names_of(planned, name):
+        if checkpoints.is_in_use(one):
+            return f"there is a model named {one} already: choose another name, or leave the field empty"
     if expected is None:
         return None
     room = free_disk(target)
@@ -162,20 +170,42 @@ def explanation(expected: Estimate) -> str:
     )
 
 
+def names_of(planned: PlannedRun, name: str) -> tuple[str, ...]:
+    """What the run is called: the name; for a run with a twin, "name-a" and "name-b"."""
+    return (name,) if planned.twin is None else tuple(f"{name}{end}" for end in TWINS)
+
+
 def begin(planned: PlannedRun, name: str, device: str) -> int:
-    """Save the run under this name and put it into the queue; its place there.
+    """Save the run under this name and put it into the queue; its place there. With a twin, both begin, see `names_of`.
 
     Raises:
         ValueError: it cannot be trained, or too many runs wait; the message says what to do.
         OSError: its text cannot be fetched.
     """
+    if planned.twin is None:
+        return _begin(planned, name, device)
+    tokenizer, (one, other) = _of_both(planned, planned.twin), names_of(planned, name)
+    place = _begin(planned, one, device, tokenizer, other)
+    _begin(planned.twin, other, device, tokenizer, one)
+    return place
+
+
+def _of_both(one: PlannedRun, other: PlannedRun) -> Tokenizer | None:
+    """For two texts the tokens that both are read as, so that the two models differ in nothing else; else None."""
+    if not (isinstance(one.source, TextSource) and isinstance(other.source, TextSource)) or one.begin is not None:
+        return None
+    both = TextSource(Corpus("both texts", f"{one.source.corpus.text}\n{other.source.corpus.text}"))
+    return both.tokenizer(one.plan.tokenizer, one.vocabulary or one.plan.config.vocab_size)
+
+
+def _begin(planned: PlannedRun, name: str, device: str, tokenizer: Tokenizer | None = None, twin: str | None = None) -> int:
     # Until it waits in the queue, no other process may replace it.
     with claimed(name) as claim:
         own = queue.own_queue()
         if len(own.waiting()) >= own.most_waiting:
             raise queue.QueueFullError(f"{own.most_waiting} runs wait already, which is the most allowed: try again later")
-        plan, tokenizer = planned.plan, None
-        if planned.vocabulary is not None and planned.source is not None:
+        plan = planned.plan
+        if tokenizer is None and planned.vocabulary is not None and planned.source is not None:
             tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)
         if not planned.is_as_published:
             plan = replace(plan, target=None)
@@ -186,7 +216,7 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
             changes=planned.changes,
             tokenizer=tokenizer,
             begin=planned.begin,
-            about={"preset": planned.plan_name, "command": command(planned, name)},
+            about={"preset": planned.plan_name, "command": command(planned, name)} | ({} if twin is None else {"twin": twin}),
             claim=claim,
         )
         return queue.submit(name, None if device == devices.devices()[0] else device)
@@ -203,12 +233,22 @@ def has_begun(planned: PlannedRun, name: str, device: str) -> bool:
     return True
 
 
+def commands(planned: PlannedRun, name: str) -> list[str]:
+    """The command that trains the same model without a browser; with a twin, two."""
+    each = (planned,) if planned.twin is None else (planned, planned.twin)
+    return [command(one, own) for one, own in zip(each, names_of(planned, name), strict=True)]
+
+
 def command(planned: PlannedRun, name: str) -> str:
     """The command that trains the same model without a browser."""
     preset = planned.plan_name if planned.plan_name in PLANS else planned.plan.preset
     plan = PLANS[preset]
     words = ["python", "-m", "gptviz", "train", preset, "--name", name]
-    if planned.source is not None and planned.source.title != plan.data:
+    if isinstance(planned.source, TaskSource):
+        task = planned.source.task
+        words += [] if task.name == plan.data else ["--corpus", task.name]
+        words += [word for field, value in task.changed_settings().items() for word in ("--task", f"{field}={value}")]
+    elif planned.source is not None and planned.source.title != plan.data:
         words += ["--corpus", planned.source.title]
     if planned.begin is not None and planned.begin != plan.begin:
         words += ["--from", planned.begin]

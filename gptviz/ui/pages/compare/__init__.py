@@ -3,8 +3,8 @@
 from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS = "Logit lens", "Attribution", "Heads"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS)
+LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS = "Logit lens", "Attribution", "Heads", "Answers", "Rows"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS)
 
 PAGE = Page(
     name="compare",
@@ -23,6 +23,7 @@ PAGE = Page(
     words=(
         *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
         *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),
+        *("training data", "interval", "loss", "standard error"),
     ),
     tour=(
         (
@@ -30,6 +31,10 @@ PAGE = Page(
             "them."
         ),
         "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        (
+            "Under **Answers**: sentences to complete, beside the share in the data that each model was trained on. Under "
+            "**Rows**: which rows of the data are hard, and which A had read."
+        ),
         DETAILS_BELOW,
     ),
     states=tuple({"compared": view} for view in VIEWS[1:]),

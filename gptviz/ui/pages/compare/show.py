@@ -19,7 +19,9 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN
+from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS
+from gptviz.ui.pages.compare import answers as answering
+from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
@@ -39,10 +41,13 @@ Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ViewNumbers:
-    """The numbers behind a view, and the `call` of `gptviz.interp.compare` that computes them from `a` and `b`."""
+    """The numbers behind a view, and the `call` of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or
+    where it is `of_models` two models.
+    """
 
     numbers: Callable[[], LabelledArray]
     call: str
+    of_models: bool = False
 
 
 # Shared by all sessions: read-only. A long text is read once for all comparisons.
@@ -359,6 +364,32 @@ def heads(sides: Sides, notices: object) -> ViewNumbers | None:
     return ViewNumbers(found.table, f"compare.head_scores(a, b, {score!r})")
 
 
+def answers(sides: Sides, notices: object) -> ViewNumbers | None:
+    """Sentences that both complete, beside the shares in their data, or None if one of them cannot read them."""
+    sentences, words = answering.asked(sides, notices)
+    try:
+        found = answering.found(sides, sentences, words)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return None
+    answering.show(sides, sentences, words, found, notices)
+    asked = f"{list(sentences)!r}, {list(words)!r}"
+    return ViewNumbers(found.table, f"compare.compared(a.answers({asked}), b.answers({asked}))", of_models=True)
+
+
+def rows(sides: Sides, notices: object) -> ViewNumbers | None:
+    """The loss of single rows of the data, or None if B reads other tokens."""
+    text = by_row.asked(sides, notices)
+    try:
+        some, found = by_row.found(sides, text)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return None
+    by_row.show(sides, some, found, notices)
+    own = f"a.data_rows({'' if text is None else repr(text)})"
+    return ViewNumbers(found.table, f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))", of_models=True)
+
+
 SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
@@ -366,4 +397,6 @@ SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     LOGIT_LENS: lens,
     ATTRIBUTION: attribution,
     HEADS: heads,
+    ANSWERS: answers,
+    ROWS: rows,
 }

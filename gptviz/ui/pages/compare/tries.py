@@ -9,18 +9,20 @@ import numpy as np
 
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.interp import compare
+from gptviz.runs import checkpoints
+from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
-from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject import kinds, scrubber
 from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 
 def tries(sides: Sides) -> list[Try]:
     """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
-    offers = [_training(sides.a), _other_token(sides.a), _without_head(sides.a)]
+    offers = [_other_data(sides.a), _training(sides.a), _other_token(sides.a), _without_head(sides.a), _rows(sides.a)]
     found = [offer for offer in offers if offer is not None]
     if np.isfinite(distributions(sides.key).a.values).any():
         return found
@@ -37,6 +39,47 @@ def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, .
     top = int(np.nanargmax(found.a.values))
     before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
     return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+
+
+def _other_data(a: Subject) -> Try | None:
+    """Another model of the same task with other settings: what both answer to the first question of the task."""
+    sentences, words = ((), ()) if a.lm.task is None else a.lm.task.questions()
+    other = _twin(a.key.name)
+    if not sentences or other is None:
+        return None
+    b = language_model(model_key(other, a.key.device, None, a.key.precision))
+    try:
+        likely = [float(lm.answers(sentences[:1], words[:1]).values[0, 0]) for lm in (a.lm, b)]
+    except ValueError:  # it has other words
+        return None
+    notice = (
+        f"{escaped(a.key.name)} and {escaped(other)} were trained on other shares of the same sentences. After "
+        f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the other {percent(likely[1])}: what "
+        "are the shares in their data?"
+    )
+    return Try("Other data", notice, _state(**{MODEL: other, "compared": ANSWERS}))
+
+
+def _twin(name: str) -> str | None:
+    """The model that was begun together with this one, or else another one that has learned the same task with other settings."""
+    own, names = checkpoints.read_card(checkpoints.find(name)), [one for one in kinds.models_of("decoder") if one != name]
+    if own.twin in names:
+        return own.twin
+    cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
+    return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
+
+
+def _rows(a: Subject) -> Try | None:
+    """The rows of the data one by one, for a model that was trained on a text or a task that is here."""
+    try:
+        a.lm.trained_on()
+    except (ValueError, OSError):
+        return None
+    notice = (
+        "The sentences or lines of its data one by one: which does it find hard, which had it read in its training, and what did "
+        "that change?"
+    )
+    return Try("Row by row", notice, _state(compared=ROWS))
 
 
 def _training(a: Subject) -> Try | None:

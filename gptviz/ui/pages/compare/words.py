@@ -23,6 +23,14 @@ scale; the scale of the difference ends at its largest size on both sides, and 0
   (orthogonal Procrustes, Schönemann 1966). Distances are over all dimensions.
 - **Logit lens**: the model's own head applied to the stream after every layer.
 - **Attribution**: what each part adds to the logit of one token, with norms frozen at their value in that pass.
+- **Answers**: the probability of a word is the product of that of its tokens. Its share in the data is how often it came after
+  the same words there. The rows of a task are drawn again as the run drew them (a batch is a hash of seed and step), up to the
+  step on screen; a text is counted as a whole. The interval has the shares from which this one is at most 1.96 standard
+  deviations away (Wilson 1927).
+- **Rows**: the mean of $-\ln p$ over the tokens of a sentence or line, each guessed after as much of the text before as the
+  context holds; of a task, over the tokens that count. Rows are spread evenly over what A could be trained on and what was held
+  out (64 of each). A row counts as read as often as a batch asked for all of its tokens. The standard error of the difference of
+  two means is $\sqrt{s_1^2/n_1 + s_2^2/n_2}$.
 - **Heads**: scores of each head over its own text, or over repeated random tokens where the text repeats nothing.
 
 Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
@@ -30,7 +38,8 @@ Computed by `gptviz/interp/compare.py`, which asks the functions behind the othe
 LIMITS = (
     "Why two sides differ. The same number means the same head only in two steps or edits of one model: head 3 of another model "
     "is another head. Where two prompts have different tokens, cells are compared by their place in the text. And a small "
-    "difference of a distribution may be a large one of the text that is drawn from it."
+    "difference of a distribution may be a large one of the text that is drawn from it. Rows that were held out may be harder by "
+    "themselves, as another part of a play with other names is: how they differ from rows that were read is not memory alone."
 )
 
 
@@ -62,5 +71,5 @@ def code(sides: Sides, shown: ViewNumbers) -> str:
     """The lines of `gptviz` that compute the same numbers."""
     lines = ["import gptviz", "from gptviz.interp import compare", ""]
     for name, one in (("a", sides.a), ("b", sides.b)):
-        lines.append(f"{name} = {load_call(one.lm)}.side({one.prompt!r})")
+        lines.append(f"{name} = {load_call(one.lm)}" + ("" if shown.of_models else f".side({one.prompt!r})"))
     return "\n".join([*lines, f"compared = {shown.call}", "compared.a, compared.b, compared.difference  # B − A"])

@@ -44,10 +44,12 @@ def known(subject: Subject) -> list[Try]:
             continue
         with_it, without_it = (right_by_task(one) for one in (key, replace(key, edits=(head.head.name,))))
         task = question.contrast.part
-        notice = (
-            f"{loss_of_head(key, question, head)} Of the held-out answers in the task {task}, {percent(without_it[task])} are "
-            f"right without it, {percent(with_it[task])} with it."
-        )
+        notice = loss_of_head(key, question, head)
+        if task in with_it:  # of a task that mixes no others, it is not counted how often it is right
+            notice += (
+                f" Of the held-out answers in the task {task}, {percent(without_it[task])} are right without it, "
+                f"{percent(with_it[task])} with it."
+            )
         found.append(Try(question.contrast.title, notice, {"prompt": question.prompt}, {EDITS: head.head.name}))
     when = when_it_appeared(key, subject.prompt, lambda head: {EDITS: head.name})
     return found if when is None else [*found, when]

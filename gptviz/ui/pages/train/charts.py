@@ -193,7 +193,11 @@ def compare_controls(run: WatchedRun) -> None:
 
 
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
-    """The models among `names` to compare with this run: those of its experiment and of experiments related to that."""
+    """The models among `names` to compare with this run: its twin alone, or those of its experiment and of experiments related to
+    that.
+    """
+    if (twin := run.card.twin) is not None and twin in names:
+        return [twin]
     plan = PLANS.get(run.plan)
     related = [*plan.related, run.plan] if plan else []
     return [name for name in names if name in related and name != run.name][:MOST_BESIDE]

@@ -15,12 +15,17 @@ from gptviz.machine.hosting import NO_UPLOADS, hosting, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
 from gptviz.runs.experiments import Plan
+from gptviz.settings.address_values import whole
+from gptviz.settings.fields import field_infos
 from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
+from gptviz.text.datasets.base import LONGEST_TEXT
 from gptviz.ui.pages.train import rules
 from gptviz.ui.views.planned_run import UPLOADED
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.figure import pixels
+
+from .fields import key_of
 
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
@@ -49,37 +54,59 @@ ABOUT_DATA: dict[Kind, str] = {
 }
 
 
-def data_control(plan: Plan) -> str:
-    """The control `data`: what a model of the plan's kind can learn from."""
+TWO = "two_texts"
+_TWIN = "_b"  # the end of the keys of the controls of the second text
+
+
+def two_control(plan: Plan) -> bool:
+    """The control `two_texts`: whether a second model is trained on other data; models that do not go on with texts have none."""
+    if plan.config.kind != "decoder":
+        return False
+    about = (
+        "Train a second model beside this one: its data differ, and nothing else, not even the seed. Then ask both, and see what "
+        "the data did."
+    )
+    return controls.switch("Two texts", key=TWO, help=about)
+
+
+def data_control(plan: Plan, first: str | None = None) -> str:
+    """The control `data`: what a model of the plan's kind can learn from; with the data of the `first`, that of its twin."""
     kind = plan.config.kind
     offered: dict[Kind, list[str]] = {
         "decoder": [*TASKS, *(offer.name for offer in corpora()), PASTED],
         "classifier": [*GENERATED],
         "encoder-decoder": [*PAIR_TASKS],
     }
-    return controls.select("Data", [*offered[kind], UPLOADED], key="data", default=plan.data, help=ABOUT_DATA[kind])
+    names = [*offered[kind], UPLOADED]
+    if first is None:
+        return controls.select("Data", names, key="data", default=plan.data, help=ABOUT_DATA[kind])
+    about = "What the second model learns from: other settings of the same task, or another text."
+    return controls.select("Data of the second", names, key=f"data{_TWIN}", default=first, help=about, follows=True)
 
 
-def source_of(data: str, plan: Plan, folded: Any) -> Source | None:
-    """The source for what was chosen as `data`, with its controls (those of a task in `folded`), or None if there is no text yet.
+def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Source | None:
+    """The source for what was chosen as `data`, with its controls (those of a task in `folded`), or None if there is no text yet;
+    of the `twin`, the second of two texts.
 
     Raises:
         ValueError: the data cannot be used.
         OSError: the data cannot be had.
     """
-    kind = plan.config.kind
+    kind, end = plan.config.kind, _TWIN if twin else ""
     if data in TASKS:
         with folded:
-            return _task(data)
+            return _task(data, twin=twin)
     if data == PASTED:
         about = "What the model learns to go on with. A link or a reload brings it back on this machine."
-        text = controls.text("Your text", key="pasted", help=about, longest=MOST_PASTED, height=pixels(110), lasting=True)
+        label = "Your second text" if twin else "Your text"
+        text = controls.text(label, key=f"pasted{end}", help=about, longest=MOST_PASTED, height=pixels(110), lasting=True)
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, about = FILES[kind]
         if (most := upload_limit(MOST_UPLOADED)) is None:
             raise ValueError(NO_UPLOADS)
-        file = st.file_uploader("Your file", help=about, key=key, max_upload_size=most)
+        label = "Your second file" if twin else "Your file"
+        file = st.file_uploader(label, help=about, key=f"{key}{end}", max_upload_size=most)
         return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
     if kind != "decoder":
         return _made(data, plan.fraction)
@@ -95,14 +122,27 @@ def no_text(data: str) -> str:
     return f"there is no text yet{paste} choose a file, or take other data"
 
 
-def _task(name: str) -> Source:
-    default = task(name)
-    settings = {}
-    with st.popover("Task"):
-        st.caption(default.sentence)
-        for field, (_, high) in default.limits().items():
-            label, key = field.replace("_", " ").capitalize(), f"{name} {field}"
-            settings[field] = st.number_input(label, 1, max(high, MOST_SETTING), getattr(default, field), key=key)
+def _task(name: str, *, twin: bool) -> Source:
+    """The task of this name as its controls set it; those of the `twin` begin with the settings that it suggests for a second.
+
+    Raises:
+        ValueError: the settings do not go together.
+    """
+    usual, end = (task(name).twin(), _TWIN) if twin else (task(name), "")
+    settings: dict[str, Any] = {}
+    with st.popover("Task of the second" if twin else "Task"):
+        st.caption(usual.sentence)
+        limits = usual.limits()
+        for field, info in field_infos(type(usual)).items():
+            default, key = getattr(usual, field), key_of(f"{name}_{field}{end}")
+            if field not in limits:
+                settings[field] = controls.text(info.label, default, key=key, help=info.help, longest=LONGEST_TEXT, lasting=True)
+                continue
+            low, high = limits[field]  # which may hang on other settings: the task itself has the last word
+            low, high = min(low, 1), max(high, MOST_SETTING)
+            addresses.takes(key, whole(low, high))
+            look: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params"}
+            settings[field] = int(st.number_input(info.label, low, high, default, 1, **look))
     return TaskSource(task(name, **settings))
 
 

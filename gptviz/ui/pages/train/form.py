@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import streamlit as st
@@ -16,7 +17,16 @@ from gptviz.settings.fields import field_infos
 from gptviz.text import corpora
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell.subject import hidden, kinds
-from gptviz.ui.views.planned_run import PlannedRun, estimate_of, explanation, has_begun, refusal, summary, time_needed
+from gptviz.ui.views.planned_run import (
+    PlannedRun,
+    estimate_of,
+    explanation,
+    has_begun,
+    names_of,
+    refusal,
+    summary,
+    time_needed,
+)
 from gptviz.ui.widgets import addresses, controls, visit
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
@@ -63,22 +73,42 @@ def form(notices: Any, device: str) -> PlannedRun:
     experiment_list(device)
     chosen = data.data_control(plan)
     above = st.container()
+    other = data.data_control(plan, chosen) if data.two_control(plan) else None
+    below = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
-    source, problem = None, None
-    try:
-        with above:
-            source = data.source_of(chosen, plan, folded)
-        if source is None:
-            problem = data.no_text(chosen)
-    except (ValueError, OSError) as error:
-        problem = str(error)
+    with above:
+        source, problem = _read(chosen, plan, folded, twin=False)
     with folded:
         choices = _choices(name, plan, source, problem)
         planned = planned_run(choices, data.learned_tokenizer, data.complaint)
+    if other is not None:
+        with below:
+            source, problem = _read(other, plan, folded, twin=True)
+        second = replace(choices, source=source, problem=problem)
+        planned = replace(planned, twin=_different(planned, planned_run(second, data.learned_tokenizer, data.complaint)))
+    with folded:
         data_button(planned)
+        if planned.twin is not None:
+            data_button(planned.twin, "Look at the second")
     if changes := changes_of(planned):
         st.caption(f"Changed: {escaped(changes)}.")
     return planned
+
+
+def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source | None, str | None]:
+    """The data that were chosen, or None and why there are none."""
+    try:
+        source = data.source_of(chosen, plan, folded, twin=twin)
+    except (ValueError, OSError) as error:
+        return None, str(error)
+    return source, data.no_text(chosen) if source is None else None
+
+
+def _different(planned: PlannedRun, twin: PlannedRun) -> PlannedRun:
+    """The twin, with a problem if it would learn from the same data."""
+    if planned.source is None or twin.source is None or planned.source.to_dict() != twin.source.to_dict():
+        return twin
+    return replace(twin, problem="it is the same as the first: give it other data, or other settings of the task")
 
 
 def _follow(name: str, plan: Plan) -> None:
@@ -172,7 +202,8 @@ def _source(plan: Plan) -> Source | None:
 
 def name_control(planned: PlannedRun) -> str:
     """The control `save_as`: the name of the model; left empty, the first free one."""
-    free = free_name(OWN.replace(" ", "-") if planned.plan_name == OWN else planned.plan_name)
+    plain = OWN.replace(" ", "-") if planned.plan_name == OWN else planned.plan_name
+    free = free_name(plain, ends=names_of(planned, ""))
     if st.session_state.pop(_STARTED, False):
         st.session_state["save_as"] = ""
     typed = st.text_input(
@@ -181,7 +212,8 @@ def name_control(planned: PlannedRun) -> str:
         key="save_as",
         max_chars=LONGEST_NAME,
         persist_state="session",
-        help="What the model is called: letters, digits, '-', '_' and '.'. Left empty, it gets the name in grey.",
+        help="What the model is called: letters, digits, '-', '_' and '.'. Left empty, it gets the name in grey. Of two "
+        "models, “-a” and “-b” are put after it.",
     )
     return (typed or "").strip() or free
 
@@ -191,11 +223,11 @@ def train_button(planned: PlannedRun, name: str, device: str) -> None:
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
     if expected is not None:
-        st.caption(summary(expected), help=explanation(expected))
+        st.caption(("Two times " if planned.twin else "") + summary(expected), help=explanation(expected))
     if refused:
         st.error(escaped(refused))
     look = {"type": "primary", "icon": ":material/model_training:", "width": "stretch"}
     if pressed("Train", key="train", disabled=refused is not None, **look) and has_begun(planned, name, device):
-        watch_next(name)
+        watch_next(names_of(planned, name)[0])
         st.session_state[_STARTED] = True  # the name is taken now: the field goes back to the next free one
         st.rerun()

@@ -27,7 +27,7 @@ from gptviz.ui.widgets.figure import pixels, show_figure
 
 from .monitor import repeated
 from .state import engine
-from .watched import WatchedRun, newest_weights, watched_run
+from .watched import newest_weights, watched_run
 
 EVERY = 2.0  # seconds
 HEIGHT = 320
@@ -86,19 +86,19 @@ def _head_controls(config: Config) -> ChosenHead:
 def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) -> None:
     """The pattern and the map of the newest weights, again and again while the run is active."""
 
-    def body() -> WatchedRun:
+    def body() -> bool:
         run = watched_run(name)
         try:
             key = newest_weights(name, device)
             model = language_model(key).model
         except (CheckpointError, MemoryError, RuntimeError) as error:
             st.text(str(error))
-            return run
+            return run.is_active
         step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
         if n_parameters(model) > MOST_PARAMETERS:
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
-            return run
+            return run.is_active
         at = f" after {counted(step, 'step')}" if step is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
@@ -109,7 +109,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
         with right:
             st.markdown(f"**How it arranges the tokens**{at}")
             _map(key)
-        return run
+        return run.is_active
 
     repeated(body, EVERY, watched_run(name).is_active)
 

@@ -7,11 +7,11 @@ import streamlit as st
 
 from gptviz.data.batches import Batch
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
+from gptviz.data.trained_on import draw_seed
 from gptviz.figures.kit.special_tokens import legend
 from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.train.trainer import draw_seed
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets.buttons import pressed
@@ -36,10 +36,10 @@ ABOUT_BATCH = {
 }
 
 
-def data_button(planned: PlannedRun) -> None:
+def data_button(planned: PlannedRun, label: str = "Look at the data") -> None:
     """The button that shows what the data are like; there is nothing to show before they are chosen."""
     nothing = planned.source is None or planned.problem is not None
-    if pressed("Look at the data", key="look at data", icon=":material/search:", disabled=nothing):
+    if pressed(label, key=label.lower().replace("the data", "data"), icon=":material/search:", disabled=nothing):
         st.dialog("What it learns from", width="large")(look)(planned)
 
 

@@ -9,13 +9,15 @@ import streamlit as st
 
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.compare import ANSWERS
+from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.pages.home import PAGE as HOME
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.widgets.markdown import escaped
 
 from .charts import chart_control, compare_controls, show_chart
-from .state import numbers_line, show_sample, show_state
+from .state import headline, learned_from, numbers_line, show_sample, show_state
 from .watched import WatchedRun, run_control, watched_run
 
 EVERY = 1.0  # seconds
@@ -46,29 +48,47 @@ def bar(notices: Any) -> str | None:
 
 
 def live(name: str) -> None:
-    """How far the run is, its buttons, its chart, its numbers and its last sample."""
+    """How far the run is, its buttons, its chart, its numbers and its last sample; beside it, those of its twin."""
 
-    def body() -> WatchedRun:
+    def body() -> bool:
         run = watched_run(name)
+        twin = run.twin
         show_state(run)
         show_chart(run)
-        st.caption(numbers_line(run))
-        show_sample(run)
-        return run
+        if twin is None:
+            st.caption(numbers_line(run))
+            show_sample(run)
+            return run.is_active
+        for column, one in zip(st.columns(2), (run, twin), strict=True):
+            with column:
+                st.markdown(f"**{escaped(one.name)}**, trained on {escaped(learned_from(one))}")
+                st.caption(f"{headline(one)} {numbers_line(one)}")
+                show_sample(one)
+        if not run.is_active and not twin.is_active:
+            both = {"model": run.name, "b_model": twin.name, "compared": ANSWERS}
+            frame.link(COMPARE, "Ask both: what did the data do?", query=both)
+        return run.is_active or twin.is_active
 
-    repeated(body, EVERY, watched_run(name).is_active)
+    repeated(body, EVERY, _is_active(watched_run(name)))
 
 
-def repeated(body: Callable[[], WatchedRun], every: float, active: bool) -> None:
-    """Show `body`, which returns a run, each `every` seconds while that is active; when that ends, the whole page runs once."""
+def _is_active(run: WatchedRun) -> bool:
+    """Whether the run trains or waits, or its twin does."""
+    return run.is_active or ((twin := run.twin) is not None and twin.is_active)
+
+
+def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
+    """Show `body`, which returns whether a run is active, each `every` seconds while one is; when that ends, the whole page runs
+    once.
+    """
 
     def tick() -> None:
         try:
-            run = body()
+            is_active = body()
         except CheckpointError as error:  # it was deleted, or renamed
             st.text(str(error))
             return
-        if run.is_active != active:
+        if is_active != active:
             st.rerun()
 
     st.fragment(tick, run_every=every if active else None)()

@@ -79,6 +79,12 @@ def headline(run: WatchedRun) -> str:
     return f"{at}. {STATES[run.status.state]}"
 
 
+def learned_from(run: WatchedRun) -> str:
+    """What the run learns from, in words: the name of its text, or of its task with its settings."""
+    task = task_of(run.card.source)
+    return run.card.corpus or "its data" if task is None else task.title
+
+
 def ordinal(place: int) -> str:
     """A place in line, as a word where there is a short one."""
     return ORDINALS[place - 1] if place <= len(ORDINALS) else f"number {place}"

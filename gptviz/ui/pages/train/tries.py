@@ -16,6 +16,7 @@ from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets.tries import Try
 
 from .charts import LOSS
+from .data import TWO
 from .rules import plan_named
 
 TOO_FAST = 1.0  # a learning rate
@@ -35,7 +36,12 @@ def tries(watched: str, plan_name: str) -> list[Try]:
         f"{TOO_FAST / rate:,.0f} times the learning rate of the experiment. Press Train: does the loss fall, and where does it "
         "end?"
     )
-    return [*offers, Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})]
+    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})
+    data = (
+        "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
+        "Press Train, wait for both, and ask them."
+    )
+    return [*offers, fast, Try("What did my data do?", data, {"plan": "jobs", TWO: True})]
 
 
 def steepest(curve: Curve) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
+from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
@@ -67,6 +68,15 @@ class WatchedRun:
     def is_active(self) -> bool:
         """Whether it trains or waits to."""
         return self.place is not None
+
+    @property
+    def twin(self) -> WatchedRun | None:
+        """All that is known of the run that was begun together with it; None if there is none."""
+        name = self.card.twin
+        try:
+            return None if name is None or name == self.name else watched_run(name)
+        except CheckpointError:  # it was deleted, or renamed
+            return None
 
     @property
     def plan(self) -> str:

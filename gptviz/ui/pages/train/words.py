@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs import checkpoints
 from gptviz.ui.views.learning_curves import curve_of, loss_unit
@@ -35,10 +37,11 @@ LIMITS = (
 )
 
 
-def code(name: str, command: str) -> str:
-    """How to get the same without a browser: the run that the form describes, and the losses of the run watched."""
+def code(name: str, commands: Sequence[str]) -> str:
+    """How to get the same without a browser: the runs that the form describes, and the losses of the run watched."""
+    lines = "\n".join(f"#   {command}" for command in commands)
     return f"""# in a shell, what the form now says:
-#   {command}
+{lines}
 
 from gptviz.runs import checkpoints
 from gptviz.runs.log import read_log

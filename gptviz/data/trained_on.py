@@ -1,0 +1,123 @@
+"""The rows that a run was trained on: all of them can be drawn again, since every batch is drawn by a hash of seed and step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from gptviz.machine import progress
+
+from .batches import Batch, Data, Generated, Windows
+
+CHANCE = 1.96
+"""Standard deviations on each side: chance leaves 95 % of shares within them."""
+
+
+def draw_seed(*what: object) -> int:
+    """A seed for the random numbers of one purpose at one step of a run: a hash of `what`.
+
+    So no random number depends on those drawn before: a run that is stopped and resumed, or that shares its process with
+    another run, draws the same numbers.
+    """
+    return int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big") >> 1
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run was trained on.
+
+    Attributes:
+        data: where its batches come from.
+        size: rows in a batch.
+        seed: that of its recipe.
+        steps: how many steps were taken.
+    """
+
+    data: Data
+    size: int
+    seed: int
+    steps: int
+
+    def batches(self) -> Iterator[Batch]:
+        """All batches, in the order in which they were read."""
+        return (self.data.training(self.size, seed) for seed in self.seeds())
+
+    def seeds(self) -> Iterator[int]:
+        """The seeds that draw the batches, one for each step."""
+        every = (draw_seed(self.seed, step, "batch") for step in range(self.steps))
+        return progress.each(every, self.steps, "step")
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often something came in data.
+
+    Attributes:
+        count: how often it came.
+        of: how often it could have come.
+    """
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """The share; NaN if it could never have come."""
+        return self.count / self.of if self.of else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The shares that could lie behind this one: those from which it is at most `CHANCE` standard deviations away.
+
+        Wilson 1927: the two p with (count / of − p)² = CHANCE² p (1 − p) / of.
+        """
+        if not self.of:
+            return 0.0, 1.0
+        n, share, z = self.of, self.value, CHANCE**2
+        middle, half = share + z / (2 * n), sqrt(z * (share * (1 - share) / n + z / (4 * n**2)))
+        low, high = (end / (1 + z / n) for end in (middle - half, middle + half))
+        return max(0.0, min(low, share)), min(1.0, max(high, share))  # rounding may put 0 outside of its own interval
+
+
+def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]) -> list[list[Share]]:
+    """How often each of its words followed each prompt in what was trained on: [prompt][word].
+
+    A prompt may stand anywhere in a row. The windows of a text overlap, so it is counted in the text itself, each place once.
+
+    Args:
+        trained: the run.
+        prompts: token ids [T] each.
+        words: for each prompt, the token ids [n] of each word.
+
+    Raises:
+        ValueError: the data are neither a text nor a task.
+    """
+    counts = [[0] * (1 + len(some)) for some in words]
+    data = trained.data
+    if isinstance(data, Windows):
+        rows: Iterable[Tensor] = [data.ids[None]]
+    elif isinstance(data, Generated):
+        rows = (torch.from_numpy(data.examples(trained.size, seed).ids) for seed in trained.seeds())
+    else:
+        raise ValueError("words are counted in texts and in what tasks generate, and these data are neither")
+    for some in rows:
+        for number, (prompt, after) in enumerate(zip(prompts, words, strict=True)):
+            for place, word in enumerate((prompt.new_zeros(0), *after)):
+                counts[number][place] += _occurrences(some, torch.cat((prompt, word)), room=1 if place == 0 else 0)
+    return [[Share(count, of) for count in each] for of, *each in counts]
+
+
+def _occurrences(rows: Tensor, wanted: Tensor, room: int) -> int:
+    """How often `wanted` [n] stands in `rows` [B, T], with at least `room` tokens after it in its row."""
+    if rows.shape[1] < len(wanted) + room:
+        return 0
+    windows = rows[:, : rows.shape[1] - room].unfold(1, len(wanted), 1)  # [B, places, n]
+    found = windows[..., 0] == wanted[0]
+    for i in range(1, len(wanted)):
+        found &= windows[..., i] == wanted[i]
+    return int(found.sum())

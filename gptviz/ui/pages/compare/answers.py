@@ -1,0 +1,207 @@
+"""The view Answers of Compare: sentences that both models complete, beside the share in the data of each; nearest words; texts.
+
+Both read the same sentences here, whatever the prompts of A and B are.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.data.trained_on import Share
+from gptviz.figures.changing import compared as figures
+from gptviz.figures.kit.format import percent
+from gptviz.generate.sampling import Sampling
+from gptviz.interp import compare
+from gptviz.interp.compare import Compared
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.ui.pages.compare.sides import Sides
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.markdown import in_quotes
+
+SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
+MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000
+GUESSES = 3  # words that are asked for where the task of the model names none
+NEIGHBOURS, TEXTS, LONGEST_TEXT = 5, 5, 12
+
+
+def default_questions(a: Subject) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sentences and words of the task of A; for another model its prompt and the likeliest words after it."""
+    task = a.lm.task
+    known = ((), ()) if task is None else task.questions()
+    return known if known[0] else ((a.prompt,), _likeliest(a.key, a.seen))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
+    lm = language_model(key)
+    order = (-compare.distribution(compare.Side(lm.model, ids, ()))).argsort(kind="stable").tolist()
+    pieces = (lm.tokenizer.piece(token).strip() for token in order)
+    return tuple(dict.fromkeys(piece for piece in pieces if piece and "," not in piece))[:GUESSES]
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
+    return language_model(key).answers(sentences, words)
+
+
+@jobs.resource("Counting in the data of the model", max_entries=32)
+def _shares(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[list[Share]]:
+    """As `LanguageModel.shares_in_data`; empty where the data are not known."""
+    try:
+        return language_model(key).shares_in_data(sentences, words)
+    except (ValueError, OSError):
+        return []
+
+
+@st.cache_data(max_entries=32, show_spinner="Writing")
+def _texts(key: ModelKey, sentence: str) -> list[str]:
+    lm = language_model(key)
+    return [lm.generate(sentence, LONGEST_TEXT, **vars(Sampling(seed=seed))) for seed in range(TEXTS)]
+
+
+def asked(sides: Sides, notices: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The controls for the sentences, a line each, and the words, with commas between."""
+    sentences, words = default_questions(sides.a)
+    left, right = st.columns([3, 2])
+    with left:
+        typed = controls.text(
+            "Sentences to complete",
+            key=SENTENCES,
+            help=f"What both models read, a line each, at most {MOST_SENTENCES}. In characters, a space at the end counts.",
+            longest=LONGEST,
+            height=pixels(72),
+            placeholder="\n".join(sentences),
+            notices=notices,
+        )
+    with right:
+        chosen = controls.text(
+            "Words",
+            key=WORDS,
+            help=f"How likely is each of these to come next? Commas between them, at most {MOST_WORDS}.",
+            longest=LONGEST,
+            placeholder=", ".join(words),
+            notices=notices,
+        )
+    lines = tuple(dict.fromkeys(line for line in typed.splitlines() if line.strip()))
+    own = tuple(dict.fromkeys(word for word in re.split(r"\s*,\s*", chosen.strip()) if word))
+    return lines[:MOST_SENTENCES] or sentences, own[:MOST_WORDS] or words
+
+
+def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> Compared:
+    """The probabilities of the words of both sides and their difference [sentence, word].
+
+    Raises:
+        ValueError: as in `LanguageModel.answers`.
+    """
+    return compare.compared(*(_probabilities(one.key, sentences, words) for one in (sides.a, sides.b)))
+
+
+def marks(shares: list[list[Share]], word: int, count: int) -> list[tuple[float, float, float]]:
+    """For each sentence the share of a word in the data and its interval; NaN where it is not known."""
+    if not shares:
+        return [(np.nan,) * 3] * count
+    return [(row[word].value, *row[word].interval) if row[word].of else (np.nan,) * 3 for row in shares]
+
+
+def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, notices: object) -> None:
+    """One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts."""
+    chosen = controls.select(
+        "Word",
+        words,
+        key=WORD,
+        help="Whose probability is drawn; the table has all of them.",
+        segmented=True,
+        notices=notices,
+    )
+    word = words.index(chosen)
+    shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
+    axis = Axis("sentence", sentences)
+    a, b = (LabelledArray(one.values[:, word], (axis,), f"probability of “{chosen}”") for one in (both.a, both.b))
+    sides_marks = [marks(some, word, len(sentences)) for some in shares]
+    every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
+    figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
+    show_figure(
+        figures.with_shares(figure, sides_marks, theme()),
+        key="answers",
+        alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
+    )
+    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
+    with st.expander("All words, as a table"):
+        st.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
+    _nearest(sides, sentences, words, notices)
+    _written(sides, sentences, notices)
+
+
+def said(word: str, sentences: tuple[str, ...], likely: list[np.ndarray], data: list[list[tuple[float, float, float]]]) -> str:
+    """The sentence at which A and B differ most, and how far the models are from the shares in their data, as Markdown."""
+    most = int(np.argmax(np.abs(likely[1] - likely[0])))
+    text = (
+        f"After {in_quotes(sentences[most])} A and B differ most: A gives {in_quotes(word)} {percent(likely[0][most])}, B "
+        f"{percent(likely[1][most])}."
+    )
+    known = [
+        (p, m) for side, some in zip(likely, data, strict=True) for p, m in zip(side, some, strict=True) if not np.isnan(m[0])
+    ]
+    if not known:
+        return f"{text} What they were trained on is not on this machine, so that there are no shares to compare with."
+    off = max(abs(p - share[0]) for p, share in known)
+    inside = sum(share[1] <= p <= share[2] for p, share in known)
+    return (
+        f"{text} The upright marks are the shares in the data of each model, with the interval that chance allows (95 %): "
+        f"**{inside} of {len(known)}** probabilities lie within it, and none is more than {100 * off:.1f} points from its share."
+    )
+
+
+def table(sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, shares: list[list[list[Share]]]) -> pd.DataFrame:
+    """A line for every sentence and word: probability, share in the data and its interval, of A and of B, in percent."""
+    lines = []
+    for i, sentence in enumerate(sentences):
+        for j, word in enumerate(words):
+            line: dict[str, object] = {"sentence": sentence, "word": word}
+            for name, one, some in zip("AB", (both.a, both.b), shares, strict=True):
+                share = some[i][j] if some else None
+                line[f"{name}, %"] = round(100 * float(one.values[i, j]), 2)
+                line[f"{name}: share in its data, %"] = None if share is None or not share.of else round(100 * share.value, 2)
+                ends = "" if share is None or not share.of else " to ".join(f"{100 * end:.1f}" for end in share.interval)
+                line[f"{name}: chance, %"] = ends
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[str]:
+    """Words to look for neighbours of: those in which the sentences differ, else those of the first, and the answers."""
+    read = [[lm.tokenizer.piece(i).strip() for i in lm.tokenizer.encode(sentence).ids] for sentence in sentences]
+    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
+    listed = dict.fromkeys(word for words_of in read for word in words_of if word not in common)
+    return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
+
+
+def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], notices: object) -> None:
+    models = [language_model(one.key) for one in (sides.a, sides.b)]
+    offered = [word for word in candidates(models[0], sentences, words) if models[1].tokenizer.id_of(word) is not None]
+    if not offered:
+        return
+    about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
+    chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=about, notices=notices)
+    for column, name, lm in zip(st.columns(2), "AB", models, strict=True):
+        each = ", ".join(
+            f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
+        )
+        column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
+
+
+def _written(sides: Sides, sentences: tuple[str, ...], notices: object) -> None:
+    about = "What both write after this sentence, drawn with the same seeds."
+    sentence = controls.select("They write after", sentences, key="written_after", help=about, notices=notices)
+    for column, name, one in zip(st.columns(2), "AB", (sides.a, sides.b), strict=True):
+        column.markdown(f"**{name}** writes")
+        column.code("\n".join(sentence + text.rstrip() for text in _texts(one.key, sentence)), language=None, wrap_lines=True)
