@@ -65,11 +65,14 @@ class BlockMuon(Muon):
 
 def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     stacks = [model] if model.encoder is None else [model, model.encoder]
-    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2]
+    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2 and p.requires_grad]
     inside = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in inside]
-    adamw = AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2), fused=_fused(model))
-    return [BlockMuon(matrices, recipe), adamw] if matrices else [adamw]
+    muon: list[Optimizer] = [BlockMuon(matrices, recipe)] if matrices else []
+    if not others:  # an adapter has matrices alone
+        return muon
+    betas = (recipe.beta1, recipe.beta2)
+    return [*muon, AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=betas, fused=_fused(model))]
 
 
 OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
