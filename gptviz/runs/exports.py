@@ -218,7 +218,13 @@ def _written(folder: Path) -> Written:
 
 
 def _weights(folder: Path, config: Config) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored."""
+    """The weights in the types in which they are stored; of an adapter, those of its base with its changes."""
+    if checkpoints.is_adapter(folder):
+        weights = _weights(checkpoints.base_of(folder), config)
+        for part, factors in checkpoints.read_factors(folder).items():
+            matrix = weights[f"{part}.weight"]
+            weights[f"{part}.weight"] = (matrix.float() + factors.change).to(matrix.dtype)
+        return weights
     if checkpoints.is_reference(folder):
         return sharing.weights_of(checkpoints.source_of(folder), config)
     return checkpoints.stored_weights(folder, config)
