@@ -134,6 +134,7 @@ class LanguageModel:
           beyond the end of `text` keeps its own row.
         - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
+        - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
 
         Args:
             edits: added to those that this model has.

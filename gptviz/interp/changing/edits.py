@@ -1,7 +1,8 @@
 """Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
 
 An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
-`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`.
+`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`. Of a LoRA
+adapter it is the strength, as in `adapter=0.5`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from torch import Tensor
 from gptviz.machine import progress
 from gptviz.model import Config, Transformer, Watch
 from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition
+from gptviz.model.lora import MergedTransformer
 from gptviz.model.parts.positions import POSITIONS
 
 from ..units.unit import Unit, unit
 
 ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
+ADAPTER = "adapter"
+# The strengths of an adapter in edits: beyond them a model says nothing that could be read.
+MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
 # The places of the context in a random order, which is the same in every run.
@@ -35,7 +40,7 @@ class UnitEdit:
 
     Attributes:
         unit: which piece of the model.
-        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number.
+        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number; of an adapter, a number.
     """
 
     unit: Unit
@@ -52,6 +57,8 @@ class UnitEdit:
     def title(self) -> str:
         """The change of the unit, as a sentence without its full stop."""
         name = self.unit.title[0].upper() + self.unit.title[1:]
+        if self.unit.part == ADAPTER:
+            return f"{name} acts with strength {self.to}: 0 is its base, 1 is as trained"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"
@@ -72,7 +79,9 @@ class UnitEdit:
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron can also be set to a number."""
+    """The possible changes of a unit, in words; a neuron can also be set to a number, and an adapter to nothing else."""
+    if part.part == ADAPTER:
+        return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
     if part.part in ("embed", "mlp"):
@@ -87,6 +96,8 @@ def edit(text: str, config: Config) -> UnitEdit:
         ValueError: it says none, or the model has no such unit; the message names what is possible.
     """
     name, equals, to = text.strip().partition("=")
+    if name == ADAPTER:
+        return _of_adapter(text, to)
     part = unit(name, config)
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
@@ -100,6 +111,13 @@ def edit(text: str, config: Config) -> UnitEdit:
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
+
+
+def _of_adapter(text: str, to: str) -> UnitEdit:
+    number = 0.0 if to in ("", ZERO) else _number(to)
+    if number is None or abs(number) > MOST_STRENGTH:
+        raise ValueError(f"{text!r:.80}: the strength of an adapter is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
+    return UnitEdit(Unit(ADAPTER), number)
 
 
 def _number(text: str) -> float | None:
@@ -146,15 +164,27 @@ class Inputs(NamedTuple):
 def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
     """`model` with these `edits`: it shares all weights, which are not touched. Without edits, the very same model.
 
+    The strength of an adapter comes first: what other edits take of a text, the model with that strength computes.
+
     Args:
         model: what is edited; edits that take something from a text take what this model computes of it.
         edits: as `edits` gives them.
         reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
 
     Raises:
-        ValueError: an edit needs a reference text, and there is none.
+        ValueError: an edit needs a reference text, and there is none; or the model has no adapter whose strength could change.
     """
-    return _with(model, edits, _Values(model, edits, reference)) if edits else model
+    others = [one for one in edits if one.unit.part != ADAPTER]
+    for one in edits:
+        if one.unit.part == ADAPTER:
+            model = _adapted(model).at(float(one.to))
+    return _with(model, others, _Values(model, others, reference)) if others else model
+
+
+def _adapted(model: Transformer) -> MergedTransformer:
+    if not isinstance(model, MergedTransformer):
+        raise ValueError("adapter: this model is no LoRA adapter, so there is no strength to change")
+    return model
 
 
 def edited_by_each(
@@ -165,8 +195,9 @@ def edited_by_each(
     Raises:
         ValueError: as in `edited`.
     """
-    values = _Values(model, edits, reference)
-    return ((one, _with(model, (one,), values)) for one in edits)
+    others = [one for one in edits if one.unit.part != ADAPTER]
+    values = _Values(model, others, reference)
+    return ((one, _with(model, (one,), values) if one in others else edited(model, (one,))) for one in edits)
 
 
 def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:
@@ -329,11 +360,11 @@ class Fitting(NamedTuple):
     rejected: tuple[str, ...]
 
 
-def fitting(texts: Iterable[str], config: Config) -> Fitting:
-    """The `texts` that are edits of a model of this config, and why the others are not; 200 are read at most."""
+def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
+    """The `texts` that are edits of this model, and why the others are not; 200 are read at most."""
     listed = list(texts)
     found, rejected = dict[Unit, UnitEdit](), list[str]()
-    for text, one in _tried(listed[:MOST_EDITS], config):
+    for text, one in _tried(listed[:MOST_EDITS], model):
         if isinstance(one, str):
             rejected.append(one)
         elif found.setdefault(one.unit, one) != one:
@@ -341,12 +372,15 @@ def fitting(texts: Iterable[str], config: Config) -> Fitting:
     rejected += [
         f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
     ]
-    return Fitting(edits([one.text for one in found.values()], config), tuple(rejected))
+    return Fitting(edits([one.text for one in found.values()], model.config), tuple(rejected))
 
 
-def _tried(texts: Iterable[str], config: Config) -> Iterator[tuple[str, UnitEdit | str]]:
+def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, UnitEdit | str]]:
     for text in texts:
         try:
-            yield text, edit(text, config)
+            one = edit(text, model.config)
+            if one.unit.part == ADAPTER:
+                _adapted(model)
+            yield text, one
         except ValueError as error:
             yield text, str(error)

@@ -88,7 +88,7 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed, language_model(key).model.config)
+        found = fitting(listed, language_model(key).model)
         edits.warn_of_refused(name, found, notices)
         key = edits.with_edits(key, found, edits.reference_text(a.default), notices)
         language_model(key)
