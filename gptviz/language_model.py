@@ -23,6 +23,7 @@ from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.changing.patching import Patched, PromptPair
+from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.explaining.attribution import Attribution, attribute
@@ -39,9 +40,10 @@ from gptviz.interp.reading.stream import StreamSummary, stream
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.head_scores import repeated_tokens, scored, scores_of_model, with_losses
 from gptviz.interp.units.neurons import Activity, observe
-from gptviz.labelled_array import Float64Array
+from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Transformer
+from gptviz.model.lora import MergedTransformer
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.batches import Batch, Generated
@@ -911,6 +913,38 @@ class LanguageModel:
         if token is not None and token == against:
             raise ValueError("token and against are the same: there is nothing to compare")
         return Given(ids, token or 0, against)
+
+    @property
+    def base(self) -> LanguageModel | None:
+        """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
+        if not isinstance(self.original.model, MergedTransformer):
+            return None
+        folder = checkpoints.base_of(_folder_called(self.name))
+        card = checkpoints.read_card(folder)
+        return LanguageModel(checkpoints.name_of(folder), self.original.model.base, self.tokenizer, card, None, self.precision)
+
+    def along_strength(self, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
+        """Of a LoRA adapter the loss [text, strength] in nats per token, without other edits, on the data that were held out when
+        it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other.
+
+        Args:
+            strengths: 0 is the base, 1 what was trained.
+            most: about how many tokens of each text are read.
+
+        Raises:
+            ValueError: it is no adapter, or nobody knows what it or its base learned from.
+            OSError: these data are not on this machine.
+        """
+        model, base = self.original.model, self.base
+        if base is None or not isinstance(model, MergedTransformer):
+            raise ValueError(f"{self.name} is no LoRA adapter: there is no strength to change")
+        texts = {one.data_title: one.tested_rows(most)["loss"] for one in (self, base)}
+        return losses_along(model, texts, strengths)
+
+    @property
+    def data_title(self) -> str:
+        """The name of the data that this model learned from, with its own name."""
+        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
 
     def side(self, prompt: str) -> Side:
         """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.

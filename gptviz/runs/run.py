@@ -120,7 +120,7 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
     config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
     if config.vocab_size != tokenizer.vocab_size:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
-    adapter = _adapter(spec)
+    adapter = adapter_for(recipe, config, spec.base)
     source.data(tokenizer, config)
     needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
     if problem := estimate.refusal(needed, memory.room(needed.memory, device)):
@@ -150,20 +150,25 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
     return folder
 
 
-def _adapter(spec: RunSpec) -> checkpoints.Adapter | None:
+def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoints.Adapter | None:
     """The adapter that a run trains, or None if it trains all weights.
 
+    Args:
+        recipe: how it is trained.
+        config: the architecture.
+        base: the folder of the model that the run begins with, or None for fresh weights.
+
     Raises:
-        RunError: there is no model whose weights it changes.
+        RunError: there is no model, or no matrix, that an adapter could change.
         CheckpointError: as in `checkpoints.adapter_of`.
     """
-    if not (rank := spec.recipe.lora_rank):
+    if not (rank := recipe.lora_rank):
         return None
-    if spec.initial is None or spec.base is None:
-        raise RunError("a LoRA adapter changes the weights of a model: name the model to begin with (--from NAME)")
-    if not (ranks := every_matrix(spec.config, rank)):
+    if base is None:
+        raise RunError("a LoRA adapter changes the weights of a model: choose one to begin with (--from NAME), or LoRA rank 0")
+    if not (ranks := every_matrix(config, rank)):
         raise RunError("this model has no blocks, and so no matrix that a LoRA adapter could change: begin with another one")
-    return checkpoints.adapter_of(spec.base, ranks)
+    return checkpoints.adapter_of(base, ranks)
 
 
 def read_run(folder: Path) -> Run:

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import gptviz
+from gptviz.figures.kit.format import percent
+from gptviz.interp import compare
+from gptviz.interp.changing.ablation import loss
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject.models import model_key
-from tests.app.opening import page_at, payload, says
+from gptviz.ui.views import held_out
+from tests.app.opening import chart, page_at, payload, says
+from tests.drawn import numbers
 
 pytestmark = pytest.mark.usefixtures("home")
 page = page_at("pages/next_token.py", model="finetune-lora", prompt="KING")
@@ -60,3 +65,48 @@ def test_the_key_of_an_adapter_changes_with_its_base() -> None:
     opened = checkpoints.load(checkpoints.find("shakespeare"))
     checkpoints.save("pretrain", opened.model, opened.tokenizer, {}, replace=True)
     assert model_key("finetune-lora", "cpu") != before
+
+
+compared = page_at("pages/compare.py", model="finetune-lora", prompt="KING", compared="Weights")
+
+
+def test_an_adapter_is_compared_with_its_base_and_each_matrix_differs_by_what_was_added() -> None:
+    at = compared()
+    assert "A: finetune-lora · B: pretrain. They differ in the model" in says(at).replace("**", "")
+    a, b = (gptviz.load(name).side("KING") for name in ("finetune-lora", "pretrain"))
+    shares = compare.relative(compare.weights(a, b))
+    np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, rtol=1e-5)
+    (bars,) = chart(at, "singular values")["data"]
+    assert (np.array(numbers(bars["y"])) > 1e-4 * numbers(bars["y"])[0]).sum() == 4
+    assert "acts in **4 of 128** directions" in says(at)
+    at.selectbox(key="compared_matrix").set_value("embed").run()
+    assert "acts in **0 of" in says(at)
+
+
+def test_the_losses_along_the_strength_are_those_of_the_model_with_each() -> None:
+    at = compared(edits="adapter=0.5")
+    assert "Not on this machine, so left out: tiny-shakespeare (finetune-lora)." in says(at)
+    figure = chart(at, "losses along the strength")
+    (line,) = [one for one in figure["data"] if one.get("name")]
+    assert "python-reference (pretrain)" in line["name"]
+    base, tuned = gptviz.load("pretrain"), gptviz.load("finetune-lora")
+    rows = base.tested_rows(held_out.MOST_TOKENS)["loss"]
+    for place, strength in ((0, 0.0), (4, 0.5), (8, 1.0), (16, 2.0)):
+        assert numbers(line["x"])[place] == strength
+        assert numbers(line["y"])[place] == pytest.approx(loss(tuned.edited(f"adapter={strength}").model, rows), rel=1e-5)
+    (point,) = [one for one in figure["data"] if not one.get("name")]
+    assert numbers(point["x"]).tolist() == [0.5]
+    assert f"On python-reference (pretrain) it rises from {numbers(line['y'])[0]:.3f} at 0" in says(at)
+
+
+def test_models_of_other_shapes_and_equal_weights_say_so() -> None:
+    assert "only models of one shape have a difference of weights" in says(compared(b_model="generator"))
+    assert "A and B have the same weights" in says(compared(model="pretrain"))
+    assert "A and B have the same weights" in says(compared(edits="adapter=0"))
+
+
+def test_half_the_adapter_is_suggested_with_what_it_does_to_this_prompt() -> None:
+    at = compared(compared="Next token")
+    assert "Half the adapter" in [one.label for one in at.button]
+    half = compare.next_token(*(gptviz.load("finetune-lora").edited(*edits).side("KING") for edits in ((), ("adapter=0.5",))))
+    assert f"{percent(compare.total_variation(half))} of the probability moves" in says(at)

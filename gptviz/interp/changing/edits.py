@@ -97,7 +97,7 @@ def edit(text: str, config: Config) -> UnitEdit:
     """
     name, equals, to = text.strip().partition("=")
     if name == ADAPTER:
-        return _of_adapter(text, to)
+        return _of_adapter(text.strip())
     part = unit(name, config)
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
@@ -113,9 +113,15 @@ def edit(text: str, config: Config) -> UnitEdit:
     return UnitEdit(part, number)
 
 
-def _of_adapter(text: str, to: str) -> UnitEdit:
+def strength(text: str) -> float | None:
+    """The strength of an adapter that an edit such as "adapter=0.5" says; None if that is no possible strength."""
+    to = text.partition("=")[2]
     number = 0.0 if to in ("", ZERO) else _number(to)
-    if number is None or abs(number) > MOST_STRENGTH:
+    return None if number is None or abs(number) > MOST_STRENGTH else number
+
+
+def _of_adapter(text: str) -> UnitEdit:
+    if (number := strength(text)) is None:
         raise ValueError(f"{text!r:.80}: the strength of an adapter is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
     return UnitEdit(Unit(ADAPTER), number)
 

@@ -3,8 +3,8 @@
 from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS = "Logit lens", "Attribution", "Heads"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS)
+LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS = "Logit lens", "Attribution", "Heads", "Weights"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS)
 
 PAGE = Page(
     name="compare",
@@ -23,13 +23,14 @@ PAGE = Page(
     words=(
         *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
         *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),
+        *("LoRA", "adapter", "rank", "singular value"),
     ),
     tour=(
         (
             "At the top: side A. Below it side B, with another prompt, step, model or set of edits. **Swap A and B** exchanges "
             "them."
         ),
-        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        "The views: guesses, patterns, vectors, the whole stream or the weights of both, and the difference B minus A.",
         DETAILS_BELOW,
     ),
     states=tuple({"compared": view} for view in VIEWS[1:]),

@@ -19,8 +19,9 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN
+from gptviz.ui.pages.compare import ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, WEIGHTS
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
+from gptviz.ui.pages.compare.weights import differing
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
 from gptviz.ui.widgets import controls, jobs
@@ -359,6 +360,12 @@ def heads(sides: Sides, notices: object) -> ViewNumbers | None:
     return ViewNumbers(found.table, f"compare.head_scores(a, b, {score!r})")
 
 
+def weights(sides: Sides, notices: object) -> ViewNumbers:
+    """How far each matrix of B is from that of A."""
+    found = differing(sides, notices)
+    return ViewNumbers(found.table, "compare.weights(a, b)")
+
+
 SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
@@ -366,4 +373,5 @@ SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     LOGIT_LENS: lens,
     ATTRIBUTION: attribution,
     HEADS: heads,
+    WEIGHTS: weights,
 }

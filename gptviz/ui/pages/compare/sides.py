@@ -1,7 +1,7 @@
 """The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
 
 B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
-beginning of training where the model has snapshots, else a prompt with another token.
+base of a LoRA adapter, the beginning of training where the model has snapshots, else a prompt with another token.
 """
 
 from __future__ import annotations
@@ -100,8 +100,13 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
 
 def _model(a: Subject, notices: Any) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
-    about = "The model of A, or any other decoder. Where their vocabularies differ, tokens are matched by what they look like."
-    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, help=about, notices=notices)
+    about = (
+        "The model of A, or any other decoder; for a LoRA adapter, its base unless another one is chosen. Where their "
+        "vocabularies differ, tokens are matched by what they look like."
+    )
+    base = None if (lm := a.lm.base) is None else lm.name
+    usual = base if base in names else SAME
+    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about, notices=notices)
     return a.key.name if chosen == SAME else chosen
 
 

@@ -11,16 +11,16 @@ from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.interp import compare
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
-from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject import edits, scrubber
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 from gptviz.ui.widgets.tries import Try
 
 
 def tries(sides: Sides) -> list[Try]:
     """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
-    offers = [_training(sides.a), _other_token(sides.a), _without_head(sides.a)]
+    offers = [_half_way(sides.a), _training(sides.a), _other_token(sides.a), _without_head(sides.a)]
     found = [offer for offer in offers if offer is not None]
     if np.isfinite(distributions(sides.key).a.values).any():
         return found
@@ -37,6 +37,19 @@ def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, .
     top = int(np.nanargmax(found.a.values))
     before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
     return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+
+
+def _half_way(a: Subject) -> Try | None:
+    """A LoRA adapter half way to its base."""
+    if a.lm.base is None or a.key.edits:
+        return None
+    half = edits.at_strength(a.key, 0.5)
+    moved, token, tuned, then = _moved(a.key, a.seen, half, a.seen)
+    notice = (
+        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength {token} has {percent(then)} "
+        f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider above does so on every page."
+    )
+    return Try("Half the adapter", notice, _state(**{EDITS: ", ".join(half.edits)}))
 
 
 def _training(a: Subject) -> Try | None:

@@ -24,6 +24,10 @@ scale; the scale of the difference ends at its largest size on both sides, and 0
 - **Logit lens**: the model's own head applied to the stream after every layer.
 - **Attribution**: what each part adds to the logit of one token, with norms frozen at their value in that pass.
 - **Heads**: scores of each head over its own text, or over repeated random tokens where the text repeats nothing.
+- **Weights**: the Frobenius norm of $B - A$ for every matrix, as a share of that of $A$; the table has the norms of $A$, of $B$
+  and of $B - A$ themselves. The singular values are those of $B - A$: a change of rank $r$ has $r$ of them above 0. Of a LoRA
+  adapter $B - A$ is its strength times the product of its two factors. The losses along the strength are on data held out of
+  both trainings.
 
 Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
 """

@@ -122,8 +122,7 @@ def strength_slider(bar: Any) -> None:
     Args:
         bar: the container for it.
     """
-    at = next((_strength(text) for text in asked() if text.partition("=")[0] == ADAPTER), None)
-    at = TUNED if at is None else at
+    at = strength_of(asked())
     st.session_state[STRENGTH] = at
     bar.slider(
         "Strength of the adapter",
@@ -148,12 +147,17 @@ def _set_strength() -> None:
         set_to(f"{ADAPTER}={at:g}")
 
 
-def _strength(text: str) -> float | None:
-    try:
-        at = float(text.partition("=")[2] or 0.0)
-    except ValueError:
-        return None
-    return at if abs(at) <= 10 else None
+def at_strength(key: ModelKey, strength: float) -> ModelKey:
+    """The adapter of `key`, which has no edits, with this strength."""
+    return replace(key, edits=(f"{ADAPTER}={strength:g}",))
+
+
+def strength_of(texts: Iterable[str]) -> float:
+    """The strength of the adapter that the edits `texts` ask for; as trained if they ask for none that is possible."""
+    from gptviz.interp.changing.edits import strength
+
+    asked_for = next((text for text in texts if text.partition("=")[0] == ADAPTER), None)
+    return TUNED if asked_for is None or (at := strength(asked_for)) is None else at
 
 
 def text_box(default: str) -> str:
