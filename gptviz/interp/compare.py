@@ -506,9 +506,9 @@ def _order(column: str) -> bool:
 def relative(found: Compared) -> LabelledArray:
     """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has zeros alone."""
     assert found.difference is not None
+    apart, norms = np.asarray(found.difference.values, np.float64), np.asarray(found.a.values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = found.difference.values / found.a.values
-    shares = np.where(found.difference.values == 0, 0.0, shares)
+        shares = np.where(apart == 0, 0.0, apart / norms)
     return LabelledArray(shares, found.difference.axes, "‖B − A‖ / ‖A‖")
 
 

@@ -339,10 +339,14 @@ def read_adapter(folder: Path) -> Adapter:
     """
     content = _read_json(folder, "adapter.json")
     base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
-    are_ranks = isinstance(ranks, dict) and all(type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values())
-    if not (isinstance(base, str) and isinstance(sha256, str) and are_ranks):
+    are_words = isinstance(base, str) and isinstance(sha256, str)
+    if (
+        not are_words
+        or not isinstance(ranks, dict)
+        or not all(type(one) is int and 0 < one <= MOST_VALUES for one in ranks.values())
+    ):
         raise CheckpointError(f"{name_of(folder)}/adapter.json is damaged: copy the folder again")
-    return Adapter(base, sha256, ranks)
+    return Adapter(str(base), str(sha256), ranks)
 
 
 def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
@@ -444,8 +448,8 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
     with torch.no_grad():
         for name, factors in adapter.items():
             part = model.get_submodule(name)
-            part.lora_a.copy_(factors.a)  # type: ignore[operator, union-attr]
-            part.lora_b.copy_(factors.b)  # type: ignore[operator, union-attr]
+            part.lora_a.copy_(factors.a)  # type: ignore[operator]
+            part.lora_b.copy_(factors.b)  # type: ignore[operator]
     return model
 
 

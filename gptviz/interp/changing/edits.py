@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from ..units.unit import Unit, unit
 
 ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
-ADAPTER = "adapter"
+ADAPTER: Literal["adapter"] = "adapter"
 # The strengths of an adapter in edits: beyond them a model says nothing that could be read.
 MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.

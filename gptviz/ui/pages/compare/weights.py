@@ -79,15 +79,15 @@ def _heat_map(sides: Sides, found: Compared, notices: object) -> None:
         )
         name = most if chosen == MOST else chosen
         values = _singular_values(sides.a.key, sides.b.key, paths[name])
-        largest = float(values.values.max(initial=0.0))
-        count = int((values.values > COUNTED * largest).sum()) if largest else 0
+        sizes = np.asarray(values.values, float)
+        count = int((sizes > COUNTED * sizes.max(initial=0.0)).sum())
         show_figure(
             strengths.singular_values(values, theme(), height=240),
             key="singular values",
-            alt=f"The singular values of the difference of {name}; {count} of {len(values.values)} are more than rounding.",
+            alt=f"The singular values of the difference of {name}; {count} of {len(sizes)} are more than rounding.",
         )
         st.caption(
-            f"The difference of {escaped(name)} acts in **{count} of {len(values.values)}** directions: so many of its singular "
+            f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: so many of its singular "
             "values are more than a ten-thousandth of the largest."
         )
 
