@@ -24,10 +24,10 @@ def _options(this: Parser) -> None:
     )
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt", "html", "notebook"],
+        choices=["zip", "transformers", "nanogpt", "peft", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
-        "ckpt.pt and, for characters, meta.pkl; of a page, html: one file that needs no server; notebook: its code for Jupyter; "
-        "default: zip, of a page html or what the ending of --out says",
+        "ckpt.pt and, for characters, meta.pkl; peft: of a LoRA adapter the folder that PEFT opens; of a page, html: one file "
+        "that needs no server; notebook: its code for Jupyter; default: zip, of a page html or what the ending of --out says",
     )
     page = this.add_argument_group("a page", "For example: export attention --model shakespeare --prompt ROMEO: --out page.html")
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")

@@ -1,4 +1,4 @@
-"""The formats in which a model can be exported: gptviz's own, that of `transformers`, and nanoGPT's."""
+"""The formats in which a model can be exported: gptviz's own, that of `transformers`, nanoGPT's, and for an adapter PEFT's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from torch import Tensor
 from gptviz.machine import progress
 from gptviz.machine.files import home, replacement_path
 from gptviz.model import Config, parameter_count
+from gptviz.pretrained import peft
+from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
 from gptviz.pretrained.places.hub import is_name
 from gptviz.pretrained.sources import nanogpt
@@ -33,6 +35,10 @@ class Format(ABC):
 
     title: ClassVar[str]
     about: ClassVar[str]
+
+    def is_for(self, folder: Path) -> bool:
+        """Whether this format is for models like the one in `folder`; pages offer no other."""
+        return True
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
@@ -106,6 +112,18 @@ class _Files(Format):
     def write_files(self, model: Written, folder: Path) -> None:
         """Write its files into an empty folder."""
 
+    def write_model(self, folder: Path, fresh: Path) -> None:
+        """Write the model in `folder` into an empty folder.
+
+        Raises:
+            NotExpressibleError: the other program has no such model.
+            CheckpointError: it cannot be opened.
+            OSError: the disk is full or not writable.
+        """
+        with progress.part(0, 2):
+            written = _written(folder)
+        self.write_files(written, fresh)
+
     def why_not(self, folder: Path) -> str | None:
         try:
             self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family)
@@ -128,9 +146,7 @@ class _Files(Format):
         try:
             with replacement_path(to) as fresh:
                 fresh.mkdir()
-                with progress.part(0, 2):
-                    written = _written(folder)
-                self.write_files(written, fresh)
+                self.write_model(folder, fresh)
                 fresh.rename(to)
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None
@@ -179,7 +195,43 @@ class NanoGPTFormat(_Files):
         write_nanogpt(model, folder)
 
 
-FORMATS: dict[str, Format] = {"zip": ZipFormat(), "transformers": TransformersFormat(), "nanogpt": NanoGPTFormat()}
+class PeftFormat(_Files):
+    """The two files of a LoRA adapter of PEFT."""
+
+    title = "A LoRA adapter for PEFT"
+    about = "adapter_config.json and adapter_model.safetensors: PEFT puts them on the base, written as a folder for transformers."
+
+    def is_for(self, folder: Path) -> bool:
+        return checkpoints.is_adapter(folder)
+
+    def why_not(self, folder: Path) -> str | None:
+        return super().why_not(folder) if self.is_for(folder) else "it is no LoRA adapter"
+
+    def check(self, config: Config, family: str | None) -> None:
+        expressed(config, family)
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        raise NotImplementedError
+
+    def write_model(self, folder: Path, fresh: Path) -> None:
+        if not self.is_for(folder):
+            raise NotExpressibleError("it is no LoRA adapter")
+        base = checkpoints.base_of(folder)
+        source = checkpoints.read_card(base).imported_from or ""
+        name = source if is_name(source) else checkpoints.name_of(base)
+        config, family = checkpoints.read_config(folder), checkpoints.read_card(base).family
+        try:
+            peft.write(checkpoints.read_factors(folder), config, family, name, fresh)
+        except ImportRefusedError as error:
+            raise NotExpressibleError(str(error)) from None
+
+
+FORMATS: dict[str, Format] = {
+    "zip": ZipFormat(),
+    "transformers": TransformersFormat(),
+    "nanogpt": NanoGPTFormat(),
+    "peft": PeftFormat(),
+}
 
 
 def _check_free(to: Path) -> None:

@@ -110,3 +110,10 @@ def test_half_the_adapter_is_suggested_with_what_it_does_to_this_prompt() -> Non
     assert "Half the adapter" in [one.label for one in at.button]
     half = compare.next_token(*(gptviz.load("finetune-lora").edited(*edits).side("KING") for edits in ((), ("adapter=0.5",))))
     assert f"{percent(compare.total_variation(half))} of the probability moves" in says(at)
+
+
+def test_runs_saves_an_adapter_for_peft_and_offers_that_of_no_other_model() -> None:
+    for name, offered in (("finetune-lora", True), ("finetune", False)):
+        at = page_at("pages/runs.py", model=name)()
+        labels = [each.proto.label.partition(" (")[0] for each in at.get("download_button")]
+        assert ("A LoRA adapter for PEFT, zipped" in labels) == offered
