@@ -109,7 +109,7 @@ def _import_adapter(path: Path, name: str | None, base: str | None, command: str
     """Write the LoRA adapter in a folder of PEFT as one of ours, on a model that is here."""
     try:
         read = peft.read(path)
-        folder = checkpoints.find(base) if base is not None else _base_named(read.base)
+        folder = checkpoints.find(base) if base is not None else base_named(read.base)
         config, about = checkpoints.read_config(folder), checkpoints.read_card(folder)
         factors = peft.as_ours(read, config, about.family)
     except ImportRefusedError as error:
@@ -126,8 +126,8 @@ def _import_adapter(path: Path, name: str | None, base: str | None, command: str
     return Imported(made, about.family or "gptviz", parameter_count(config), tuple(notes))
 
 
-def _base_named(named: str) -> Path:
-    """The model here that the files of an adapter name as their base: by where it was imported from, or by its own name.
+def base_named(named: str) -> Path:
+    """The model here that the files of an adapter of PEFT name as their base: by where it was imported from, or by its own name.
 
     Raises:
         CheckpointError: there is none.
@@ -139,7 +139,7 @@ def _base_named(named: str) -> Path:
                 return folder
     raise CheckpointError(
         f"the adapter changes the model {named[:80]!r}, and there is none of that name here: import that model first, or name "
-        "another one with --base NAME"
+        "another one on the command line, with --base NAME"
     )
 
 

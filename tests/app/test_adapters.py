@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp import compare
 from gptviz.interp.changing.ablation import loss
-from gptviz.runs import checkpoints
+from gptviz.runs import checkpoints, exports
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from tests.app.opening import chart, page_at, payload, says
@@ -117,3 +119,15 @@ def test_runs_saves_an_adapter_for_peft_and_offers_that_of_no_other_model() -> N
         at = page_at("pages/runs.py", model=name)()
         labels = [each.proto.label.partition(" (")[0] for each in at.get("download_button")]
         assert ("A LoRA adapter for PEFT, zipped" in labels) == offered
+
+
+def test_an_adapter_of_peft_is_opened_on_the_base_that_its_files_name(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    exports.FORMATS["peft"].write(checkpoints.find("finetune-lora"), folder)
+    at = page_at("pages/open_model.py")(source=str(folder))
+    assert "A LoRA adapter of PEFT on pretrain. It is copied among your models." in says(at)
+    assert [one for one in at.button if one.key == "open what was asked for"]
+    (folder / "adapter_config.json").write_text('{"peft_type": "IA3"}')
+    at = page_at("pages/open_model.py")(source=str(folder))
+    assert "this adapter is of type 'IA3'" in says(at)
+    assert not [one for one in at.button if one.key == "open what was asked for"]
