@@ -44,8 +44,8 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
     return figure.update_layout(
         margin=MARGIN | {"t": 30},
         legend={"orientation": "h", "x": 0, "y": -0.3},
-        xaxis=axis("strength of the adapter"),
-        yaxis=axis(f"loss ({table.unit})"),
+        xaxis=axis("strength of the adapter") | {"tickformat": "~g", "dtick": 0.5},
+        yaxis=axis(f"loss ({table.unit})") | {"tickformat": "~g"},
     )
 
 
@@ -63,5 +63,5 @@ def singular_values(values: LabelledArray, theme: Theme, *, height: int) -> go.F
         margin=MARGIN,
         showlegend=False,
         xaxis=axis(numbers.name),
-        yaxis=axis(values.unit) | {"rangemode": "tozero"},
+        yaxis=axis(values.unit) | {"rangemode": "tozero", "tickformat": "~g"},
     )

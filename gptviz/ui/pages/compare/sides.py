@@ -55,7 +55,7 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
         a: the model and prompt of all pages.
         notices: the container for messages.
     """
-    with st.expander("**B**: what A, the model and prompt above, is compared with", key="side-b"):
+    with st.expander("**B**: what A, above, is compared with", key="side-b"):
         first, second = st.columns(2)
         with first:
             name = _model(a, notices)

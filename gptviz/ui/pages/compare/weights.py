@@ -12,7 +12,7 @@ from gptviz.figures.kit.theme import OUTPUT
 from gptviz.interp import compare
 from gptviz.interp.changing.strength import losses_along
 from gptviz.interp.compare import Compared
-from gptviz.labelled_array import LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.pages.compare.sides import Sides, side
 from gptviz.ui.shell.around.theme import theme
@@ -26,6 +26,8 @@ from gptviz.ui.widgets.markdown import escaped
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
 COUNTED = 1e-4
+# So many singular values are drawn at least, and else twice as many as are counted.
+FEWEST_SHOWN = 16
 
 
 @jobs.resource("Comparing the weights", max_entries=16)
@@ -81,8 +83,10 @@ def _heat_map(sides: Sides, found: Compared, notices: object) -> None:
         values = _singular_values(sides.a.key, sides.b.key, paths[name])
         sizes = np.asarray(values.values, float)
         count = int((sizes > COUNTED * sizes.max(initial=0.0)).sum())
+        first = slice(0, max(FEWEST_SHOWN, 2 * count))
+        shown = LabelledArray(sizes[first], (Axis("number", values.axes[0].labels[first]),), values.unit)
         show_figure(
-            strengths.singular_values(values, theme(), height=240),
+            strengths.singular_values(shown, theme(), height=240),
             key="singular values",
             alt=f"The singular values of the difference of {name}; {count} of {len(sizes)} are more than rounding.",
         )
