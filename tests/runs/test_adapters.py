@@ -8,21 +8,26 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import gptviz
 from gptviz.data.registry import source_from
+from gptviz.data.text import TextSource
 from gptviz.model import Transformer
 from gptviz.model.lora import AdaptedTransformer, MergedTransformer, numbers, parameter_shapes
 from gptviz.pretrained.opening import source_at
 from gptviz.runs import checkpoints, exports, manage, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.imports import import_model
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError
+from gptviz.text import Corpus
+from gptviz.train.engine import Engine, compiler_missing
 from gptviz.train.estimate import UNMEASURED, estimate
 from gptviz.train.optimisers import optimiser_numbers, optimisers, tensors
-from tests.small_runs import OPTIMISERS, finish, recipe, same, text_run, until, weights
+from gptviz.train.trainer import Trainer
+from tests.small_runs import OPTIMISERS, TEXT, data, finish, recipe, same, text_run, until, weights
 from tests.tiny import TinyModel, some_ids
 
 pytestmark = pytest.mark.usefixtures("no_bundled_models")
@@ -213,3 +218,36 @@ def test_the_library_opens_it_as_any_model(base: Path) -> None:
     finish(adapter())
     lm = gptviz.load("tuned")
     assert len(lm.generate("the ", 5)) == 5
+
+
+def test_a_model_of_another_program_is_a_base_whose_files_stay_where_they_are(tiny_model: TinyModel, tmp_path: Path) -> None:
+    exports.FORMATS["transformers"].write(tiny_model("given", text=TEXT, tied=True, activation="gelu-tanh"), tmp_path / "theirs")
+    imported = import_model(str(tmp_path / "theirs"), "imported").folder
+    assert checkpoints.is_reference(imported)
+    source = TextSource(Corpus("pangrams", TEXT))
+    folder = PLANS["finetune"].prepare(
+        "tuned", source=source, recipe=recipe(lora_rank=2, steps=4, evaluations=1), begin="imported"
+    )
+    finish(folder)
+    assert [file.name for file in imported.iterdir() if file.suffix == ".safetensors"] == []
+    assert opened(folder, precision="stored").base.config == checkpoints.read_config(imported)  # type: ignore[union-attr]
+    weights_of_theirs = tmp_path / "theirs" / "model.safetensors"
+    changed = {name: one + 1 for name, one in load_file(weights_of_theirs).items()}
+    save_file(changed, weights_of_theirs, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="'imported', which has other weights than when the adapter was made"):
+        opened(folder)
+    weights_of_theirs.unlink()
+    with pytest.raises(CheckpointError, match=r"the weights at .* are gone"):
+        opened(folder)
+
+
+@pytest.mark.full
+def test_a_compiled_adapter_learns_too(base: Path) -> None:
+    if compiler_missing():
+        pytest.skip("no compiler")
+    model = opened(adapter(), unmerged=True)
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
+    ready = Engine(compiled=True).forward(model)
+    one = Trainer(model, data(), recipe(lora_rank=2), forward=ready)
+    one.advance(0.1)
+    assert not same(before, weights(model))

@@ -58,7 +58,7 @@ class UnitEdit:
         """The change of the unit, as a sentence without its full stop."""
         name = self.unit.title[0].upper() + self.unit.title[1:]
         if self.unit.part == ADAPTER:
-            return f"{name} acts with strength {self.to}: 0 is its base, 1 is as trained"
+            return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"

@@ -133,7 +133,7 @@ def strength_slider(bar: Any) -> None:
         on_change=_set_strength,
         format="strength %.2f",
         label_visibility="collapsed",
-        width=220,
+        width=160,
         help="How much of the adapter is added to the weights of its base, on all pages. 0 is the base, 1 is as trained, and 2 "
         "goes twice as far.",
     )
