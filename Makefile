@@ -108,6 +108,7 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) pretrain --snapshots 0
 	$(TRAIN) from-scratch --snapshots 0
 	$(TRAIN) finetune --snapshots 0
+	$(TRAIN) finetune-lora --snapshots 0
 	$(if $(REVIEWS),$(TRAIN) classifier --corpus $(REVIEWS) --snapshots 0)
 	$(if $(REVIEWS),$(TRAIN) classifier-no-dropout --corpus $(REVIEWS) --snapshots 0)
 

@@ -25,6 +25,7 @@ from gptviz.interp.changing.corrupting import likeliest_answers, one_token_chang
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
 from gptviz.interp.changing.patching import Patched, PromptPair
+from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.explaining.attribution import Attribution, attribute
@@ -47,6 +48,7 @@ from gptviz.interp.units.neurons import Activity, observe
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Transformer
+from gptviz.model.lora import MergedTransformer
 from gptviz.text import CharTokenizer, Encoding, SpecialTokensTokenizer, Tokenizer
 
 from .data.batches import Batch, Generated
@@ -143,6 +145,7 @@ class LanguageModel:
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
         - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
           What they stand for is computed with in float32; the means of other edits are then those of this model.
+        - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
 
         Args:
             edits: added to those that this model has.
@@ -954,6 +957,38 @@ class LanguageModel:
         if token is not None and token == against:
             raise ValueError("token and against are the same: there is nothing to compare")
         return Given(ids, token or 0, against)
+
+    @property
+    def base(self) -> LanguageModel | None:
+        """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
+        if not isinstance(self.original.model, MergedTransformer):
+            return None
+        folder = checkpoints.base_of(_folder_called(self.name))
+        card = checkpoints.read_card(folder)
+        return LanguageModel(checkpoints.name_of(folder), self.original.model.base, self.tokenizer, card, None, self.precision)
+
+    def along_strength(self, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
+        """Of a LoRA adapter the loss [text, strength] in nats per token, without other edits, on the data that were held out when
+        it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other.
+
+        Args:
+            strengths: 0 is the base, 1 what was trained.
+            most: about how many tokens of each text are read.
+
+        Raises:
+            ValueError: it is no adapter, or nobody knows what it or its base learned from.
+            OSError: these data are not on this machine.
+        """
+        model, base = self.original.model, self.base
+        if base is None or not isinstance(model, MergedTransformer):
+            raise ValueError(f"{self.name} is no LoRA adapter: there is no strength to change")
+        texts = {one.data_title: one.tested_rows(most)["loss"] for one in (self, base)}
+        return losses_along(model, texts, strengths)
+
+    @property
+    def data_title(self) -> str:
+        """The name of the data that this model learned from, with its own name."""
+        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
 
     def side(self, prompt: str) -> Side:
         """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.

@@ -88,5 +88,5 @@ def finish(folder: Path) -> Path:
 
 def _prepared(options: dict[str, Any], **spec: Any) -> Path:
     """`options` are those of `prepare`, and the fields of a `RunSpec` that a run can do without."""
-    optional = {name: options[name] for name in ("about", "initial", "store") if name in options}
+    optional = {name: options[name] for name in ("about", "initial", "base", "store") if name in options}
     return prepare(RunSpec(**spec, **optional), **{name: value for name, value in options.items() if name not in optional})

@@ -1,4 +1,6 @@
-"""The command `compare`: two prompts, steps of training, models or sets of edits, and the difference."""
+"""The command `compare`: two prompts, steps of training, models or sets of edits, and the difference; and an adapter along its
+strength.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,23 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz.machine import terminal
 
-from .common import Command, Parser, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_precision, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
 
-WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads")
+WITHOUT_PROMPT = ("weights", "strength")
+WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads", *WITHOUT_PROMPT)
 MOST_LINES = 12
 
 
 def _options(this: Parser) -> None:
     this.add_argument("name", metavar="A", help="a model")
-    this.add_argument("other", metavar="B", nargs="?", help="another model; default: the same one")
+    this.add_argument(
+        "other", metavar="B", nargs="?", help="another model; default: the same one, for weights of an adapter its base"
+    )
     add_precision(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help="what both read")
+    this.add_argument("--prompt", metavar="TEXT", help="what both read; needed for all but weights and strength")
     this.add_argument("--b-prompt", metavar="TEXT", help="what B reads instead")
     this.add_argument("--step", type=int, metavar="N", help="A after so many steps of training; default: as it was saved last")
     this.add_argument("--b-step", type=int, metavar="N", help="the same for B")
@@ -34,7 +39,9 @@ def _options(this: Parser) -> None:
             metavar="PART",
             help=f"what is switched off in {'B' if side else 'A'}, as in blocks.1.attention.head.3; may be given several times",
         )
-    this.add_argument("--what", choices=WHATS, default="next_token", help="what is compared; default: the next token")
+    about = "what is compared; default: the next token. weights: by how much each matrix differs; strength: the loss of a LoRA "
+    about += "adapter, on its data and on its base's, from its base (0) to as trained (1) and beyond"
+    this.add_argument("--what", choices=WHATS, default="next_token", help=about)
     this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
     this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
     this.add_argument("--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A")
@@ -44,6 +51,13 @@ def _options(this: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `compare A [B] --prompt TEXT [--b-prompt TEXT] [--step N] [--b-step N] [--what WHAT] [--json]`."""
+    if options.prompt is None and options.what not in WITHOUT_PROMPT:
+        raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
+    if options.what == "strength":
+        _along_strength(options)
+        return
+    if options.what == "weights" and options.other is None and (base := opened(options).base) is not None:
+        options.other = base.name
     a = _side(options, options.name, options.step, options.without, options.prompt)
     name, prompt = options.other or options.name, options.b_prompt or options.prompt
     b = _side(options, name, options.b_step, options.b_without, prompt)
@@ -72,17 +86,46 @@ def _cells(cells: list[str], widths: list[int]) -> str:
     return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _title(side: str, name: str, step: int | None, without: list[str], prompt: str) -> str:
+def _along_strength(options: argparse.Namespace) -> None:
+    """Print the losses of an adapter along its strength."""
+    lm = opened(options)
+    try:
+        found = lm.along_strength()
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from None
+    texts, strengths = (axis.labels for axis in found.axes)
+    if options.json:
+        print_json(
+            {
+                "unit": found.unit,
+                "strength": list(map(float, strengths)),
+                "loss": dict(zip(texts, found.values.tolist(), strict=True)),
+            }
+        )
+        return
+    print(f"loss in {found.unit}; strength 0 is the base, 1 is as trained")
+    print("  ".join(["strength", *texts]))
+    for strength, *losses in zip(strengths, *found.values.tolist(), strict=True):
+        print(
+            "  ".join([f"{strength:<8}", *(f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))]).rstrip()
+        )
+
+
+def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:
     """The line about a side: its model, and its prompt."""
     trained = "" if step is None else f" after {step:,} steps"
     edits = f" without {', '.join(without)}" if without else ""
-    return f"{side}: {name}{trained}{edits}, reading {prompt!r}"
+    return f"{side}: {name}{trained}{edits}" + ("" if prompt is None else f", reading {prompt!r}")
 
 
-def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str) -> Side:
+def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str | None) -> Side:
+    from gptviz.interp import compare
+
     lm = opened(argparse.Namespace(**vars(options) | {"name": name}))
     if step is not None:
         lm = gptviz.load(name, options.device, step, options.precision)
+    if prompt is None:
+        return compare.Side(lm.edited(*without).model, (), tuple(lm.tokenizer.labels()), name)
     warn_of_unknown(lm.tokenizer.encode(prompt))
     return lm.edited(*without).side(prompt)
 
@@ -102,6 +145,8 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
             return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
         case "heads":
             return compare.head_scores(a, b, options.score)
+        case "weights":
+            return compare.weights(a, b)
     return compare.next_token(a, b)
 
 

@@ -24,10 +24,12 @@ def _options(this: Parser) -> None:
     )
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt", "gguf", "html", "notebook"],
+        choices=["zip", "transformers", "nanogpt", "gguf", "peft", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
-        "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; of a page, html: one file that needs no server; "
-        "notebook: its code for Jupyter; default: zip, of a page html or what the ending of --out says",
+        "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA adapter the folder that PEFT "
+        "opens; "
+        "of a page, html: one file that needs no server; notebook: its code for Jupyter; default: zip, of a page html, or what "
+        "the ending of --out says",
     )
     this.add_argument(
         "--weights",

@@ -21,8 +21,13 @@ def _options(this: Parser) -> None:
         "source",
         metavar="SOURCE",
         help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf file; nanoGPT's ckpt.pt; the "
-        "name of a model on the hub; a zip file that 'export' wrote; or, with --map, a .pt or .safetensors file with the tensors "
-        "of any GPT",
+        "name of a model on the hub; a zip file that 'export' wrote; a folder with a LoRA adapter of PEFT; or, with --map, a .pt "
+        "or .safetensors file with the tensors of any GPT",
+    )
+    this.add_argument(
+        "--base",
+        metavar="NAME",
+        help="for a folder with a LoRA adapter of PEFT: the model here that it changes; default: the one that its files name",
     )
     this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
     this.add_argument(
@@ -54,11 +59,14 @@ def run(options: argparse.Namespace) -> None:
     if options.draft:
         _write_draft(options, additions)
         return
-    told = [*(["--map", str(options.map)] if options.map else []), *(word for one in options.set for word in ("--set", one))]
+    told = [*(["--base", options.base] if options.base else []), *(["--map", str(options.map)] if options.map else [])]
+    told += [*(word for one in options.set for word in ("--set", one))]
     command = shlex.join(["gptviz", "import", options.source, *told])
     try:
         with imports.bar(options.source):
-            made = imports.import_model(options.source, options.name, additions=additions, command=command, offered=offered)
+            made = imports.import_model(
+                options.source, options.name, additions=additions, command=command, offered=offered, base=options.base
+            )
     except checkpoints.CheckpointError as error:
         _print_tensors(options, additions, str(error))
         raise

@@ -444,3 +444,92 @@ def _scores(side: Side, score: str) -> LabelledArray:
         ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
         values = scores_of(side.model, ids, repeats=side.repeats).values[score]
     return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())
+
+
+NORM = "norm of the weights"
+OUTSIDE = "outside blocks"
+
+
+def weights(a: Side, b: Side) -> Compared:
+    """The matrices of both models, [block, matrix]: of A and of B their Frobenius norms, and as difference the norm of B − A,
+    which is 0 where every number is the same. What a block does not have is NaN. See `relative` for shares.
+
+    Args:
+        a: the first side.
+        b: the second side.
+    """
+    ours, theirs = matrices(a.model), matrices(b.model)
+    of_a = _by_block(a, {name: float(one.norm()) for name, one in ours.items()})
+    of_b = _by_block(b, {name: float(one.norm()) for name, one in theirs.items()})
+    for name in dict.fromkeys((*ours, *theirs)):
+        shapes = [" × ".join(map(str, each[name].shape)) if name in each else "none" for each in (ours, theirs)]
+        if shapes[0] != shapes[1]:
+            return Compared(of_a, of_b, None, f"of the weights {name} A has {shapes[0]} and B has {shapes[1]}")
+    apart = {}
+    for done, (name, one) in enumerate(ours.items()):
+        apart[name] = float((theirs[name] - one).norm())
+        progress.report(done + 1, len(ours), "matrix")
+    difference = _by_block(a, apart)
+    return Compared(of_a, of_b, LabelledArray(difference.values, difference.axes, "norm of B − A"))
+
+
+def matrices(model: Transformer) -> dict[str, Tensor]:
+    """The weights of a model that are matrices, by the name of their part, in double precision; tied ones once."""
+    every = model.named_parameters()
+    return {name.removesuffix(".weight"): one.detach().double() for name, one in every if one.dim() == 2}
+
+
+def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
+    """Values of matrices as [block, matrix]; those outside of the blocks have a row of their own."""
+    rows = (OUTSIDE, *map(str, range(side.model.config.n_layer)))
+    places = {name: _place(name) for name in values}
+    columns = tuple(dict.fromkeys(sorted((column for _, column in places.values()), key=_order)))
+    table = np.full((len(rows), len(columns)), np.nan)
+    for name, (row, column) in places.items():
+        table[rows.index(row), columns.index(column)] = values[name]
+    return LabelledArray(table, (Axis("block", rows), Axis("matrix", columns)), NORM)
+
+
+def _place(name: str) -> tuple[str, str]:
+    """The row and the column of a matrix: its block, and its name within it."""
+    if not name.startswith("blocks."):
+        return OUTSIDE, name
+    _, block, column = name.split(".", 2)
+    return block, column
+
+
+def _order(column: str) -> bool:
+    """Matrices of blocks come first."""
+    return not column.startswith(("attention", "mlp"))
+
+
+def relative(found: Compared) -> LabelledArray:
+    """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has zeros alone."""
+    assert found.difference is not None
+    apart, norms = np.asarray(found.difference.values, np.float64), np.asarray(found.a.values, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(apart == 0, 0.0, apart / norms)
+    return LabelledArray(shares, found.difference.axes, "‖B − A‖ / ‖A‖")
+
+
+def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
+    """The singular values [number] of B − A for one matrix, the largest first: by how much the difference stretches each of the
+    directions that it reads. Of an adapter of rank r at most r of them are not 0.
+
+    Args:
+        a: the first side.
+        b: the second side.
+        name: the part with the matrix, one of `matrices`, as in "blocks.0.mlp.up".
+
+    Raises:
+        ValueError: a model has no such matrix, or they are of other shapes.
+    """
+    both = [matrices(side.model) for side in (a, b)]
+    for each in both:
+        if name not in each:
+            raise ValueError(f"there is no matrix {name!r:.80}{instead(name, list(each))}")
+    one, other = (each[name] for each in both)
+    if one.shape != other.shape:
+        raise ValueError(f"{name} has the shape {tuple(one.shape)} in A and {tuple(other.shape)} in B")
+    values = torch.linalg.svdvals(other - one).cpu().numpy()
+    return LabelledArray(values, (Axis("number", tuple(str(number) for number in range(1, len(values) + 1))),), "singular value")

@@ -4,6 +4,7 @@ config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
 source.json         instead of the weights: where another program keeps them (see `gptviz.pretrained.opening`)
+adapter.json        of a LoRA adapter: the model whose weights it changes, its base; model.safetensors then has the adapter alone
 card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
 snapshots/          the weights after some steps of training, one file per step, if training kept them
 log.jsonl           what happened during training (see `log`)
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +29,9 @@ from safetensors import SafetensorError
 
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular
-from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap
+from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap, written
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
-from gptviz.model.costs.effort import n_parameters
 from gptviz.model.kinds import Kind, kind_said
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer, from_json
@@ -41,12 +44,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gptviz.model import Config, Transformer
+    from gptviz.model.lora import Factors
     from gptviz.pretrained.sources.source import ModelSource
 
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
 # The most that is read of a file: bytes, and values of its JSON. The largest tokenizers that are published take half of it.
-LONGEST = {"config.json": 2**16, "card.json": 16 * 2**20, "tokenizer.json": 64 * 2**20, "source.json": 2**20}
+LONGEST = {
+    "config.json": 2**16,
+    "card.json": 16 * 2**20,
+    "tokenizer.json": 64 * 2**20,
+    "source.json": 2**20,
+    "adapter.json": 2**20,
+}
 MOST_VALUES = 500_000
 
 
@@ -70,6 +80,26 @@ class Checkpoint:
     model: Transformer
     tokenizer: Tokenizer
     card: Card
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A LoRA adapter, without its numbers.
+
+    Attributes:
+        base: the name of the model whose weights it changes.
+        sha256: the hash of the file, or files, with these weights: with any others the adapter would be another model.
+        ranks: the rank of each change, by the name of the part whose matrix it changes (see `gptviz.model.lora`).
+    """
+
+    base: str
+    sha256: str
+    ranks: Mapping[str, int]
+
+    @property
+    def rank(self) -> int:
+        """The highest of its ranks."""
+        return max(self.ranks.values(), default=0)
 
 
 def own() -> Path:
@@ -244,16 +274,25 @@ def snapshot_path(folder: Path, step: int) -> Path:
     return folder / "snapshots" / f"{step:08d}.safetensors"
 
 
-def load(folder: Path, device: torch.device | str = "cpu", step: int | None = None, precision: str | None = None) -> Checkpoint:
+def load(
+    folder: Path,
+    device: torch.device | str = "cpu",
+    step: int | None = None,
+    precision: str | None = None,
+    *,
+    unmerged: bool = False,
+) -> Checkpoint:
     """Open the checkpoint in `folder` on `device`; with `step`, the snapshot after that many steps.
 
     Args:
         precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a model that was trained here counts
             as stored in float32. None opens a model that can be trained, in float32.
+        unmerged: of an adapter, an `AdaptedTransformer`, of which the adapter alone is trained; otherwise an adapter opens as its
+            base with the changed weights, a `MergedTransformer`.
 
     Raises:
         CheckpointError: a file is missing, truncated, of another version, or does not fit the others; there is no
-            snapshot of that step; or the model needs more memory than is free.
+            snapshot of that step; the model needs more memory than is free; or as in `base_of`.
     """
     by_step = snapshots(folder)
     if step is not None and step not in by_step:
@@ -265,26 +304,171 @@ def load(folder: Path, device: torch.device | str = "cpu", step: int | None = No
             f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
             "they are not from one model"
         )
-    if step is None and is_reference(folder):
+    weights = folder / "model.safetensors" if step is None else by_step[step]
+    if is_adapter(folder):
+        model = _adapted_model(weights, config, device, precision, unmerged)
+    elif step is None and is_reference(folder):
         model = _referred_model(folder, config, device, precision)
     else:
-        weights = folder / "model.safetensors" if step is None else by_step[step]
-        model = _read_model(weights, _described(config), device, precision)
+        model = _read_model(weights, config, device, precision)
     return Checkpoint(name_of(folder), model.eval(), tokenizer, read_card(folder))
 
 
-def _described(config: Config) -> Transformer:
-    """The model of a config, without memory for its weights.
+def _expected(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
+    """The shapes of the tensors that a file of weights of the checkpoint in `folder` has, by name.
 
-    Names and shapes are compared with it before weights are allocated: a config alone cannot make this machine allocate memory
-    for weights that the file does not have.
+    They are compared before weights are allocated: a config alone cannot make this machine allocate memory for weights that the
+    file does not have.
     """
+    from gptviz.model import lora
+    from gptviz.model.builder import parameter_shapes
+
+    return lora.parameter_shapes(config, read_adapter(folder).ranks) if is_adapter(folder) else parameter_shapes(config)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether the checkpoint in `folder` is a LoRA adapter: it has a base, whose weights it changes."""
+    return os.path.lexists(folder / "adapter.json")
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """The adapter in `folder`, without its numbers.
+
+    Raises:
+        CheckpointError: adapter.json is missing or damaged.
+    """
+    content = _read_json(folder, "adapter.json")
+    base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
+    are_words = isinstance(base, str) and isinstance(sha256, str)
+    if (
+        not are_words
+        or not isinstance(ranks, dict)
+        or not all(type(one) is int and 0 < one <= MOST_VALUES for one in ranks.values())
+    ):
+        raise CheckpointError(f"{name_of(folder)}/adapter.json is damaged: copy the folder again")
+    return Adapter(str(base), str(sha256), ranks)
+
+
+def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
+    """An adapter of the model in the folder `base`, of these ranks.
+
+    Raises:
+        CheckpointError: that model is an adapter itself, or its weights cannot be read.
+    """
+    name = name_of(base)
+    if is_adapter(base):
+        raise CheckpointError(
+            f"{name} is an adapter itself, of {read_adapter(base).base}, and an adapter has no adapters: take that model instead"
+        )
+    with _explained(base, "model.safetensors"):
+        return Adapter(name, weights_hash(base), ranks)
+
+
+def base_of(folder: Path) -> Path:
+    """The folder with the base of the adapter in `folder`, whose weights are those that the adapter was made for.
+
+    Raises:
+        CheckpointError: there is no model of this name any more, its weights have changed, or it is an adapter itself.
+    """
+    adapter, name = read_adapter(folder), name_of(folder)
+    found = base_folders(folder)
+    if not found:
+        raise CheckpointError(
+            f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, and there is no model of that name: "
+            "bring that model back, give it its name again, or import it"
+        )
+    for base in found:
+        with suppress(OSError):
+            if not is_adapter(base) and weights_hash(base) == adapter.sha256:
+                return base
+    what = "is an adapter itself" if is_adapter(found[0]) else "has other weights than when the adapter was made"
+    raise CheckpointError(
+        f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, which {what}: bring the model back as it "
+        "was, or train the adapter again"
+    )
+
+
+def base_folders(folder: Path) -> list[Path]:
+    """The models that have the name of the base of the adapter in `folder`: the user's own first, then the bundled one.
+
+    Raises:
+        CheckpointError: adapter.json is damaged.
+    """
+    base = read_adapter(folder).base
+    return [by_name[base] for by_name in (_folders_in(own()), _folders_in(BUNDLED)) if base in by_name]
+
+
+def weight_files(folder: Path, step: int | None = None) -> list[Path]:
+    """The files from which the weights of the checkpoint in `folder` are read; for an adapter those of its base too. They may be
+    missing.
+
+    Raises:
+        CheckpointError: adapter.json is damaged.
+    """
+    bases = base_folders(folder) if is_adapter(folder) else []
+    return [
+        folder / "model.safetensors" if step is None else snapshot_path(folder, step),
+        *(base / "model.safetensors" for base in bases),
+    ]
+
+
+def weights_hash(folder: Path) -> str:
+    """The sha256 of the file, or files, with the weights of the checkpoint in `folder`.
+
+    Raises:
+        CheckpointError: as in `source_of`.
+        OSError: a file cannot be read.
+    """
+    files = source_of(folder).files() if is_reference(folder) else [folder / "model.safetensors"]
+    hashes = [_hash(file, written(file)) for file in files]
+    return hashes[0] if len(hashes) == 1 else " ".join(hashes)
+
+
+@lru_cache(maxsize=256)
+def _hash(file: Path, written: object) -> str:
+    """The hash of a file; `written` differs if the file has changed."""
+    with file.open("rb") as content:
+        return file_digest(content, "sha256").hexdigest()
+
+
+def _adapted_model(path: Path, config: Config, device: torch.device | str, precision: str | None, unmerged: bool) -> Transformer:
+    """The base of an adapter with the adapter in the file at `path`."""
     import torch
 
-    from gptviz.model.builder import lay_out
+    from gptviz.model.lora import AdaptedTransformer, MergedTransformer
 
-    with torch.device("meta"):
-        return lay_out(config)
+    folder = _folder_of(path)
+    base = load(base_of(folder), device, precision=precision).model
+    if base.config != config:
+        raise CheckpointError(f"{name_of(folder)} and its base {read_adapter(folder).base} differ in config.json: copy it again")
+    adapter = _read_factors(path, config)
+    if not unmerged:
+        return MergedTransformer(base, adapter)
+    model = AdaptedTransformer(base, read_adapter(folder).ranks)
+    with torch.no_grad():
+        for name, factors in adapter.items():
+            part = model.get_submodule(name)
+            part.lora_a.copy_(factors.a)  # type: ignore[operator]
+            part.lora_b.copy_(factors.b)  # type: ignore[operator]
+    return model
+
+
+def read_factors(folder: Path) -> dict[str, Factors]:
+    """The numbers of the adapter in `folder`, in float32, by the names of the parts whose matrices they change.
+
+    Raises:
+        CheckpointError: it is no adapter, or its file is missing, damaged, or of another model.
+    """
+    return _read_factors(folder / "model.safetensors", read_config(folder))
+
+
+def _read_factors(path: Path, config: Config) -> dict[str, Factors]:
+    from gptviz.model.lora import factors
+
+    folder = _folder_of(path)
+    expected = _expected(folder, config)
+    with _fitting(path, expected) as file:
+        return factors(dict(_finite(file, name_of(folder), expected)))
 
 
 def is_reference(folder: Path) -> bool:
@@ -328,12 +512,14 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
     if step is None and is_reference(folder):
         source_of(folder)
         return
+    if is_adapter(folder):
+        base_of(folder)
     path = folder / "model.safetensors" if step is None else snapshots(folder)[step]
-    with _fitting(path, _described(config)):
+    with _fitting(path, _expected(folder, config)):
         pass
 
 
-def _read_model(path: Path, described: Transformer, device: torch.device | str, precision: str | None) -> Transformer:
+def _read_model(path: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
     """A model with the weights of a file, which are read one tensor after the other.
 
     Raises:
@@ -345,19 +531,20 @@ def _read_model(path: Path, described: Transformer, device: torch.device | str, 
     from gptviz.model.costs import memory_needed
     from gptviz.model.precision import place, type_in_memory
 
-    name = name_of(_folder_of(path))
-    with _fitting(path, described) as file:
-        needs = memory_needed.needed(described.config, type_in_memory(torch.float32, precision).itemsize)
+    folder = _folder_of(path)
+    name, expected = name_of(folder), _expected(folder, config)
+    with _fitting(path, expected) as file:
+        needs = memory_needed.needed(config, type_in_memory(torch.float32, precision).itemsize)
         if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
             raise CheckpointError(f"{name} is not opened: {problem}")
-        return place(lay_out(described.config), _finite(file, name, described), device, precision)
+        return place(lay_out(config), _finite(file, name, expected), device, precision)
 
 
-def _finite(file: Any, name: str, described: Transformer) -> Iterator[tuple[str, Tensor]]:
+def _finite(file: Any, name: str, expected: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
     """The weights of a file in float32, as they were trained, one after the other."""
     from gptviz.model.precision import are_finite
 
-    for part, _ in described.named_parameters():
+    for part in expected:
         tensor = file.get_tensor(part).float()
         if not are_finite(tensor):
             raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
@@ -370,9 +557,9 @@ def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
     Raises:
         CheckpointError: the file is missing, damaged, or of another model.
     """
-    described = _described(config)
-    with _fitting(folder / "model.safetensors", described) as file:
-        return {name: file.get_tensor(name) for name, _ in described.named_parameters()}
+    expected = _expected(folder, config)
+    with _fitting(folder / "model.safetensors", expected) as file:
+        return {name: file.get_tensor(name) for name in expected}
 
 
 def _folder_of(path: Path) -> Path:
@@ -381,19 +568,18 @@ def _folder_of(path: Path) -> Path:
 
 
 @contextmanager
-def _fitting(path: Path, model: Transformer) -> Iterator[Any]:
+def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[Any]:
     """The file at `path`, open, after its length and the names, shapes and types of its tensors were checked."""
     from gptviz.pretrained.sources.tensors import open_safetensors
 
     folder = _folder_of(path)
     file_name = path.relative_to(folder)
-    expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     try:
         with open_safetensors(path) as file:  # this compares the length with the header's
             stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             for name in sorted(expected.keys() | stored.keys()):
                 if stored.get(name) != expected.get(name):
-                    wants = n_parameters(model)
+                    wants = sum(map(math.prod, expected.values()))
                     raise CheckpointError(
                         f"{name_of(folder)}: config.json describes {wants:,} parameters, with {name[:80]} "
                         f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "
@@ -419,6 +605,7 @@ FILES = {
     "tokenizer.json",
     "model.safetensors",
     "source.json",
+    "adapter.json",
     "card.json",
     "snapshots",
     "log.jsonl",
@@ -498,6 +685,7 @@ def save(
     *,
     root: Path | None = None,
     dtype: torch.dtype | None = None,
+    adapter: Adapter | None = None,
     replace: bool = False,
 ) -> Path:
     """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
@@ -507,6 +695,7 @@ def save(
 
     Args:
         dtype: the type weights are stored in, float32 unless given; float16 halves the file.
+        adapter: for an `AdaptedTransformer`, of which the adapter alone is written: its base.
         replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
 
     Raises:
@@ -518,7 +707,7 @@ def save(
     if not replace:
         check_is_free(name, root)
     weights = _stored(name, model, dtype)
-    return save_opened(name, model.config, tokenizer, card, weights=weights, root=root, replace=replace)
+    return save_opened(name, model.config, tokenizer, card, weights=weights, adapter=adapter, root=root, replace=replace)
 
 
 def save_opened(
@@ -529,6 +718,7 @@ def save_opened(
     *,
     weights: dict[str, Tensor] | None = None,
     source: dict[str, Any] | None = None,
+    adapter: Adapter | None = None,
     root: Path | None = None,
     replace: bool = False,
 ) -> Path:
@@ -539,6 +729,7 @@ def save_opened(
         config: the architecture.
         weights: its parameters by their names, each in the type it has.
         source: instead of `weights`, the files of another program in which they stay (see `gptviz.pretrained.opening.reference`).
+        adapter: the base, if `weights` are those of a LoRA adapter.
 
     Raises:
         CheckpointError: as in `save`.
@@ -561,6 +752,8 @@ def save_opened(
                 save_file(weights, fresh / "model.safetensors", metadata={"format": "pt"})
             if source is not None:
                 _write_json(fresh / "source.json", source)
+            if adapter is not None:
+                _write_json(fresh / "adapter.json", asdict(adapter))
             _write_json(fresh / "card.json", {**card, "parameters": parameter_count(config)})
             if replace:
                 swap(fresh, target)

@@ -123,11 +123,12 @@ class Plan:
         """
         source = self.source() if source is None else source
         recipe = self.recipe if recipe is None else recipe
-        begin, initial = begin or self.begin, None
+        begin, initial, base = begin or self.begin, None, None
         if begin is not None:
             if changes or tokenizer:
                 raise ValueError(f"a run that begins with the model {begin} has its architecture and tokens: change neither")
-            opened = checkpoints.load(checkpoints.find(begin))
+            base = checkpoints.find(begin)
+            opened = checkpoints.load(base)
             initial, tokenizer, config = opened.model, opened.tokenizer, opened.model.config
         else:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
@@ -143,6 +144,7 @@ class Plan:
             recipe=recipe,
             about=described,
             initial=initial,
+            base=base,
             store=store,
         )
         return prepare(spec, **options)
@@ -164,6 +166,8 @@ _GENERATOR = Recipe(
 _NO_DROPOUT = (("dropout", 0.0),)
 _SMALL = (("d_model", 128),)
 _FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
+# An adapter has few numbers and begins far from where it ends: it takes a learning rate ten times as high, and no decay.
+_LORA = replace(_FEW, learning_rate=1e-2, weight_decay=0.0, lora_rank=4)
 _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
 # On a machine that also does other work, measured times say little: so nothing is chosen by time.
 _SENTENCES = replace(_TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2)
@@ -342,7 +346,15 @@ PLANS: dict[str, Plan] = {
         "bpe",
         "Shakespeare in a few steps, after pretraining on Python's reference: does the pretraining help?",
         _FEW,
-        related=("from-scratch", "pretrain"),
+        related=("from-scratch", "pretrain", "finetune-lora"),
+        begin="pretrain",
+    ),
+    "finetune-lora": Plan(
+        "bpe",
+        "The same text in as many steps after the same pretraining, by LoRA: all weights stay, and factors of rank 4 are trained "
+        "beside its matrices. How near to finetune does so small a change come?",
+        _LORA,
+        related=("finetune", "pretrain"),
         begin="pretrain",
     ),
     "from-scratch": Plan(
@@ -458,7 +470,7 @@ GROUPS = (
     ExperimentGroup("What did my data do?", ("jobs",)),
     ExperimentGroup(
         "Pretraining",
-        ("pretrain", "from-scratch", "finetune"),
+        ("pretrain", "from-scratch", "finetune", "finetune-lora"),
         "Where does the one that read Python's reference first begin, and does it stay ahead?",
     ),
     ExperimentGroup(

@@ -1,4 +1,4 @@
-"""The formats in which a model can be exported: gptviz's own, that of `transformers`, nanoGPT's, and GGUF files."""
+"""The formats in which a model can be exported: gptviz's own, those of `transformers`, nanoGPT, GGUF, and PEFT for adapters."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from torch import Tensor
 from gptviz.machine import progress
 from gptviz.machine.files import home, replacement_path
 from gptviz.model import Config, parameter_count
+from gptviz.pretrained import peft
+from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
 from gptviz.pretrained.gguf_writing import BITS_OF_KIND, check_gguf, write_gguf
 from gptviz.pretrained.places.hub import is_name
@@ -37,6 +39,10 @@ class Format(ABC):
     title: ClassVar[str]
     about: ClassVar[str]
     ending: ClassVar[str]
+
+    def is_for(self, folder: Path) -> bool:
+        """Whether this format is for models like the one in `folder`; pages offer no other."""
+        return True
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
@@ -112,6 +118,18 @@ class _Files(Format):
     def write_files(self, model: Written, folder: Path) -> None:
         """Write its files into an empty folder."""
 
+    def write_model(self, folder: Path, fresh: Path) -> None:
+        """Write the model in `folder` into an empty folder.
+
+        Raises:
+            NotExpressibleError: the other program has no such model.
+            CheckpointError: it cannot be opened.
+            OSError: the disk is full or not writable.
+        """
+        with progress.part(0, 2):
+            written = _written(folder)
+        self.write_files(written, fresh)
+
     def why_not(self, folder: Path) -> str | None:
         try:
             self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family, folder)
@@ -134,9 +152,7 @@ class _Files(Format):
         try:
             with replacement_path(to) as fresh:
                 fresh.mkdir()
-                with progress.part(0, 2):
-                    written = _written(folder)
-                self.write_files(written, fresh)
+                self.write_model(folder, fresh)
                 made = next(fresh.iterdir()) if self.is_single else fresh
                 made.rename(to)
         except NotExpressibleError as error:
@@ -219,11 +235,43 @@ class GGUFFormat(_Files):
         write_gguf(model, folder / f"{model.name}.gguf", self.kind)
 
 
+class PeftFormat(_Files):
+    """The two files of a LoRA adapter of PEFT."""
+
+    title, ending = "A LoRA adapter for PEFT", "-peft"
+    about = "adapter_config.json and adapter_model.safetensors: PEFT puts them on the base, written as a folder for transformers."
+
+    def is_for(self, folder: Path) -> bool:
+        return checkpoints.is_adapter(folder)
+
+    def why_not(self, folder: Path) -> str | None:
+        return super().why_not(folder) if self.is_for(folder) else "it is no LoRA adapter"
+
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
+        expressed(config, family)
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        raise NotImplementedError
+
+    def write_model(self, folder: Path, fresh: Path) -> None:
+        if not self.is_for(folder):
+            raise NotExpressibleError("it is no LoRA adapter")
+        base = checkpoints.base_of(folder)
+        source = checkpoints.read_card(base).imported_from or ""
+        name = source if is_name(source) else checkpoints.name_of(base)
+        config, family = checkpoints.read_config(folder), checkpoints.read_card(base).family
+        try:
+            peft.write(checkpoints.read_factors(folder), config, family, name, fresh)
+        except ImportRefusedError as error:
+            raise NotExpressibleError(str(error)) from None
+
+
 FORMATS: dict[str, Format] = {
     "zip": ZipFormat(),
     "transformers": TransformersFormat(),
     "nanogpt": NanoGPTFormat(),
     "gguf": GGUFFormat(),
+    "peft": PeftFormat(),
 }
 
 
@@ -263,7 +311,13 @@ def _written(folder: Path) -> Written:
 
 
 def _weights(folder: Path, config: Config) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored."""
+    """The weights in the types in which they are stored; of an adapter, those of its base with its changes."""
+    if checkpoints.is_adapter(folder):
+        weights = _weights(checkpoints.base_of(folder), config)
+        for part, factors in checkpoints.read_factors(folder).items():
+            matrix = weights[f"{part}.weight"]
+            weights[f"{part}.weight"] = (matrix.float() + factors.change).to(matrix.dtype)
+        return weights
     if checkpoints.is_reference(folder):
         return sharing.weights_of(checkpoints.source_of(folder), config)
     return checkpoints.stored_weights(folder, config)

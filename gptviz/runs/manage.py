@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from gptviz.machine.files import home, length_of
@@ -33,14 +34,28 @@ def is_own(folder: Path) -> bool:
 
 
 def rename(name: str, new: str) -> Path:
-    """Rename the user's model `name` to `new`, and return its folder.
+    """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its new name.
 
     Raises:
         CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or in use.
     """
     with _held(name, "renamed") as folder, _claimed(new) as target:
+        adapters = _adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
+    for one in adapters:
+        adapter = replace(checkpoints.read_adapter(one), base=target.name)
+        checkpoints.write_json(one / "adapter.json", asdict(adapter))
     return target
+
+
+def _adapters_of(base: Path) -> list[Path]:
+    """The user's own LoRA adapters that change the weights of the model in the folder `base`."""
+    found = []
+    for folder in checkpoints.folders().values():
+        with suppress(CheckpointError):
+            if is_own(folder) and checkpoints.is_adapter(folder) and checkpoints.base_of(folder) == base:
+                found.append(folder)
+    return found
 
 
 def delete(name: str) -> str:

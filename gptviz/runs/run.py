@@ -23,6 +23,7 @@ import torch
 from gptviz.data.source import Source
 from gptviz.machine import memory
 from gptviz.model import Config, Transformer, build
+from gptviz.model.lora import AdaptedTransformer, every_matrix
 from gptviz.text import Tokenizer
 from gptviz.train import estimate
 from gptviz.train.engine import Engine
@@ -75,6 +76,7 @@ class RunSpec:
         recipe: how it is trained.
         about: more keys of the card, such as "preset" and "command".
         initial: the model whose weights it begins with; None: fresh weights, drawn with the recipe's seed.
+        base: the folder of that model, which a run that trains a LoRA adapter names.
         store: the type its weights are stored in.
     """
 
@@ -85,6 +87,7 @@ class RunSpec:
     recipe: Recipe
     about: dict[str, Any] = field(default_factory=dict)
     initial: Transformer | None = None
+    base: Path | None = None
     store: Literal["float32", "float16"] = "float32"
 
 
@@ -117,6 +120,7 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
     config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
     if config.vocab_size != tokenizer.vocab_size:
         raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
+    adapter = adapter_for(recipe, config, spec.base)
     source.data(tokenizer, config)
     needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
     if problem := estimate.refusal(needed, memory.room(needed.memory, device)):
@@ -126,6 +130,8 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
     except OSError as error:
         raise CheckpointError(f"cannot keep a copy of the text to train on ({error}): make room on the disk") from None
     model = build(config, seed=recipe.seed) if spec.initial is None else spec.initial
+    if adapter is not None:
+        model = AdaptedTransformer(model, adapter.ranks, recipe.seed)
     card = {
         **spec.about,
         **source.origin(),
@@ -139,9 +145,30 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
         "losses": [],
     }
     # The claim on the name has already checked whether a model may be replaced.
-    checkpoints.save(folder.name, model, tokenizer, card, root=folder.parent, replace=True)
+    checkpoints.save(folder.name, model, tokenizer, card, adapter=adapter, root=folder.parent, replace=True)
     write_status(folder, "ready")
     return folder
+
+
+def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoints.Adapter | None:
+    """The adapter that a run trains, or None if it trains all weights.
+
+    Args:
+        recipe: how it is trained.
+        config: the architecture.
+        base: the folder of the model that the run begins with, or None for fresh weights.
+
+    Raises:
+        RunError: there is no model, or no matrix, that an adapter could change.
+        CheckpointError: as in `checkpoints.adapter_of`.
+    """
+    if not (rank := recipe.lora_rank):
+        return None
+    if base is None:
+        raise RunError("a LoRA adapter changes the weights of a model: choose one to begin with (--from NAME), or LoRA rank 0")
+    if not (ranks := every_matrix(config, rank)):
+        raise RunError("this model has no blocks, and so no matrix that a LoRA adapter could change: begin with another one")
+    return checkpoints.adapter_of(base, ranks)
 
 
 def read_run(folder: Path) -> Run:

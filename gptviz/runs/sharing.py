@@ -29,7 +29,7 @@ from .checkpoints import LONGEST, MOST_VALUES, SNAPSHOT, CheckpointError
 from .status import RunError
 from .zips import ZipEntries, ZipError
 
-PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json")
+PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json", "adapter.json")
 # The files that a source may read besides the weights of another program.
 SETTINGS_OF_OTHERS = (".json", ".txt", ".model", ".jinja")
 STORED = (torch.float16, torch.bfloat16, torch.float32)

@@ -89,7 +89,7 @@ def _train(
     folder: Path, device: torch.device, world: World, stop_requested: Callable[[], StopRequest | None]
 ) -> Iterator[Engine | Event | Sampled]:
     run = read_run(folder)
-    checkpoint = checkpoints.load(folder, device)
+    checkpoint = checkpoints.load(folder, device, unmerged=True)
     model, tokenizer, source = checkpoint.model, checkpoint.tokenizer, source_from(run.source)
     data = source.data(tokenizer, model.config)
     requests = _Requests(folder, stop_requested, world)

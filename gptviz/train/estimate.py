@@ -30,7 +30,7 @@ from gptviz.model.costs.operations import flops
 from gptviz.model.devices import may_bfloat16
 
 from .evaluation import MOST_LOGITS
-from .optimisers import block_matrices, optimiser_numbers
+from .optimisers import block_matrices, optimiser_numbers, trained_shapes
 from .recipe import Recipe
 from .trainer import Trainer, evaluated_rows
 
@@ -97,7 +97,8 @@ class Estimate:
     """The expected cost of a run. Memory and disk are in bytes, times in seconds.
 
     Attributes:
-        parameters: the number of weights.
+        parameters: the number of weights of the model.
+        trained: the number of those that are trained; for an adapter, the numbers that it adds.
         flops: operations of the matrix products of one step, forward and backward.
         weights: memory of the weights.
         optimiser: memory of the optimiser's state.
@@ -112,6 +113,7 @@ class Estimate:
     """
 
     parameters: int
+    trained: int
     flops: float
     weights: int
     optimiser: int
@@ -134,7 +136,9 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
-    weights, optimiser = FLOAT32 * parameters, FLOAT32 * optimiser_numbers(config, recipe)
+    trained = sum(map(math.prod, trained_shapes(config, recipe).values()))
+    added = trained if recipe.lora_rank else 0
+    weights, optimiser = FLOAT32 * (parameters + added), FLOAT32 * optimiser_numbers(config, recipe)
     products = step_work(config, recipe.batch_size, tokens)
     step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
@@ -147,9 +151,10 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     each = min(held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations)))
     evaluating = speed.seconds(evaluation) * (recipe.evaluations * each + held_out) / EVALUATION_TOKENS
     snapshots = snapshot_count(recipe, steps)
-    written = 2 * weights + optimiser  # gradients, and the state once more while it is brought to the disk
+    written = weights + FLOAT32 * trained + optimiser  # gradients, and the state once more while it is brought to the disk
     return Estimate(
         parameters=parameters,
+        trained=trained,
         flops=products.flops,
         weights=weights,
         optimiser=optimiser,
@@ -157,7 +162,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         logits=FLOAT32 * recipe.batch_size * (config.n_label or tokens * config.vocab_size),
         memory=int(PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)),
         snapshots=snapshots,
-        disk=(snapshots + 2) * weights + optimiser,
+        disk=(snapshots + 2) * FLOAT32 * trained + optimiser,
         seconds_per_step=seconds_per_step,
         seconds=seconds + evaluating,
         slowdown=speed.slowdown if recipe.steps else 1.0,
@@ -168,7 +173,7 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
     """The operations that Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
     if recipe.optimiser != "muon":
         return 0.0
-    sizes = [(min(shape), max(shape)) for shape in block_matrices(config)]
+    sizes = [(min(shape), max(shape)) for shape in block_matrices(config, recipe)]
     return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Muon, Optimizer
 
-from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model import Config, Transformer, lora
 from gptviz.model.builder import parameter_shapes
 
 from .recipe import Recipe
@@ -65,11 +65,14 @@ class BlockMuon(Muon):
 
 def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     stacks = [model] if model.encoder is None else [model, model.encoder]
-    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2]
+    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2 and p.requires_grad]
     inside = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in inside]
-    adamw = AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2), fused=_fused(model))
-    return [BlockMuon(matrices, recipe), adamw] if matrices else [adamw]
+    muon: list[Optimizer] = [BlockMuon(matrices, recipe)] if matrices else []
+    if not others:  # an adapter has matrices alone
+        return muon
+    betas = (recipe.beta1, recipe.beta2)
+    return [*muon, AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=betas, fused=_fused(model))]
 
 
 OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
@@ -86,19 +89,26 @@ def optimiser_numbers(config: Config, recipe: Recipe) -> int:
     Adam and AdamW keep two for each parameter, SGD one if it has momentum, and Muon one for each number of the matrices inside
     blocks and AdamW's two for all others.
     """
-    parameters = parameter_count(config)
+    parameters = sum(map(math.prod, trained_shapes(config, recipe).values()))
     match recipe.optimiser:
         case "sgd":
             return parameters if recipe.beta1 else 0
         case "muon":
-            return 2 * parameters - sum(map(math.prod, block_matrices(config)))
+            return 2 * parameters - sum(map(math.prod, block_matrices(config, recipe)))
         case _:
             return 2 * parameters
 
 
-def block_matrices(config: Config) -> list[tuple[int, ...]]:
-    """The shapes of the matrices inside the blocks, which Muon takes."""
-    shapes = parameter_shapes(config).items()
+def trained_shapes(config: Config, recipe: Recipe) -> Mapping[str, tuple[int, ...]]:
+    """The shape of every parameter that is trained, by its name: all of a model, or those of its adapter."""
+    if recipe.lora_rank:
+        return lora.parameter_shapes(config, lora.every_matrix(config, recipe.lora_rank))
+    return parameter_shapes(config)
+
+
+def block_matrices(config: Config, recipe: Recipe) -> list[tuple[int, ...]]:
+    """The shapes of the trained matrices inside the blocks, which Muon takes."""
+    shapes = trained_shapes(config, recipe).items()
     return [shape for name, shape in shapes if name.removeprefix("encoder.").startswith("blocks.") and len(shape) == 2]
 
 

@@ -89,6 +89,15 @@ class Recipe:
         low=0,
         below=1,
     )
+    lora_rank: int = setting(
+        0,
+        "LoRA rank",
+        "0 trains all weights. Any other number leaves the weights of the model that the run begins with as they are, and trains "
+        "a small adapter beside each matrix of its blocks: two factors of this rank. The adapter is saved alone, and needs that "
+        "model to be opened.",
+        low=0,
+        high=10**4,
+    )
     beta1: float = setting(
         0.9,
         "Beta 1",

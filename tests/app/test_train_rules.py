@@ -238,3 +238,17 @@ def test_a_run_whose_files_do_not_fit_on_the_disk_is_refused_whatever_memory_the
         said = planned_run_view.refusal(planned, expected, "never-there", "cpu") or ""
         assert ("of the disk" in said) == is_refused
     assert expected.memory > 2 * expected.disk
+
+
+def test_an_adapter_needs_a_model_to_begin_with_and_no_adapter_has_one(tiny_model: TinyModel) -> None:
+    values = recipe_values(plan_named("sums").recipe) | {"lora_rank": 2}
+    assert "choose one to begin with" in str(planned_run(choices("sums", recipe=values)).problem)
+    tiny_model("base")
+    planned = planned_run(choices("sums", recipe=values, begin="base"))
+    assert (planned.problem, planned.begin, planned.recipe.lora_rank) == (None, "base", 2)
+    assert "--from base" in planned_run_view.command(planned, "x")
+    assert "--lora-rank 2" in planned_run_view.command(planned, "x")
+    expected = estimate.estimate(planned.config, planned.recipe, estimate.UNMEASURED)  # type: ignore[arg-type]
+    assert f"{expected.trained:,} numbers trained beside them" in planned_run_view.summary(expected)
+    again = planned_run(choices("sums", recipe=values, begin="finetune-lora"))
+    assert "finetune-lora is an adapter itself, of pretrain" in str(again.problem)

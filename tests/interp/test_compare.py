@@ -17,6 +17,7 @@ from gptviz.interp.compare import Compared, Side
 from gptviz.interp.reading.embeddings import vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
+from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.heads import Unembed
 from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
@@ -251,3 +252,59 @@ def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixtu
     assert len(said) > 8
     assert main([*asked, "--what", "heads", "--score", "delta"]) == 2
     assert "no score 'delta' of heads; there are previous_token, induction" in capsys.readouterr().err
+
+
+def test_weights_differ_by_the_norm_of_what_was_added_to_each_and_by_nothing_elsewhere() -> None:
+    a = side(tiny())
+    b = replace(a, model=scrambled(tiny()))
+    generator = torch.Generator().manual_seed(0)
+    added = torch.randn(b.model.blocks[1].mlp.up.weight.shape, generator=generator)
+    with torch.no_grad():
+        b.model.blocks[1].mlp.up.weight += added
+    found = compare.weights(a, b)
+    rows, columns = (axis.labels for axis in found.difference.axes)
+    assert rows == (compare.OUTSIDE, "0", "1")
+    assert columns[:4] == ("attention.output", "attention.qkv", "mlp.up", "mlp.down")
+    at = rows.index("1"), columns.index("mlp.up")
+    assert found.difference.values[at] == pytest.approx(added.norm().item(), rel=1e-5)
+    assert found.a.values[at] == pytest.approx(a.model.blocks[1].mlp.up.weight.norm().item(), rel=1e-6)
+    assert compare.relative(found).values[at] == found.difference.values[at] / found.a.values[at]
+    found.difference.values[at] = 0
+    assert np.nansum(found.difference.values) == 0
+    names = {name for name, one in a.model.named_parameters() if one.dim() == 2}
+    assert np.isfinite(found.a.values).sum() == len(names)
+    assert np.isnan(found.a.values[0, 0])
+    expected = np.linalg.svd(added.numpy(), compute_uv=False)
+    np.testing.assert_allclose(compare.singular_values(a, b, "blocks.1.mlp.up").values, expected, rtol=1e-4)
+    assert not compare.singular_values(a, b, "embed").values.any()
+
+
+def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> None:
+    a = side(tiny())
+    generator = torch.Generator().manual_seed(0)
+    adapter = {
+        name: Factors(torch.randn(2, reads, generator=generator), torch.randn(out, 2, generator=generator))
+        for name, (out, reads) in matrices(tiny()).items()
+    }
+    b = replace(a, model=MergedTransformer(a.model, adapter))
+    for name in adapter:
+        values = compare.singular_values(a, b, name).values
+        assert (values > 1e-4 * values[0]).sum() == 2
+    half, whole = compare.weights(a, replace(b, model=b.model.at(0.5))), compare.weights(a, b)
+    np.testing.assert_allclose(half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6)
+    assert not compare.weights(a, replace(b, model=b.model.at(0))).largest
+
+
+def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_there_are_named() -> None:
+    a = side(tiny())
+    for other, why in (
+        (tiny(n_layer=3), "of the weights blocks.2"),
+        (tiny(d_mlp=8), "of the weights blocks.0.mlp.up A has 20 × 12"),
+    ):
+        found = compare.weights(a, side(other))
+        assert found.difference is None
+        assert found.why.startswith(why)
+    with pytest.raises(ValueError, match="there is no matrix 'blocks.9.mlp.up'"):
+        compare.singular_values(a, a, "blocks.9.mlp.up")
+    with pytest.raises(ValueError, match="blocks.0.mlp.up has the shape"):
+        compare.singular_values(a, side(tiny(d_mlp=8)), "blocks.0.mlp.up")

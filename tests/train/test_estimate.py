@@ -85,11 +85,11 @@ def test_a_classifier_that_flattens_has_a_product_per_token_and_one_per_label() 
     ids=lambda changes: " ".join(map(str, changes.values())),
 )
 def test_muon_is_counted_for_the_matrices_that_it_takes(changes: dict[str, Any]) -> None:
-    config = tiny(**changes)
-    made = optimisers.optimisers(build(config), Recipe(steps=1, optimiser="muon"))
+    config, recipe = tiny(**changes), Recipe(steps=1, optimiser="muon")
+    made = optimisers.optimisers(build(config), recipe)
     groups = [group for one in made if isinstance(one, optimisers.BlockMuon) for group in one.param_groups]
     taken = [tuple(matrix.shape) for group in groups for matrix in group["params"]]
-    assert sorted(optimisers.block_matrices(config)) == sorted(taken)
+    assert sorted(optimisers.block_matrices(config, recipe)) == sorted(taken)
 
 
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])

@@ -68,6 +68,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"evaluations": 10_001}, "evaluations is 10001"),
     ({"snapshots": -1}, "snapshots is -1"),
     ({"snapshots": 65}, "snapshots is 65"),
+    *(({"lora_rank": value}, f"lora_rank is {value}") for value in (-1, 10_001, 2.0, None)),
     ({"seed": -1}, "seed is -1"),
     ({"seed": 2**63}, "seed is 9223372036854775808"),
     ({"batch_size": 4.0}, r"batch_size is 4\.0; it must be a whole number"),

@@ -1,9 +1,9 @@
 """Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
 
 An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
-`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`. Weights are
-edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
-`gptviz.model.quantising`).
+`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`. Of a LoRA
+adapter it is the strength, as in `adapter=0.5`. Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0`
+keep all matrices, or one, in few bits (see `gptviz.model.quantising`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
 from gptviz.model import Config, Transformer, Watch
 from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition, with_weights
+from gptviz.model.lora import MergedTransformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
 
@@ -31,6 +32,9 @@ PATTERNS = (UNIFORM, PREVIOUS, FROM)
 # The unit that stands for all matrices, and the end of the name of one of them.
 WEIGHTS: Final = "weights"
 OF_MATRIX = ".weight"
+ADAPTER: Final = "adapter"
+# The strengths of an adapter in edits: beyond them a model says nothing that could be read.
+MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
 # The places of the context in a random order, which is the same in every run.
@@ -43,8 +47,8 @@ class UnitEdit:
 
     Attributes:
         unit: which piece of the model.
-        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, also a number; of weights, the name of a
-            quantiser.
+        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron and of an adapter, a number; of weights, the
+            name of a quantiser.
     """
 
     unit: Unit
@@ -61,6 +65,8 @@ class UnitEdit:
     def title(self) -> str:
         """The change of the unit, as a sentence without its full stop."""
         name = self.unit.title[0].upper() + self.unit.title[1:]
+        if self.unit.part == ADAPTER:
+            return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"
@@ -83,12 +89,19 @@ class UnitEdit:
 
     @property
     def is_of_weights(self) -> bool:
-        """Whether it changes weights, and not what is computed with them."""
+        """Whether it keeps weights in fewer bits."""
         return self.unit.part == WEIGHTS
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether it changes what is computed, and not the weights that it is computed with."""
+        return self.unit.part not in (WEIGHTS, ADAPTER)
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron can also be set to a number."""
+    """The possible changes of a unit, in words; a neuron can also be set to a number, and an adapter to nothing else."""
+    if part.part == ADAPTER:
+        return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
     if part.part in ("embed", "mlp"):
@@ -105,6 +118,8 @@ def edit(text: str, config: Config) -> UnitEdit:
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
         return _of_weights(name, to, config)
+    if name == ADAPTER:
+        return _of_adapter(text.strip())
     part = unit(name, config)
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
@@ -130,6 +145,19 @@ def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
         return UnitEdit(Unit(WEIGHTS, matrix=matrix), quantiser(to).name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def strength(text: str) -> float | None:
+    """The strength of an adapter that an edit such as "adapter=0.5" says; None if that is no possible strength."""
+    to = text.partition("=")[2]
+    number = 0.0 if to in ("", ZERO) else _number(to)
+    return None if number is None or abs(number) > MOST_STRENGTH else number
+
+
+def _of_adapter(text: str) -> UnitEdit:
+    if (number := strength(text)) is None:
+        raise ValueError(f"{text!r:.80}: the strength of an adapter is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
+    return UnitEdit(Unit(ADAPTER), number)
 
 
 def _number(text: str) -> float | None:
@@ -177,6 +205,8 @@ class Inputs(NamedTuple):
 def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
     """`model` with these `edits`: it shares all weights that are not edited, and none is touched. Without edits, the same model.
 
+    The strength of an adapter comes first: what other edits take of a text, the model with that strength computes.
+
     Args:
         model: what is edited. Edits that take something from a text take what this model computes of it, with the weights that
             are edited.
@@ -184,11 +214,21 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
         reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
 
     Raises:
-        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small.
+        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; or
+            the model has no adapter whose strength could change.
     """
+    for one in edits:
+        if one.unit.part == ADAPTER:
+            model = _adapted(model).at(float(one.to))
     model = with_fewer_bits(model, quantisers(edits, model.config))
-    others = [one for one in edits if not one.is_of_weights]
+    others = [one for one in edits if one.is_of_values]
     return _with(model, others, _Values(model, others, reference)) if others else model
+
+
+def _adapted(model: Transformer) -> MergedTransformer:
+    if not isinstance(model, MergedTransformer):
+        raise ValueError("adapter: this model is no LoRA adapter, so there is no strength to change")
+    return model
 
 
 def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser]:
@@ -230,8 +270,8 @@ def edited_by_each(
     Raises:
         ValueError: as in `edited`.
     """
-    values = _Values(model, [one for one in edits if not one.is_of_weights], reference)
-    return ((one, edited(model, (one,)) if one.is_of_weights else _with(model, (one,), values)) for one in edits)
+    values = _Values(model, [one for one in edits if one.is_of_values], reference)
+    return ((one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,))) for one in edits)
 
 
 def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:
@@ -394,11 +434,11 @@ class Fitting(NamedTuple):
     rejected: tuple[str, ...]
 
 
-def fitting(texts: Iterable[str], config: Config) -> Fitting:
-    """The `texts` that are edits of a model of this config, and why the others are not; 200 are read at most."""
+def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
+    """The `texts` that are edits of this model, and why the others are not; 200 are read at most."""
     listed = list(texts)
     found, rejected = dict[Unit, UnitEdit](), list[str]()
-    for text, one in _tried(listed[:MOST_EDITS], config):
+    for text, one in _tried(listed[:MOST_EDITS], model):
         if isinstance(one, str):
             rejected.append(one)
         elif found.setdefault(one.unit, one) != one:
@@ -406,12 +446,15 @@ def fitting(texts: Iterable[str], config: Config) -> Fitting:
     rejected += [
         f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
     ]
-    return Fitting(edits([one.text for one in found.values()], config), tuple(rejected))
+    return Fitting(edits([one.text for one in found.values()], model.config), tuple(rejected))
 
 
-def _tried(texts: Iterable[str], config: Config) -> Iterator[tuple[str, UnitEdit | str]]:
+def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, UnitEdit | str]]:
     for text in texts:
         try:
-            yield text, edit(text, config)
+            one = edit(text, model.config)
+            if one.unit.part == ADAPTER:
+                _adapted(model)
+            yield text, one
         except ValueError as error:
             yield text, str(error)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal["embed", "positions", "attention", "cross_attention", "mlp", "weights"]
+UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "weights"]
 
 _NAME = re.compile(
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
@@ -28,7 +28,7 @@ class Unit:
 
     Attributes:
         part: what it is, or what it is a piece of.
-        block: the number of its block, or None for embedding and positions.
+        block: the number of its block, or None for embedding and positions, and for an adapter, which changes all blocks.
         index: the number of a head or a neuron, or None for a whole attention or a whole MLP, and outside blocks.
         in_encoder: whether it belongs to the encoder of an encoder–decoder.
         matrix: of weights, the name of one matrix; all of them without it. Weights can be edited, and nothing else.
@@ -73,7 +73,7 @@ class Unit:
         if self.part == "weights":
             return f"matrix {self.matrix}" if self.matrix else "all matrices"
         if self.block is None:
-            title = {"embed": "token embedding", "positions": "positions"}[self.part]
+            title = {"adapter": "LoRA adapter", "embed": "token embedding", "positions": "positions"}[self.part]
         elif self.index is None:
             title = f"{kinds[self.part]} of block {self.block}"
         else:

@@ -121,7 +121,7 @@ def _entry(folder: Path, status: Status) -> Entry:
         checkpoints.name_of(folder),
         folder,
         status,
-        problem=_wrong_weights(folder, config, written(folder / "model.safetensors")),
+        problem=_wrong_weights(folder, config, tuple(map(written, checkpoints.weight_files(folder)))),
         diverged=problem or "",
         data=data,
         parameters=_parameter_count(config),
@@ -137,8 +137,8 @@ def _entry(folder: Path, status: Status) -> Entry:
 
 # Cached: laying out a model for every row, every two seconds, would take longer than everything else.
 @lru_cache(maxsize=512)
-def _wrong_weights(folder: Path, config: Config, written: tuple[int, int] | None) -> str:
-    """The fault of the weights, empty if there is none; `written` differs if the file has changed."""
+def _wrong_weights(folder: Path, config: Config, written: tuple[tuple[int, int] | None, ...]) -> str:
+    """The fault of the weights, empty if there is none; `written` differs if a file has changed."""
     try:
         checkpoints.check_weights(folder, config)
     except CheckpointError as error:

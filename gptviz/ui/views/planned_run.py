@@ -152,7 +152,8 @@ def time_needed(expected: Estimate) -> str:
 
 def summary(expected: Estimate) -> str:
     """The cost of a run, in one line."""
-    return f"{expected.parameters:,} parameters, about {time_needed(expected)}, {in_bytes(expected.memory)} of memory"
+    trained = "" if expected.trained == expected.parameters else f", {expected.trained:,} numbers trained beside them"
+    return f"{expected.parameters:,} parameters{trained}, about {time_needed(expected)}, {in_bytes(expected.memory)} of memory"
 
 
 def explanation(expected: Estimate) -> str:

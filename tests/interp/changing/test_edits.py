@@ -17,6 +17,7 @@ from gptviz.interp.changing.edits import MOST_EDITS, Inputs, edit, edits, fittin
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.model import Config, Record, Transformer, Watch
+from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import MLP
 from gptviz.model.parts.positions import POSITIONS
@@ -324,7 +325,9 @@ def test_a_model_without_positions_or_without_a_text_refuses() -> None:
 
 
 def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() -> None:
-    found = fitting(["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], CONFIG)
+    found = fitting(
+        ["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], scrambled(CONFIG)
+    )
     assert [one.text for one in found.edits] == ["blocks.0.attention.head.0", "blocks.1.mlp"]
     assert [line.split(":")[0] for line in found.rejected[:2]] == ["blocks.5.mlp", "'blocks.1.mlp=mean'"]
     assert found.rejected[2].startswith("'nonsense' names no part of a model")
@@ -333,7 +336,7 @@ def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() 
 
 def test_edits_beyond_the_most_that_an_address_may_have_are_named_too():
     texts = [f"blocks.0.mlp.neuron.{neuron}=1" for neuron in range(1_000)]
-    found = fitting(texts, tiny(d_mlp=1_000))
+    found = fitting(texts, scrambled(tiny(d_mlp=1_000)))
     assert [one.text for one in found.edits] == texts[:MOST_EDITS]
     assert [line.split("'")[1] for line in found.rejected] == texts[MOST_EDITS:]
 
@@ -358,11 +361,51 @@ EDITS = st.builds(
 
 @tried(100, 2_500, st.lists(EDITS | st.text(max_size=40), max_size=12))
 def test_any_texts_are_edits_that_can_be_written_and_read_again_or_are_refused_in_a_line_each(texts: list[str]):
-    found = fitting(texts, CONFIG)
+    model = scrambled(CONFIG)
+    found = fitting(texts, model)
     assert edits([one.text for one in found.edits], CONFIG) == found.edits
     assert all("\n" not in line and len(line) < 300 for line in found.rejected)
     assert len({one.unit for one in found.edits}) == len(found.edits)
     assert len(texts) >= len(found.edits) + len(found.rejected)  # what is written twice counts once
     for text in texts:
-        read_alone = fitting([text], CONFIG)
+        read_alone = fitting([text], model)
         assert len(read_alone.edits) + len(read_alone.rejected) == 1
+
+
+def merged(config: Config = CONFIG) -> MergedTransformer:
+    """A model with an adapter whose factors are random."""
+    generator = torch.Generator().manual_seed(3)
+    adapter = {
+        name: Factors(torch.randn(2, reads, generator=generator) / 3, torch.randn(out, 2, generator=generator) / 3)
+        for name, (out, reads) in matrices(config).items()
+    }
+    return MergedTransformer(scrambled(config), adapter)
+
+
+def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() -> None:
+    model, ids = merged(), some_ids()
+    head = "blocks.0.attention.head.0=mean"
+    inputs = [Inputs(some_ids(seed=4))]
+    for text, strength in (("adapter", 0.0), ("adapter=0.5", 0.5), ("adapter=-1", -1.0), ("adapter=zero", 0.0)):
+        every = edits([head, text], CONFIG)
+        assert every[0].to == strength
+        found = unit_edits.edited(model, every, inputs)
+        expected = unit_edits.edited(model.at(strength), edits([head], CONFIG), inputs)
+        assert torch.equal(found(ids), expected(ids))
+        (alone,) = unit_edits.edited_by_each(model, every[:1])
+        assert torch.equal(alone[1](ids), model.at(strength)(ids))
+        assert edit(every[0].text, CONFIG) == every[0]
+    assert torch.equal(unit_edits.edited(model, edits(["adapter=0"], CONFIG))(ids), model.base(ids))
+    assert edits(["adapter=0.5"], CONFIG)[0].title == "LoRA adapter acts with strength 0.5: 0 is its base, 1 is as trained"
+
+
+def test_a_strength_that_no_adapter_has_and_a_model_without_an_adapter_are_refused() -> None:
+    for text in ("adapter=nan", "adapter=11", "adapter=mean", "adapter=1e99"):
+        with pytest.raises(ValueError, match="a number from -10 to 10"):
+            edit(text, CONFIG)
+    with pytest.raises(ValueError, match="this model is no LoRA adapter"):
+        edited(scrambled(CONFIG), "adapter=0.5")
+    found = fitting(["adapter=0.5", "blocks.1.mlp"], scrambled(CONFIG))
+    assert [one.text for one in found.edits] == ["blocks.1.mlp"]
+    assert found.rejected == ("adapter: this model is no LoRA adapter, so there is no strength to change",)
+    assert [one.text for one in fitting(["adapter=0.5"], merged()).edits] == ["adapter=0.5"]

@@ -3,8 +3,9 @@
 from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS = "Logit lens", "Attribution", "Heads", "Answers", "Rows"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, ANSWERS, ROWS)
+LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS = "Logit lens", "Attribution", "Heads", "Weights"
+ANSWERS, ROWS = "Answers", "Rows"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS, ANSWERS, ROWS)
 
 PAGE = Page(
     name="compare",
@@ -24,13 +25,14 @@ PAGE = Page(
         *("token", "prompt", "step", "weights", "logit", "softmax", "attention", "head"),
         *("pattern", "embedding", "projection", "block", "MLP", "entropy", "nat"),
         *("training data", "interval", "loss", "standard error"),
+        *("LoRA", "adapter", "rank", "singular value"),
     ),
     tour=(
         (
             "At the top: side A. Below it side B, with another prompt, step, model or set of edits. **Swap A and B** exchanges "
             "them."
         ),
-        "The views: guesses, patterns, vectors or the whole stream of both, and the difference B minus A.",
+        "The views: guesses, patterns, vectors, the whole stream or the weights of both, and the difference B minus A.",
         (
             "Under **Answers**: sentences to complete, beside the share in the data that each model was trained on. Under "
             "**Rows**: which rows of the data are hard, and which A had read."

@@ -19,10 +19,11 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS
+from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS, WEIGHTS
 from gptviz.ui.pages.compare import answers as answering
 from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
+from gptviz.ui.pages.compare.weights import differing
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
 from gptviz.ui.widgets import controls, jobs
@@ -390,6 +391,12 @@ def rows(sides: Sides, notices: object) -> ViewNumbers | None:
     return ViewNumbers(found.table, f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))", of_models=True)
 
 
+def weights(sides: Sides, notices: object) -> ViewNumbers:
+    """How far each matrix of B is from that of A."""
+    found = differing(sides, notices)
+    return ViewNumbers(found.table, "compare.weights(a, b)")
+
+
 SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
@@ -399,4 +406,5 @@ SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
     HEADS: heads,
     ANSWERS: answers,
     ROWS: rows,
+    WEIGHTS: weights,
 }

@@ -1,7 +1,7 @@
 """The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
 
 B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
-beginning of training where the model has snapshots, else a prompt with another token.
+base of a LoRA adapter, the beginning of training where the model has snapshots, else a prompt with another token.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
         a: the model and prompt of all pages.
         notices: the container for messages.
     """
-    with st.expander("**B**: what A, the model and prompt above, is compared with", key="side-b"):
+    with st.expander("**B**: what A, above, is compared with", key="side-b"):
         first, second = st.columns(2)
         with first:
             name = _model(a, notices)
@@ -88,7 +88,7 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed, language_model(key).model.config)
+        found = fitting(listed, language_model(key).model)
         edits.warn_of_refused(name, found, notices)
         key = edits.with_edits(key, found, edits.reference_text(a.default), notices)
         language_model(key)
@@ -100,8 +100,13 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
 
 def _model(a: Subject, notices: Any) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
-    about = "The model of A, or any other decoder. Where their vocabularies differ, tokens are matched by what they look like."
-    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, help=about, notices=notices)
+    about = (
+        "The model of A, or any other decoder; for a LoRA adapter, its base unless another one is chosen. Where their "
+        "vocabularies differ, tokens are matched by what they look like."
+    )
+    base = None if (lm := a.lm.base) is None else lm.name
+    usual = base if base in names else SAME
+    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about, notices=notices)
     return a.key.name if chosen == SAME else chosen
 
 
@@ -110,8 +115,8 @@ def _edits(notices: Any) -> tuple[str, ...]:
         "B’s edits",
         key=EDITS,
         help="What is switched off or replaced in B: names of its parts, separated by commas, such as "
-        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: `weights=4bit.g32`. The edits of A are in "
-        "its own bar.",
+        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: `weights=4bit.g32`. The edits of A are "
+        "in its own bar.",
         longest=LONGEST_EDITS,
         placeholder="none",
         notices=notices,

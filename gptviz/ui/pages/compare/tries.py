@@ -13,7 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
-from gptviz.ui.shell.subject import kinds, scrubber
+from gptviz.ui.shell.subject import edits, kinds, scrubber
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
 from gptviz.ui.widgets.markdown import escaped, in_quotes
@@ -22,7 +22,14 @@ from gptviz.ui.widgets.tries import Try
 
 def tries(sides: Sides) -> list[Try]:
     """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
-    offers = [_other_data(sides.a), _training(sides.a), _other_token(sides.a), _without_head(sides.a), _rows(sides.a)]
+    offers = [
+        _half_way(sides.a),
+        _other_data(sides.a),
+        _training(sides.a),
+        _other_token(sides.a),
+        _without_head(sides.a),
+        _rows(sides.a),
+    ]
     found = [offer for offer in offers if offer is not None]
     if np.isfinite(distributions(sides.key).a.values).any():
         return found
@@ -80,6 +87,19 @@ def _rows(a: Subject) -> Try | None:
         "that change?"
     )
     return Try("Row by row", notice, _state(compared=ROWS))
+
+
+def _half_way(a: Subject) -> Try | None:
+    """A LoRA adapter half way to its base."""
+    if a.lm.base is None or a.key.edits:
+        return None
+    half = edits.at_strength(a.key, 0.5)
+    moved, token, tuned, then = _moved(a.key, a.seen, half, a.seen)
+    notice = (
+        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength {token} has {percent(then)} "
+        f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider above does so on every page."
+    )
+    return Try("Half the adapter", notice, _state(**{EDITS: ", ".join(half.edits)}))
 
 
 def _training(a: Subject) -> Try | None:

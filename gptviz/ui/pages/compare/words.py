@@ -32,6 +32,10 @@ scale; the scale of the difference ends at its largest size on both sides, and 0
   out (64 of each). A row counts as read as often as a batch asked for all of its tokens. The standard error of the difference of
   two means is $\sqrt{s_1^2/n_1 + s_2^2/n_2}$.
 - **Heads**: scores of each head over its own text, or over repeated random tokens where the text repeats nothing.
+- **Weights**: the Frobenius norm of $B - A$ for every matrix, as a share of that of $A$; the table has the norms of $A$, of $B$
+  and of $B - A$ themselves. The singular values are those of $B - A$: a change of rank $r$ has $r$ of them above 0. Of a LoRA
+  adapter $B - A$ is its strength times the product of its two factors. The losses along the strength are on data held out of
+  both trainings.
 
 Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
 """

@@ -15,7 +15,7 @@ from gptviz.interp.changing.edits import WEIGHTS, edit, edits, fitting, quantise
 from gptviz.interp.changing.fewer_bits import MatrixError
 from gptviz.labelled_array import Float64Array
 from gptviz.machine.memory import in_bytes
-from gptviz.model import Config, parameter_count
+from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.pages.compare import PAGE as COMPARE
@@ -60,8 +60,8 @@ def section(subject: Subject, notices: Any) -> None:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
     others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
     reference = on_screen.reference_text(subject.default)
-    before = on_screen.with_edits(subject.key.unedited, fitting(others, config), reference, notices)
-    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], config), reference, notices)
+    before = on_screen.with_edits(subject.key.unedited, fitting(others, subject.lm.original.model), reference, notices)
+    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference, notices)
     if not any(edit(one, config).is_of_weights for one in shown.edits):
         return
     _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
@@ -226,7 +226,7 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
                 icon=":material/edit:",
                 key="keep the bits",
                 on_click=_instead,
-                args=(text, subject.lm.model.config),
+                args=(text, subject.lm.original.model),
                 help=f"The edit `{text}`: it stands in the address, and every page shows the model with these weights.",
             )
         if subject.kind == "decoder":
@@ -234,9 +234,9 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
             frame.link(COMPARE, "Compare it with the whole model", query={key: value for key, value in query.items() if value})
 
 
-def _instead(text: str, config: Config) -> None:
+def _instead(text: str, model: Transformer) -> None:
     """Let the address ask for this edit of weights and for no other one."""
-    others = [one.text for one in fitting(on_screen.asked(), config).edits if not one.is_of_weights]
+    others = [one.text for one in fitting(on_screen.asked(), model).edits if not one.is_of_weights]
     on_screen.put([text, *others])
 
 

@@ -10,12 +10,13 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.model.costs.memory_needed import needed
 from gptviz.model.precision import STORED
+from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.places import hub, stores
 from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.pretrained.sources.folder import outline_of
 from gptviz.pretrained.sources.source import number_bytes
-from gptviz.runs import zips
+from gptviz.runs import checkpoints, imports, zips
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.buttons import pressed
 from gptviz.ui.widgets.markdown import escaped
@@ -38,8 +39,9 @@ def field() -> str:
         "A folder, a file, or a name on the hub",
         key=SOURCE,
         help=(
-            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file with a model, a folder with many "
-            "models, or a name on the Hugging Face hub such as HuggingFaceTB/SmolLM2-135M. Enter looks at it."
+            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file with a model, a LoRA adapter of "
+            "PEFT, a folder with many models, or a name on the Hugging Face hub such as HuggingFaceTB/SmolLM2-135M. Enter looks "
+            "at it."
         ),
         placeholder="HuggingFaceTB/SmolLM2-135M, or the path of a folder or a file",
         longest=LONGEST,
@@ -71,6 +73,9 @@ def _local(path: Path) -> None:
     if zips.is_zip(path):
         _card(str(path), f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.", "")
         return
+    if peft.is_adapter(path):
+        _adapter(path)
+        return
     if path.is_dir() and not (path / "config.json").exists():
         inside = models_inside(path)
         if not inside.models:
@@ -81,6 +86,15 @@ def _local(path: Path) -> None:
         return
     if not (path.is_file() and mapped(path)):
         card(Place("", path.name, path, str(path)), stores.summary(path), names_by_place(), "asked")
+
+
+def _adapter(path: Path) -> None:
+    """A LoRA adapter of PEFT: the model here that it changes, or why it does not open."""
+    try:
+        base = checkpoints.name_of(imports.base_named(peft.read(path).base))
+        _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
+    except (ImportRefusedError, checkpoints.CheckpointError) as error:
+        _card(str(path), "A LoRA adapter of PEFT.", str(error))
 
 
 def _on_hub(name: str) -> None:

@@ -27,12 +27,13 @@ def save_as(name: str) -> None:
     with st.popover("Save as…", icon=":material/download:"):
         try:
             sharing.check_is_whole(folder)
-            reasons = {key: each.why_not(folder) for key, each in FORMATS.items()}
+            offered = {key: each for key, each in FORMATS.items() if each.is_for(folder)}
+            reasons = {key: each.why_not(folder) for key, each in offered.items()}
         except CheckpointError as error:
             st.text(str(error))
             return
         with_snapshots = _asks_for_snapshots(name, len(checkpoints.snapshots(folder)))
-        for key, each in FORMATS.items():
+        for key, each in offered.items():
             if (why_not := reasons[key]) is not None:
                 st.button(each.title, key=f"no {key}", disabled=True, icon=":material/download:", width="stretch")
                 st.caption(f"Not for this model: {escaped(why_not)}.")

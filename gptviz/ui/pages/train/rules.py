@@ -12,6 +12,7 @@ from gptviz.model import Config, changed
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
+from gptviz.runs.run import adapter_for
 from gptviz.settings.fields import field_info, field_infos
 from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
@@ -83,7 +84,7 @@ def planned_run(
     fresh = choices.begin == FRESH
     is_learned = fresh and choices.tokenizer in FEWEST_TOKENS and bool(token_kinds(choices.plan.config.kind, choices.source))
     plan = replace(choices.plan, tokenizer=choices.tokenizer, begin=None)
-    recipe, config, problem = plan.recipe, None, choices.problem
+    recipe, config, base, problem = plan.recipe, None, None, choices.problem
     changes: dict[str, object] = {}
     try:
         recipe = recipe_of(choices.recipe)
@@ -92,7 +93,9 @@ def planned_run(
             config, unsuited = _fitted(plan, choices, changes, learn, complain)
             problem = problem or unsuited
         else:
-            config = checkpoints.read_config(checkpoints.find(choices.begin))
+            base = checkpoints.find(choices.begin)
+            config = checkpoints.read_config(base)
+        adapter_for(recipe, config, base)
     except ValueError as error:
         problem = problem or str(error)
     return PlannedRun(

@@ -121,6 +121,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             step = scrubber.scrubber(folder, card, about, notices)
     else:
         scrubber.without_snapshots(notices)
+    if folder is not None and checkpoints.is_adapter(folder):
+        edits.strength_slider(bar)
     kind = kinds.kind_of(folder)
     default = default_prompt(kind, card)
     with bar:

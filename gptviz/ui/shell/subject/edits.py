@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # The keys of the address: the edits, separated by commas, and the reference text of those that need one.
 EDITS, TEXT = "edits", "edit_text"
 LONGEST_TEXT = 20_000
+# The unit of the edit that is the strength of a LoRA adapter, the strength without an edit, and the key of its slider.
+ADAPTER, TUNED, STRENGTH = "adapter", 1.0, "strength of the adapter"
 
 
 def asked() -> tuple[str, ...]:
@@ -86,7 +88,7 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
         return key
     from gptviz.interp.changing.edits import fitting
 
-    found = fitting(texts, language_model(key).model.config)
+    found = fitting(texts, language_model(key).model)
     if found.rejected:
         addresses.takes(EDITS, refused("; ".join(found.rejected)))
     warn_of_refused(key.name, found, notices)
@@ -112,6 +114,50 @@ def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelK
         notices.warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
         return key
     return wanted
+
+
+def strength_slider(bar: Any) -> None:
+    """The slider of the strength of a LoRA adapter, from 0 to 2 or as far as the address goes: it writes an edit of all pages.
+
+    Args:
+        bar: the container for it.
+    """
+    at = strength_of(asked())
+    st.session_state[STRENGTH] = at
+    bar.slider(
+        "Strength of the adapter",
+        min(0.0, at),
+        max(2.0, at),
+        step=0.05,
+        key=STRENGTH,
+        on_change=_set_strength,
+        format="strength %.2f",
+        label_visibility="collapsed",
+        width=160,
+        help="How much of the adapter is added to the weights of its base, on all pages. 0 is the base, 1 is as trained, and 2 "
+        "goes twice as far.",
+    )
+
+
+def _set_strength() -> None:
+    at = st.session_state[STRENGTH]
+    if at == TUNED:
+        put(text for text in asked() if text.partition("=")[0] != ADAPTER)
+    else:
+        set_to(f"{ADAPTER}={at:g}")
+
+
+def at_strength(key: ModelKey, strength: float) -> ModelKey:
+    """The adapter of `key`, which has no edits, with this strength."""
+    return replace(key, edits=(f"{ADAPTER}={strength:g}",))
+
+
+def strength_of(texts: Iterable[str]) -> float:
+    """The strength of the adapter that the edits `texts` ask for; as trained if they ask for none that is possible."""
+    from gptviz.interp.changing.edits import strength
+
+    asked_for = next((text for text in texts if text.partition("=")[0] == ADAPTER), None)
+    return TUNED if asked_for is None or (at := strength(asked_for)) is None else at
 
 
 def text_box(default: str) -> str:

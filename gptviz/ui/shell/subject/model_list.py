@@ -50,7 +50,17 @@ def line_about(folder: Path) -> str:
         plan = PLANS.get(checkpoints.read_card(folder).plan or "")
     except CheckpointError:
         plan = None
-    return said_by_card(folder) if plan is None or is_own(folder) else plan.sentence
+    about = said_by_card(folder) if plan is None or is_own(folder) else plan.sentence
+    return f"{adapter}: {about}" if (adapter := about_adapter(folder)) else about
+
+
+def about_adapter(folder: Path) -> str:
+    """The adapter in `folder` in a few words; empty if it is none."""
+    try:
+        adapter = checkpoints.read_adapter(folder) if checkpoints.is_adapter(folder) else None
+    except CheckpointError:
+        return ""
+    return "" if adapter is None else f"LoRA adapter on {adapter.base[:80]}, rank {adapter.rank}"
 
 
 def said_by_card(folder: Path) -> str:

@@ -69,12 +69,11 @@ def model_key(name: str, device: str, step: int | None = None, precision: str = 
         CheckpointError: there is no such model, or no snapshot of that step.
     """
     folder = checkpoints.find(name)
-    if step is None:
-        weights = folder / "model.safetensors"
-    elif (weights := checkpoints.snapshot_path(folder, step)) not in checkpoints.snapshots(folder).values():
+    if step is not None and step not in checkpoints.snapshots(folder):
         raise checkpoints.CheckpointError(f"{name} has no snapshot of step {step}")
     # The log does not count: that of a run in progress is written all the time.
-    files = [folder / "tokenizer.json", folder / "config.json", weights, *([folder / "card.json"] if step is None else [])]
+    weights = checkpoints.weight_files(folder, step)
+    files = [folder / "tokenizer.json", folder / "config.json", *weights, *([folder / "card.json"] if step is None else [])]
     times = [about[0] if (about := written(file)) else 0 for file in files]
     return ModelKey(name, device, max(times), step, times[0], precision)
 
@@ -99,7 +98,7 @@ def _edited(key: ModelKey) -> LanguageModel:
 @lru_cache(maxsize=512)
 def _is_small(key: ModelKey) -> bool:
     try:
-        return (checkpoints.find(key.name) / "model.safetensors").stat().st_size <= SMALL
+        return all(file.stat().st_size <= SMALL for file in checkpoints.weight_files(checkpoints.find(key.name)))
     except OSError:  # a model that is only referred to may be of any size
         return False
 

@@ -1,0 +1,260 @@
+"""LoRA adapters of PEFT: a folder with adapter_config.json and adapter_model.safetensors, read and written.
+
+The factors of a module are stored as `base_model.model.MODULE.lora_A.weight` [r, in] and `….lora_B.weight` [out, r], and its
+matrix changes by alpha / r times their product. Their modules are those of `transformers`; ours may hold several of them, one
+above the other, or their rows in another order: see `families`.
+
+Source: the PEFT documentation, “PEFT checkpoint format”.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.model import Config
+from gptviz.model.lora import Adapter, Factors, matrices
+from gptviz.model.precision import are_finite
+
+from .families import ImportRefusedError
+from .families.base import Match
+from .families.expressing import NotExpressibleError, expressed
+from .sources.tensors import open_safetensors, reading
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
+_NAME = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight")
+# What an adapter may have besides two factors for a matrix, and the value with which it has it not.
+WITHOUT: dict[str, tuple[object, ...]] = {
+    "bias": ("none",),
+    "use_dora": (False, None),
+    "lora_bias": (False, None),
+    "modules_to_save": (None, []),
+    "layer_replication": (None,),
+    "target_parameters": (None, []),
+    "trainable_token_indices": (None, [], {}),
+    "alora_invocation_tokens": (None,),
+}
+
+
+@dataclass(frozen=True)
+class PeftAdapter:
+    """An adapter as PEFT keeps it.
+
+    Attributes:
+        base: the name or path of the model that it was made for, as its config says; empty if it does not say.
+        modules: by the name of a module of `transformers`, its factors with the scale in B.
+    """
+
+    base: str
+    modules: Mapping[str, Factors]
+
+
+def is_adapter(path: Path) -> bool:
+    """Whether the folder at this path looks like an adapter of PEFT."""
+    return (path / CONFIG).is_file()
+
+
+def read(folder: Path) -> PeftAdapter:
+    """The adapter in a folder.
+
+    Raises:
+        ImportRefusedError: it is damaged, or is no LoRA adapter of matrices alone; the message says what it has besides.
+    """
+    with reading(folder / CONFIG):
+        fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
+    if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
+        kind = fields.get("peft_type") if isinstance(fields, dict) else None
+        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens LORA alone")
+    for name, values in WITHOUT.items():
+        if name in fields and fields[name] not in values:
+            raise ImportRefusedError(f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it")
+    pairs: dict[str, dict[str, Tensor]] = {}
+    with reading(folder / WEIGHTS), open_safetensors(folder / WEIGHTS) as file:
+        for name in file.keys():  # noqa: SIM118
+            found = _NAME.fullmatch(name)
+            if found is None:
+                raise ImportRefusedError(
+                    f"{WEIGHTS}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
+                )
+            pairs.setdefault(found["module"], {})[found["factor"]] = file.get_tensor(name).float()
+    base = fields.get("base_model_name_or_path")
+    modules = {module: _scaled(module, pair, _scale(fields, module)) for module, pair in pairs.items()}
+    return PeftAdapter(base if isinstance(base, str) else "", modules)
+
+
+def _scaled(module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
+    a, b = pair.get("A"), pair.get("B")
+    if a is None or b is None or a.dim() != 2 or b.dim() != 2 or len(a) != b.shape[1] or not len(a):
+        raise ImportRefusedError(f"{WEIGHTS}: the two factors of {module[:80]} do not go together: copy or download it again")
+    if not (are_finite(a) and are_finite(b)):
+        raise ImportRefusedError(f"{WEIGHTS}: {module[:80]} holds values that are not numbers: download it again")
+    return Factors(a, b * scale)
+
+
+def _scale(fields: Mapping[str, Any], module: str) -> float:
+    """By how much the product of the factors of a module is multiplied: alpha / r, or alpha / √r."""
+    rank, alpha = (_of_module(fields, *names, module) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha")))
+    return alpha / (rank**0.5 if fields.get("use_rslora") else rank)
+
+
+def _of_module(fields: Mapping[str, Any], patterns: str, usual: str, module: str) -> float:
+    """The value of the first of the `patterns` that fits the end of a module's name, else the `usual` one."""
+    listed = fields.get(patterns) or {}
+    if not isinstance(listed, dict):
+        raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.40}; it must be a table")
+    value = next((one for key, one in listed.items() if _fits(key, module)), fields.get(usual))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise ImportRefusedError(f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0")
+    return float(value)
+
+
+def _fits(pattern: str, module: str) -> bool:
+    try:
+        return re.fullmatch(rf"(.*\.)?({pattern})", module) is not None
+    except re.error:
+        raise ImportRefusedError(f"{CONFIG}: the pattern {pattern!r:.60} is no regular expression") from None
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A matrix of ours and the modules of `transformers` that hold its rows.
+
+    Attributes:
+        ours: the name of our part.
+        match: how the tensors become one another; it acts on rows alone, so it acts in the same way on the rows of B.
+        turned: whether they store matrices as [in, out].
+        sizes: how many rows each of their modules has.
+    """
+
+    ours: str
+    match: Match
+    turned: bool
+    sizes: tuple[int, ...]
+
+    @property
+    def modules(self) -> list[str]:
+        """The names of their modules."""
+        return [name.removesuffix(".weight") for name in self.match.theirs]
+
+    def to_ours(self, rows: list[Tensor]) -> Tensor:
+        """B [out, r] of ours, made of the B of each of their modules."""
+        return self.match.to_ours([one.T for one in rows] if self.turned else rows)
+
+    def to_theirs(self, rows: Tensor) -> list[Tensor]:
+        """The inverse."""
+        return [one.T if self.turned else one for one in self.match.to_theirs(rows)]
+
+
+def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
+    """Every matrix that an adapter can change, in the form of the family that computes the same as a model of `config`.
+
+    Raises:
+        ImportRefusedError: there is no such family.
+    """
+    try:
+        found = expressed(config, family)
+    except NotExpressibleError as error:
+        raise ImportRefusedError(str(error)) from None
+    shapes = matrices(config)
+    for match in found.family.matches(found.config):
+        part = match.ours.removesuffix(".weight")
+        if part not in shapes or not match.ours.endswith(".weight"):
+            continue
+        out, _ = shapes[part]
+        # Two columns are enough to see where rows go: each row has one number, wherever it lies.
+        theirs = match.to_theirs(torch.arange(out, dtype=torch.float32)[:, None].expand(out, 2))
+        turned = not all(bool((one == one[:, :1]).all()) for one in theirs)
+        yield _Piece(part, match, turned, tuple(one.shape[1 if turned else 0] for one in theirs))
+
+
+def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[str, Factors]:
+    """The factors of our matrices. Those of several modules that are one matrix here stand side by side, so their ranks add up.
+
+    Args:
+        adapter: the adapter.
+        config: of its base.
+        family: the family that the base was imported as, by its title; None for others.
+
+    Raises:
+        ImportRefusedError: it changes what is no matrix inside the blocks of the base, or is of a model of another shape.
+    """
+    left, ours = dict(adapter.modules), dict[str, Factors]()
+    reads = {name: shape[1] for name, shape in matrices(config).items()}
+    for piece in _pieces(config, family):
+        a, b = [], []
+        for place, (module, size) in enumerate(zip(piece.modules, piece.sizes, strict=True)):
+            one = left.pop(module, None)
+            if one is None:
+                continue
+            if (len(one.b), one.a.shape[1]) != (size, reads[piece.ours]):
+                raise ImportRefusedError(
+                    f"{WEIGHTS}: {module[:80]} changes a matrix of {len(one.b)} × {one.a.shape[1]}, and that of the base has "
+                    f"{size} × {reads[piece.ours]}: name the model that the adapter was made for"
+                )
+            rows = [one.b if at == place else one.b.new_zeros(rest, one.rank) for at, rest in enumerate(piece.sizes)]
+            a.append(one.a)
+            b.append(piece.to_ours(rows))
+        if a:
+            ours[piece.ours] = Factors(torch.cat(a), torch.cat(b, dim=1).contiguous())
+    if left or not ours:
+        what = f"{min(left)[:80]} is no matrix inside the blocks of the base" if left else "there are no factors"
+        raise ImportRefusedError(f"{WEIGHTS}: {what}: name the model that the adapter was made for")
+    return ours
+
+
+def write(adapter: Adapter, config: Config, family: str | None, base: str, folder: Path) -> None:
+    """Write an adapter into an empty folder, for PEFT.
+
+    Args:
+        adapter: the factors by the names of our parts.
+        config: of its base.
+        family: as in `as_ours`.
+        base: the name of the base, as the hub or a path has it.
+        folder: the folder.
+
+    Raises:
+        ImportRefusedError: no family of `transformers` computes the same as the base.
+        OSError: the disk is full or not writable.
+    """
+    rank = max(one.rank for one in adapter.values())
+    tensors, turned = dict[str, Tensor](), False
+    for piece in _pieces(config, family):
+        if (one := adapter.get(piece.ours)) is None:
+            continue
+        turned |= piece.turned
+        for module, rows in zip(piece.modules, piece.to_theirs(one.b), strict=True):
+            # All have one rank; a smaller one is filled up with zeros.
+            tensors[f"base_model.model.{module}.lora_A.weight"] = _filled(one.a, (rank, one.a.shape[1]))
+            tensors[f"base_model.model.{module}.lora_B.weight"] = _filled(rows, (len(rows), rank))
+    modules = sorted({found["module"] for name in tensors if (found := _NAME.fullmatch(name))})
+    fields = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "r": rank,
+        "lora_alpha": rank,  # the scale is in B
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": turned,
+        "target_modules": modules,
+        "modules_to_save": None,
+        "inference_mode": True,
+    }
+    (folder / CONFIG).write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    safetensors.torch.save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def _filled(tensor: Tensor, shape: tuple[int, int]) -> Tensor:
+    filled = tensor.new_zeros(shape)
+    filled[: tensor.shape[0], : tensor.shape[1]] = tensor
+    return filled

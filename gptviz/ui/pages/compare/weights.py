@@ -1,0 +1,156 @@
+"""The view Weights of the page Compare: by how much each matrix differs, in which directions, and what that did to the losses."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.changing import compared as figures
+from gptviz.figures.changing import strength as strengths
+from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import OUTPUT
+from gptviz.interp import compare
+from gptviz.interp.changing.strength import losses_along
+from gptviz.interp.compare import Compared
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model.lora import MergedTransformer
+from gptviz.ui.pages.compare.sides import Sides, side
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.views import held_out
+from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.markdown import escaped
+
+MOST = "differs most"
+# Singular values above this share of the largest are counted: smaller ones are rounding.
+COUNTED = 1e-4
+# So many singular values are drawn at least, and else twice as many as are counted.
+FEWEST_SHOWN = 16
+
+
+@jobs.resource("Comparing the weights", max_entries=16)
+def _weights(a: ModelKey, b: ModelKey) -> Compared:
+    return compare.weights(side(a, ()), side(b, ()))
+
+
+@jobs.resource("Finding the singular values", max_entries=32)
+def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
+    return compare.singular_values(side(a, ()), side(b, ()), name)
+
+
+def differing(sides: Sides, notices: object) -> Compared:
+    """How far every matrix of B is from that of A, its singular values, and for an adapter the losses along its strength."""
+    found = _weights(sides.a.key, sides.b.key)
+    if found.difference is None:
+        st.info(f"{found.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
+    elif not found.largest:
+        st.info("A and B have the same weights: nothing differs. Choose another model or step for B.", icon=":material/info:")
+    else:
+        _heat_map(sides, found, notices)
+    _along_strength(sides)
+    return found
+
+
+def _heat_map(sides: Sides, found: Compared, notices: object) -> None:
+    shares = compare.relative(found)
+    rows, columns = (axis.labels for axis in shares.axes)
+    there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
+    names = {_title(rows[row], columns[column]): float(shares.values[row, column]) for row, column in there}
+    paths = {_title(rows[row], columns[column]): _path(rows[row], columns[column]) for row, column in there}
+    most = max((name for name in names if np.isfinite(names[name])), key=lambda name: names[name])
+    unchanged = sum(1 for share in names.values() if share == 0)
+    same = f" {unchanged} of {len(names)} matrices are the same to the bit." if unchanged else ""
+    st.markdown(f"Of all matrices, **{escaped(most)}** differs most: ‖B − A‖ is **{percent(names[most])}** of ‖A‖.{same}")
+    left, right = st.columns([3, 2])
+    with left:
+        st.markdown("**Every matrix**: ‖B − A‖ as a share of ‖A‖")
+        show_figure(
+            figures.cells(shares, theme(), limit=names[most] or 1.0, signed=False, colour=OUTPUT, height=300),
+            key="weights that differ",
+            alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}, {percent(names[most])}.",
+        )
+    with right:
+        chosen = controls.select(
+            "Matrix",
+            [MOST, *names],
+            key="compared_matrix",
+            help="Whose difference is taken apart. Without a choice, it is the matrix that differs most.",
+            notices=notices,
+        )
+        name = most if chosen == MOST else chosen
+        values = _singular_values(sides.a.key, sides.b.key, paths[name])
+        sizes = np.asarray(values.values, float)
+        count = int((sizes > COUNTED * sizes.max(initial=0.0)).sum())
+        first = slice(0, max(FEWEST_SHOWN, 2 * count))
+        shown = LabelledArray(sizes[first], (Axis("number", values.axes[0].labels[first]),), values.unit)
+        show_figure(
+            strengths.singular_values(shown, theme(), height=240),
+            key="singular values",
+            alt=f"The singular values of the difference of {name}; {count} of {len(sizes)} are more than rounding.",
+        )
+        st.caption(
+            f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: so many of its singular "
+            "values are more than a ten-thousandth of the largest."
+        )
+
+
+def _title(row: str, column: str) -> str:
+    """The matrix in this cell in words."""
+    return column if row == compare.OUTSIDE else f"{column} of block {row}"
+
+
+def _path(row: str, column: str) -> str:
+    """The name of the part with the matrix in this cell."""
+    return column if row == compare.OUTSIDE else f"blocks.{row}.{column}"
+
+
+@jobs.resource("Reading both texts at each strength", max_entries=8)
+def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tuple[str, ...]]:
+    """The losses of an adapter along its strength, on its data and on its base's, and the names of data that are not here."""
+    texts, missing = {}, []
+    for key in (adapter, base):
+        lm = language_model(key)
+        try:
+            texts[lm.data_title] = held_out.tested(key)
+        except (ValueError, OSError, KeyError, TypeError):
+            missing.append(lm.data_title)
+    model = language_model(adapter).model
+    assert isinstance(model, MergedTransformer)
+    return losses_along(model, texts) if texts else None, tuple(missing)
+
+
+def _along_strength(sides: Sides) -> None:
+    """What was learned and what was forgotten on the way from the base of an adapter to the tuned model, and beyond."""
+    keys = [one.key for one in (sides.a, sides.b) if isinstance(language_model(one.key.unedited).model, MergedTransformer)]
+    if not keys:
+        return
+    key = keys[0].unedited
+    base = language_model(key).base
+    assert base is not None
+    st.markdown(f"**What {escaped(key.name)} learned, and what it forgot**: its loss along the strength of the adapter")
+    table, missing = _losses(key, model_key(base.name, key.device, None, key.precision))
+    if missing:
+        st.caption(f"Not on this machine, so left out: {escaped(', '.join(missing))}.")
+    if table is None:
+        return
+    at = edits.strength_of(keys[0].edits)
+    show_figure(
+        strengths.losses(table, theme(), height=320, at=at),
+        key="losses along the strength",
+        alt=f"The loss in nats per token along the strength of the adapter, on {' and '.join(table.axes[0].labels)}.",
+    )
+    st.caption(f"{escaped(' '.join(said(table)))} About {held_out.MOST_TOKENS:,} tokens held out of each; without other edits.")
+
+
+def said(table: LabelledArray) -> list[str]:
+    """A sentence for each text of a table [text, strength]: its loss with the base, as trained, and where it is lowest."""
+    names = table.axes[1].labels
+    sentences = []
+    for text, values in zip(table.axes[0].labels, table.values, strict=True):
+        before, after = values[names.index("0")], values[names.index("1")]
+        what = "falls" if after < before else "rises"
+        lowest = names[int(np.argmin(values))]
+        sentences.append(f"On {text} it {what} from {before:.3f} at 0 to {after:.3f} at 1, and is lowest at {lowest}.")
+    return sentences

@@ -1,0 +1,91 @@
+"""The adapter that ships, in the library and on the command line: what was added, what it learned, and what it forgot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.__main__ import main
+from gptviz.data.text import TextSource
+from gptviz.interp import compare
+from gptviz.interp.changing.ablation import loss
+from gptviz.model.lora import MergedTransformer
+from gptviz.runs import checkpoints
+from gptviz.text import Corpus
+
+Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_it_ships_as_its_adapter_alone_and_its_base_is_the_model_it_names() -> None:
+    folder = checkpoints.BUNDLED / "finetune-lora"
+    assert (folder / "model.safetensors").stat().st_size < (
+        checkpoints.BUNDLED / "finetune" / "model.safetensors"
+    ).stat().st_size / 20
+    lm, base = gptviz.load("finetune-lora"), gptviz.load("pretrain")
+    assert isinstance(lm.model, MergedTransformer)
+    assert lm.base is not None
+    assert (lm.base.name, base.base) == ("pretrain", None)
+    assert torch.equal(lm.edited("adapter=0").trace("def f")["logits"], base.trace("def f")["logits"])
+    assert torch.equal(lm.base.trace("def f")["logits"], base.trace("def f")["logits"])
+
+
+def test_it_learns_most_of_what_finetuning_all_weights_does() -> None:
+    cards = {name: checkpoints.read_card(checkpoints.BUNDLED / name) for name in ("from-scratch", "finetune", "finetune-lora")}
+    alone, full, lora = (card.validation_loss for card in cards.values())
+    assert None not in (alone, full, lora)
+    assert full < lora < alone  # type: ignore[operator]
+    assert (alone - lora) / (alone - full) > 0.5  # type: ignore[operator]
+
+
+def test_the_losses_along_its_strength_are_those_of_its_edits_on_both_texts() -> None:
+    lm = gptviz.load("finetune-lora")
+    plays = TextSource(Corpus("plays", "KING HENRY:\nO Romeo, Romeo! wherefore art thou Romeo?\n" * 60))
+    plays.keep()
+    lm.card = lm.card.changed(source=plays.to_dict(), corpus="plays")
+    found = lm.along_strength((0.0, 0.5, 1.0), 256)
+    assert found.axes[0].labels == ("plays (finetune-lora)", "python-reference (pretrain)")
+    for row, one in enumerate((lm, gptviz.load("pretrain"))):
+        texts = one.tested_rows(256)["loss"]
+        for column, strength in enumerate((0.0, 0.5, 1.0)):
+            assert found.values[row, column] == pytest.approx(loss(lm.edited(f"adapter={strength}").model, texts), rel=1e-5)
+    assert found.values[0, 2] < found.values[0, 0], "what it learned"
+    assert found.values[1, 2] > found.values[1, 0], "what it forgot"
+    with pytest.raises(ValueError, match="pretrain is no LoRA adapter"):
+        gptviz.load("pretrain").along_strength()
+
+
+def test_the_command_compares_the_weights_of_an_adapter_with_its_base(capsys: Capture) -> None:
+    assert main(["compare", "finetune-lora", "--what", "weights", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    a, b = (gptviz.load(name).side("x") for name in ("finetune-lora", "pretrain"))
+    np.testing.assert_allclose(np.array(said["difference"]["values"], float), compare.weights(a, b).difference.values)  # type: ignore[union-attr]
+    assert said["difference"]["unit"] == "norm of B − A"
+    assert main(["compare", "pretrain", "finetune", "--what", "weights"]) == 0
+    assert "mlp." in capsys.readouterr().out
+    assert main(["compare", "finetune-lora"]) == 2
+    assert "give one, with --prompt TEXT" in capsys.readouterr().err
+
+
+def test_the_command_prints_the_losses_along_the_strength(home: Path, capsys: Capture) -> None:
+    assert main(["compare", "pretrain", "--what", "strength"]) == 2
+    assert "pretrain is no LoRA adapter" in capsys.readouterr().err
+    assert main(["evaluate", "pretrain", "--without", "adapter=0.5"]) == 2
+    assert "this model is no LoRA adapter" in capsys.readouterr().err
+
+
+def test_a_run_with_a_rank_on_the_command_line_is_an_adapter(home: Path, tmp_path: Path, capsys: Capture) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be that is the question\n" * 60)
+    words = ["train", "pretrain", "--corpus", str(text), "--from", "ladder-8", "--lora-rank", "1", "--steps", "2"]
+    more = ["--batch-size", "2", "--evaluations", "1", "--precision", "float32", "--compile", "no", "--name", "mine"]
+    assert main([*words, *more]) == 0
+    assert checkpoints.read_adapter(checkpoints.find("mine")).base == "ladder-8"
+    assert gptviz.load("mine").base is not None
+    assert main(["train", "sums", "--lora-rank", "1"]) == 2
+    assert "choose one to begin with (--from NAME)" in capsys.readouterr().err
