@@ -110,8 +110,8 @@ def _edits(notices: Any) -> tuple[str, ...]:
         "B’s edits",
         key=EDITS,
         help="What is switched off or replaced in B: names of its parts, separated by commas, such as "
-        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: `weights=4bit.g32`. The edits of A are in "
-        "its own bar.",
+        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: `weights=4bit.g32`. The edits of A are "
+        "in its own bar.",
         longest=LONGEST_EDITS,
         placeholder="none",
         notices=notices,
