@@ -969,20 +969,29 @@ class LanguageModel:
 
     def along_strength(self, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
         """Of a LoRA adapter the loss [text, strength] in nats per token, without other edits, on the data that were held out when
-        it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other.
+        it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other. A warning
+        names data that are not on this machine, which are left out.
 
         Args:
             strengths: 0 is the base, 1 what was trained.
             most: about how many tokens of each text are read.
 
         Raises:
-            ValueError: it is no adapter, or nobody knows what it or its base learned from.
-            OSError: these data are not on this machine.
+            ValueError: it is no adapter, or neither of these data are here.
         """
         model, base = self.original.model, self.base
         if base is None or not isinstance(model, MergedTransformer):
             raise ValueError(f"{self.name} is no LoRA adapter: there is no strength to change")
-        texts = {one.data_title: one.tested_rows(most)["loss"] for one in (self, base)}
+        texts, missing = dict[str, list[Rows]](), list[str]()
+        for one in (self, base):
+            try:
+                texts[one.data_title] = one.tested_rows(most)["loss"]
+            except (ValueError, OSError) as error:
+                missing.append(f"{one.data_title} is left out: {error}")
+        if not texts:
+            raise ValueError("; ".join(missing))
+        for line in missing:
+            warnings.warn(line, stacklevel=_depth() + 1)
         return losses_along(model, texts, strengths)
 
     @property

@@ -72,7 +72,21 @@ def test_the_command_compares_the_weights_of_an_adapter_with_its_base(capsys: Ca
     assert "give one, with --prompt TEXT" in capsys.readouterr().err
 
 
-def test_the_command_prints_the_losses_along_the_strength(home: Path, capsys: Capture) -> None:
+def test_the_command_prints_the_losses_along_the_strength_and_names_data_that_are_not_here(capsys: Capture) -> None:
+    assert main(["compare", "finetune-lora", "--what", "strength", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("gptviz: tiny-shakespeare (finetune-lora) is left out: ")
+    assert said.err.count("\n") == 1
+    found = json.loads(said.out)
+    with pytest.warns(UserWarning, match="is left out"):
+        table = gptviz.load("finetune-lora").along_strength()
+    assert found["loss"] == {"python-reference (pretrain)": table.values[0].tolist()}
+    assert found["strength"][8] == 1.0
+    assert main(["compare", "finetune-lora", "--what", "strength"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["0", f"{table.values[0, 0]:.4f}"]
+
+
+def test_a_model_that_is_no_adapter_has_no_strength(capsys: Capture) -> None:
     assert main(["compare", "pretrain", "--what", "strength"]) == 2
     assert "pretrain is no LoRA adapter" in capsys.readouterr().err
     assert main(["evaluate", "pretrain", "--without", "adapter=0.5"]) == 2

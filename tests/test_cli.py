@@ -377,7 +377,7 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(capsys: Cap
     options: list[str] = []
     for field in fields(Recipe):
         value = getattr(asked, field.name)
-        if field.name != "minutes":
+        if field.name not in ("minutes", "lora_rank"):  # a rank needs a model to begin with: see test_adapters.py
             options += [f"--{field.name.replace('_', '-')}", str(value)]
             assert value != getattr(plan, field.name), field.name
     output(capsys, "train", "copy", *options, *SMALL, "--set", "dropout=0.5", "--set", "positions=rotary")

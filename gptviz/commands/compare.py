@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import gptviz
 from gptviz.machine import terminal
 
-from .common import Command, Parser, UsageError, add_precision, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_precision, one_line, opened, print_json, warn_of_unknown
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
@@ -90,9 +91,13 @@ def _along_strength(options: argparse.Namespace) -> None:
     """Print the losses of an adapter along its strength."""
     lm = opened(options)
     try:
-        found = lm.along_strength()
-    except (ValueError, OSError) as error:
+        with warnings.catch_warnings(record=True) as missing:
+            warnings.simplefilter("always")
+            found = lm.along_strength()
+    except ValueError as error:
         raise UsageError(str(error)) from None
+    for one in missing:
+        print(f"gptviz: {one_line(str(one.message))}", file=sys.stderr)
     texts, strengths = (axis.labels for axis in found.axes)
     if options.json:
         print_json(

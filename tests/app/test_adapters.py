@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,18 @@ def test_an_adapter_of_peft_is_opened_on_the_base_that_its_files_name(tmp_path: 
     at = page_at("pages/open_model.py")(source=str(folder))
     assert "this adapter is of type 'IA3'" in says(at)
     assert not [one for one in at.button if one.key == "open what was asked for"]
+
+
+def test_an_adapter_whose_base_is_gone_says_so_on_every_page_and_is_listed() -> None:
+    folder = checkpoints.own() / "orphan"
+    shutil.copytree(checkpoints.find("finetune-lora"), folder)
+    adapter = checkpoints.read_adapter(folder)
+    checkpoints.write_json(folder / "adapter.json", {"base": "gone", "sha256": adapter.sha256, "ranks": adapter.ranks})
+    for where in ("next_token", "compare"):
+        at = page_at(f"pages/{where}.py")(model="orphan")
+        assert "'gone', and there is no model of that name: bring that model back" in says(at)
+        assert "Choose another model above" in says(at)
+    assert "there is no model of that name" in says(page_at("pages/runs.py")(model="orphan"))
+    (folder / "adapter.json").write_text("[]")
+    assert "adapter.json is not a JSON object" in says(page_at("pages/next_token.py")(model="orphan"))
+    assert "adapter.json is not a JSON object" in says(page_at("pages/runs.py")(model="orphan"))

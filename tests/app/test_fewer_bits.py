@@ -28,7 +28,7 @@ def metrics(at: AppTest) -> dict[str, str]:
 
 
 def cells(at: AppTest) -> Any:
-    return numbers(chart(at, "matrix errors")["data"][0]["z"])
+    return numbers(chart(at, "matrix errors")["data"][0]["z"]).T
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ PAGE = Page(
     question="What does this model take?",
     caption=(
         "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much "
-        "memory: move batch and context, and see what grows. At the end: what it loses if its weights are kept in fewer bits."
+        "memory: move batch and context, and see what grows."
     ),
     sentence="What the model takes: parameters, operations, memory and time, as formulas; and what fewer bits lose.",
     step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",

@@ -28,6 +28,7 @@ LARGEST: dict[str, float] = {
     "batch_size": 4_096,
     "evaluations": 1_000,
     "seed": 10**9,
+    "lora_rank": 1_024,
     "minutes": 10_000,
     "learning_rate": 1_000,
     "final_rate": 10,
