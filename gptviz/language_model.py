@@ -77,6 +77,7 @@ from .text.tokenizers.pieces import Piece, pieces
 MOST_NAMED = 5
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
 MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
 
@@ -1096,6 +1097,8 @@ class LanguageModel:
         size, seed = recipe.get("batch_size"), recipe.get("seed")
         if self.card.source is None or steps is None or not isinstance(size, int) or not isinstance(seed, int) or size < 1:
             raise ValueError(f"the card of {self.name} does not say what it was trained on, and how")
+        if size * max(steps, 1) > MOST_DRAWN:
+            raise ValueError(f"{self.name} was trained on {size * steps:,} rows: at most {MOST_DRAWN:,} are drawn again")
         return Trained(source_from(dict(self.card.source)).data(self.tokenizer, self.model.config), size, seed, steps)
 
     def _asked_words(self, sentences: Sequence[str], words: Sequence[str]) -> list[tuple[list[int], list[list[int]]]]:

@@ -46,6 +46,16 @@ def test_what_cannot_be_asked_is_named(tiny_model: TinyModel) -> None:
         lm.shares_in_data(["the"], ["a"])
 
 
+def test_a_card_that_says_too_much_or_nonsense_is_refused(tiny_model: TinyModel) -> None:
+    recipe = {"batch_size": 10**9, "seed": 0}
+    tiny_model("large", card={"source": {"kind": "task", "task": "jobs"}, "recipe": recipe, "steps": 10**6})
+    with pytest.raises(ValueError, match="at most 100,000,000 are drawn again"):
+        gptviz.load("large", device="cpu").data_rows()
+    tiny_model("odd", card={"source": {"kind": "task", "task": "jobs"}, "recipe": {"batch_size": "4", "seed": 0}, "steps": 2})
+    with pytest.raises(ValueError, match="does not say what it was trained on, and how"):
+        gptviz.load("odd", device="cpu").data_rows()
+
+
 @pytest.mark.parametrize("name", ["jobs-90", "jobs-10"])
 def test_the_command_prints_what_the_library_says(name: str, capsys: Capture) -> None:
     lm = gptviz.load(name, device="cpu")
