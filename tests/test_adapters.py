@@ -72,6 +72,20 @@ def test_the_command_compares_the_weights_of_an_adapter_with_its_base(capsys: Ca
     assert "give one, with --prompt TEXT" in capsys.readouterr().err
 
 
+def test_the_command_prints_the_singular_values_of_what_was_added_to_a_matrix(capsys: Capture) -> None:
+    asked = ["compare", "finetune-lora", "--what", "weights", "--matrix", "blocks.0.mlp.up"]
+    assert main([*asked, "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)["singular_values"]
+    one = checkpoints.read_factors(checkpoints.find("finetune-lora"))["blocks.0.mlp.up"]
+    expected = np.linalg.svd(one.change.numpy().astype(np.float64), compute_uv=False)
+    np.testing.assert_allclose(values, expected, atol=1e-4)
+    assert sum(value > 1e-4 for value in values) == one.rank == 4
+    assert main(asked) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [f"{values[0]:.6f}"]
+    assert main([*asked[:-1], "blocks.0.mlp.upp"]) == 2
+    assert "did you mean 'blocks.0.mlp.up'?" in capsys.readouterr().err
+
+
 def test_the_command_prints_the_losses_along_the_strength_and_names_data_that_are_not_here(capsys: Capture) -> None:
     assert main(["compare", "finetune-lora", "--what", "strength", "--json"]) == 0
     said = capsys.readouterr()

@@ -43,6 +43,8 @@ def _options(this: Parser) -> None:
     about = "what is compared; default: the next token. weights: by how much each matrix differs; strength: the loss of a LoRA "
     about += "adapter, on its data and on its base's, from its base (0) to as trained (1) and beyond"
     this.add_argument("--what", choices=WHATS, default="next_token", help=about)
+    about = "for weights: the singular values of the difference of this matrix alone, as in blocks.0.mlp.up"
+    this.add_argument("--matrix", metavar="NAME", help=about)
     this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
     this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
     this.add_argument("--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A")
@@ -62,6 +64,9 @@ def run(options: argparse.Namespace) -> None:
     a = _side(options, options.name, options.step, options.without, options.prompt)
     name, prompt = options.other or options.name, options.b_prompt or options.prompt
     b = _side(options, name, options.b_step, options.b_without, prompt)
+    if options.what == "weights" and options.matrix is not None:
+        _singular_values(a, b, options)
+        return
     found = _compared(a, b, options)
     if options.json:
         print_json(found.to_dict())
@@ -114,6 +119,22 @@ def _along_strength(options: argparse.Namespace) -> None:
         print(
             "  ".join([f"{strength:<8}", *(f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))]).rstrip()
         )
+
+
+def _singular_values(a: Side, b: Side, options: argparse.Namespace) -> None:
+    """Print the singular values of the difference of one matrix, the largest first."""
+    from gptviz.interp import compare
+
+    try:
+        values = compare.singular_values(a, b, options.matrix).values.tolist()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.json:
+        print_json({"matrix": options.matrix, "singular_values": values})
+        return
+    print(f"singular values of B − A, of {options.matrix}: the largest of {len(values):,}")
+    for value in values[:MOST_LINES]:
+        print(f"{value:>12.6f}")
 
 
 def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:

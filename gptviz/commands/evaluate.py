@@ -37,7 +37,7 @@ def _options(this: Parser) -> None:
         default=[],
         help="a piece of the model to switch off, such as blocks.1.attention.head.3, blocks.1.attention, blocks.1.mlp, "
         "blocks.1.mlp.neuron.17, embed or positions; may be given several times. Or another edit of it, such as "
-        "blocks.1.attention.head.3=uniform",
+        "blocks.1.attention.head.3=uniform, or of a LoRA adapter adapter=0.5",
     )
     this.add_argument(
         "--replace-by",

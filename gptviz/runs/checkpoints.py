@@ -443,6 +443,7 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
         raise CheckpointError(f"{name_of(folder)} and its base {read_adapter(folder).base} differ in config.json: copy it again")
     adapter = _read_factors(path, config)
     if not unmerged:
+        _require_room(name_of(folder), config, device, precision)  # the changed matrices lie beside those of the base
         return MergedTransformer(base, adapter)
     model = AdaptedTransformer(base, read_adapter(folder).ranks)
     with torch.no_grad():
@@ -525,19 +526,30 @@ def _read_model(path: Path, config: Config, device: torch.device | str, precisio
     Raises:
         CheckpointError: the file is missing, damaged, or of another model, or there is too little memory.
     """
-    import torch
-
     from gptviz.model.builder import lay_out
-    from gptviz.model.costs import memory_needed
-    from gptviz.model.precision import place, type_in_memory
+    from gptviz.model.precision import place
 
     folder = _folder_of(path)
     name, expected = name_of(folder), _expected(folder, config)
     with _fitting(path, expected) as file:
-        needs = memory_needed.needed(config, type_in_memory(torch.float32, precision).itemsize)
-        if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
-            raise CheckpointError(f"{name} is not opened: {problem}")
+        _require_room(name, config, device, precision)
         return place(lay_out(config), _finite(file, name, expected), device, precision)
+
+
+def _require_room(name: str, config: Config, device: torch.device | str, precision: str | None) -> None:
+    """Refuse the weights of a model of this config where there is too little memory for them.
+
+    Raises:
+        CheckpointError: the message says how much is needed and free.
+    """
+    import torch
+
+    from gptviz.model.costs import memory_needed
+    from gptviz.model.precision import type_in_memory
+
+    needs = memory_needed.needed(config, type_in_memory(torch.float32, precision).itemsize)
+    if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
+        raise CheckpointError(f"{name} is not opened: {problem}")
 
 
 def _finite(file: Any, name: str, expected: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:

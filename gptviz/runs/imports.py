@@ -242,6 +242,8 @@ def in_place(path: Path, device: torch.device | str = "cpu", precision: str | No
     Raises:
         CheckpointError: it cannot be opened.
     """
+    if peft.is_adapter(path):
+        raise CheckpointError(f"{path.name} is a LoRA adapter of PEFT: import it first, with gptviz import {path}")
     if not path.is_file() and not _is_of_others(path):
         return None
     try:

@@ -40,7 +40,7 @@ def rename(name: str, new: str) -> Path:
         CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or in use.
     """
     with _held(name, "renamed") as folder, _claimed(new) as target:
-        adapters = _adapters_of(folder)
+        adapters = adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
     for one in adapters:
         adapter = replace(checkpoints.read_adapter(one), base=target.name)
@@ -48,7 +48,7 @@ def rename(name: str, new: str) -> Path:
     return target
 
 
-def _adapters_of(base: Path) -> list[Path]:
+def adapters_of(base: Path) -> list[Path]:
     """The user's own LoRA adapters that change the weights of the model in the folder `base`."""
     found = []
     for folder in checkpoints.folders().values():

@@ -12,11 +12,13 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp import compare
 from gptviz.interp.changing.ablation import loss
+from gptviz.model.lora import AdaptedTransformer, every_matrix
 from gptviz.runs import checkpoints, exports
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from tests.app.opening import chart, page_at, payload, says
 from tests.drawn import numbers
+from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("home")
 page = page_at("pages/next_token.py", model="finetune-lora", prompt="KING")
@@ -147,3 +149,20 @@ def test_an_adapter_whose_base_is_gone_says_so_on_every_page_and_is_listed() -> 
     (folder / "adapter.json").write_text("[]")
     assert "adapter.json is not a JSON object" in says(page_at("pages/next_token.py")(model="orphan"))
     assert "adapter.json is not a JSON object" in says(page_at("pages/runs.py")(model="orphan"))
+
+
+def test_who_deletes_a_base_hears_which_adapters_need_it(tiny_model: TinyModel) -> None:
+    base = tiny_model("mine")
+    opened = checkpoints.load(base)
+    adapter = checkpoints.adapter_of(base, every_matrix(opened.model.config, 1))
+    model = AdaptedTransformer(opened.model, adapter.ranks)
+    checkpoints.save("tuned", model, opened.tokenizer, {}, adapter=adapter)
+    at = page_at("pages/runs.py")(model="mine")
+    at.button(key="delete").click().run()
+    assert "mine is in the trash. Without it its LoRA adapters do not open: tuned." in says(at)
+    at.button(key="undo").click().run()
+    assert "mine is back." in says(at)
+    at = page_at("pages/runs.py")(model="tuned")
+    at.button(key="delete").click().run()
+    assert "tuned is in the trash." in says(at)
+    assert "its LoRA adapters do not open" not in says(at)

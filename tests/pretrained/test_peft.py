@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import gptviz
 from gptviz.__main__ import main
 from gptviz.model import Config
 from gptviz.model.lora import Factors, MergedTransformer, every_matrix, matrices, parameters
@@ -207,3 +208,8 @@ def test_the_commands_export_an_adapter_and_import_it_again(tmp_path: Path, caps
     for name, one in checkpoints.read_factors(folder).items():
         torch.testing.assert_close(checkpoints.read_factors(again)[name].change, one.change, atol=1e-5, rtol=1e-5)
     assert checkpoints.read_card(again).to_json()["command"].endswith("theirs --base base")
+
+
+def test_a_folder_of_peft_is_not_opened_without_its_base(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is a LoRA adapter of PEFT: import it first, with gptviz import"):
+        gptviz.load(written(tmp_path))

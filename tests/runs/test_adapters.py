@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.text import TextSource
+from gptviz.machine import memory
 from gptviz.model import Transformer
 from gptviz.model.lora import AdaptedTransformer, MergedTransformer, numbers, parameter_shapes
 from gptviz.pretrained.opening import source_at
@@ -251,3 +252,18 @@ def test_a_compiled_adapter_learns_too(base: Path) -> None:
     one = Trainer(model, data(), recipe(lora_rank=2), forward=ready)
     one.advance(0.1)
     assert not same(before, weights(model))
+
+
+def test_changed_weights_that_find_no_room_beside_those_of_the_base_are_refused(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, asked = finish(adapter()), list[int]()
+
+    def room(needed: int, device: Any = "cpu") -> int:
+        asked.append(needed)
+        return 0 if len(asked) > 1 else 10**12
+
+    monkeypatch.setattr(memory, "room", room)
+    with pytest.raises(CheckpointError, match="tuned is not opened: .*memory"):
+        opened(folder, precision="stored")
+    assert len(asked) == 2

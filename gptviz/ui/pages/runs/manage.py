@@ -104,7 +104,9 @@ def _delete(name: str) -> None:
     def delete() -> None:
         st.session_state[_TOKEN] = manage.delete(name)
 
-    if _attempt(delete, f"{name} is in the trash."):
+    adapters = [checkpoints.name_of(one) for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))]
+    without = f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
+    if _attempt(delete, f"{name} is in the trash.{without}"):
         left = list(checkpoints.folders())
         st.session_state["model"] = frame.default_model() if frame.default_model() in left else next(iter(left), None)
         _replace_chosen(name, None)
