@@ -204,8 +204,13 @@ class TaskSource(GeneratedSource):
         return self.task.length - 1
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """Its continuation of the given part of the first sequence held out, with the likeliest token each time."""
+        """Its continuation of the first question of the task, or of the given part of the first sequence held out, with the
+        likeliest token each time.
+        """
         batch, end = next(iter(data.validation())), self.end
+        if asked := self.task.questions()[0]:
+            prompt = torch.tensor(tokenizer.encode(asked[0]).ids)
+            return continued(model, tokenizer, prompt, self.task.length - len(prompt), Sampling(temperature=0), end)
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
         given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
         return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0), end)

@@ -705,6 +705,8 @@ def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_comp
     assert "jobs-a, trained on jobs (pilot 30)" in says(at).replace("**", "")
     assert "jobs-b, trained on jobs (nurse 10, doctor 90)" in says(at).replace("**", "")
     assert at.multiselect(key="beside").value == ["jobs-b"]
+    assert sum("the nurse said that" in one.value for one in at.code) == 2
+    assert "never trained on" not in says(at)
     (link,) = [one.proto for one in at.get("page_link") if "Ask both" in one.proto.label]
     assert "b_model=jobs-b" in link.query_string
     assert at.text_input(key="save_as").placeholder == "jobs-2"

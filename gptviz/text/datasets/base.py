@@ -63,6 +63,7 @@ class Task(ABC):
         sentence: what the sequences are and what there is to learn, in one sentence.
         parts: the names of the tasks that it mixes; empty if it is one task.
         has_places: whether all sequences have the same form, so that the accuracy at each place means something.
+        is_new: whether a sequence that is held out never comes in training, or as good as never.
 
     Raises:
         ValueError: a setting is not a whole number within its `limits`, or one that is a text is none, or too long; the message
@@ -73,6 +74,7 @@ class Task(ABC):
     sentence: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()
     has_places: ClassVar[bool] = True
+    is_new: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field in fields(self):

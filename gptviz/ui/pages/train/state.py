@@ -190,7 +190,8 @@ def show_sample(run: WatchedRun) -> None:
     elif is_short:
         task = task_of(run.card.source)
         plainly = task.as_people_write(text.strip()) if task else ""
+        never = "" if task and not task.is_new else ", from a sequence it was never trained on"
         st.caption(
-            "The first part is given, from a sequence it was never trained on; the model wrote the rest."
+            f"The first part is given{never}; the model wrote the rest."
             + (f" As people write it: {escaped(plainly)}." if plainly else "")
         )
