@@ -143,11 +143,7 @@ def test_the_nearest_words_are_those_of_the_largest_cosines_without_special_toke
     lm = gptviz.load("jobs-90", device="cpu")
     rows = lm.model.embed.weight.detach().double()
     nurse = rows[lm.token("nurse")]
-<<<<<<< HEAD
-    cosines = {word: float(rows[i] @ nurse / rows[i].norm() / nurse.norm()) for i, word in enumerate(lm.tokenizer.words)}  # type: ignore[attr-defined]
-=======
     cosines = {word: float(rows[i] @ nurse / rows[i].norm() / nurse.norm()) for i, word in enumerate(lm.tokenizer.labels()[:-2])}
->>>>>>> wb
     wanted = sorted((word for word in cosines if word != "nurse"), key=cosines.__getitem__, reverse=True)[:6]
     found = lm.nearest("nurse", 6)
     assert list(found) == wanted
