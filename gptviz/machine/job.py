@@ -7,6 +7,7 @@ soon as another one waits for its slot, and at once if it needs no slot.
 
 from __future__ import annotations
 
+import atexit
 import time
 import traceback
 from collections import OrderedDict
@@ -27,6 +28,8 @@ Results = dict[str, Any]
 MOST_KEPT = 16
 # Seconds between two looks of a thread that waits for the end.
 LOOK = 0.1
+# Seconds that a process waits at its end for computations to stop.
+AT_END = 10.0
 # Seconds without a look after which a computation is forgotten.
 FORGOTTEN = 20.0
 # The errors whose message says what a user can do. Any other one is an error of gptviz, and is written to the terminal.
@@ -180,7 +183,9 @@ class Job(Generic[R]):
         with _lock:
             if self.state == "waiting":
                 self.state = "going on"
-                Thread(target=self._run, name=self.title, daemon=True).start()
+                thread = Thread(target=self._run, name=self.title, daemon=True)
+                _going[self] = thread
+                thread.start()
 
     def stop(self) -> None:
         """Ask it to stop: it does so at its next report."""
@@ -247,6 +252,7 @@ class Job(Generic[R]):
     def _end(self, state: JobState) -> None:
         with _lock:
             self.state = state
+            _going.pop(self, None)
             if self._slots is not None:
                 self._slots.leave(self)
             self._ended.set()
@@ -258,6 +264,21 @@ def _now() -> float:
 
 
 _lock = RLock()
+_going: dict[Job[Any], Thread] = {}
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop what goes on: a thread that is within PyTorch when Python ends would abort the process."""
+    until = _now() + AT_END
+    with _lock:
+        going = dict(_going)
+    for job in going:
+        job.stop()
+    for thread in going.values():
+        thread.join(max(0.0, until - _now()))
+
+
 _begun: OrderedDict[Hashable, Job[Any]] = OrderedDict()
 # The slots of computations that are found again by a key.
 SLOTS = Slots(2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from threading import Event
 
@@ -251,3 +253,23 @@ def test_of_those_that_have_ended_the_last_ones_are_kept(monkeypatch: pytest.Mon
         ended(job.begin(("kept", number), "Counting", nothing))
     job.begin("one more", "Counting", nothing)
     assert [job.found(("kept", number)) is not None for number in range(4)] == [False, False, True, True]
+
+
+def test_computations_are_stopped_before_python_ends() -> None:
+    program = """
+import atexit, time
+jobs = []
+atexit.register(lambda: print(*(job.state for job in jobs)))  # what is registered first is called last
+
+from gptviz.machine import progress
+from gptviz.machine.job import Job
+
+def compute(results):
+    while True:
+        time.sleep(0.01)
+        progress.report(1, 2)
+
+jobs += [Job("one", compute), Job("other", compute)]
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.split() == ["stopped", "stopped"]
