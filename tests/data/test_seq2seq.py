@@ -264,7 +264,7 @@ def test_what_does_not_go_together_is_refused_before_training() -> None:
     with pytest.raises(ValueError, match="context_length is 8; dates needs 56"):
         dates.data(PAIR_TASKS["dates"].tokenizer, answering(dates))
     copying = task("copy", vocab=11, lag=3, length=9)
-    with pytest.raises(ValueError, match="copy has no sources and answers"):
+    with pytest.raises(ValueError, match="copy .* has no sources and answers"):
         TaskSource(copying).data(copying.tokenizer, tiny(n_encoder_layer=1))
     with pytest.raises(ValueError, match="words has no sources and answers"):
         TextSource(Corpus("words", "to be or not")).data(CharTokenizer("to be or not"), tiny(n_encoder_layer=1))

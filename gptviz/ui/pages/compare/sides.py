@@ -55,12 +55,9 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
         a: the model and prompt of all pages.
         notices: the container for messages.
     """
-    with st.expander("**B**: what A, above, is compared with", key="side-b"):
-        first, second = st.columns(2)
-        with first:
-            name = _model(a, notices)
-        with second:
-            listed = _edits(notices)
+    with st.expander("**B**: what A is compared with", key="side-b"):
+        name = _model(a, notices)
+        listed = _edits(notices)
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
         differs = name != a.key.name or listed != a.key.edits
         step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
