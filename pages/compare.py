@@ -20,7 +20,7 @@ from gptviz.ui.widgets.tries import try_this
 subject = subject_bar()
 notices = st.container()
 with st.container(gap="xsmall"):
-    compared, of_b = st.columns([11, 4])  # all views stand in one line, so that the picture begins high
+    compared, of_b = st.columns([4, 1])  # all views stand in one line, so that the picture begins high
     with of_b:
         sides = bar_of_b(subject, notices)
     with compared:

@@ -12,7 +12,7 @@ import streamlit as st
 from gptviz.data.seen import Row
 from gptviz.figures.changing.rows import NEVER, READ, UNKNOWN
 from gptviz.figures.changing.rows import rows as drawn
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import counted, small
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.interp.reading.row_losses import difference
@@ -97,8 +97,8 @@ def said(rows: Sequence[Row], both: Compared) -> str:
     text = " ".join(rows[hardest].text.split())
     quoted = in_quotes(text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…")
     lines = [
-        f"Hardest for A: {quoted}, with a loss of **{a[hardest]:.2f}** nats per token. A finds **{int((a < b).sum())} of "
-        f"{len(rows)}** rows easier than B; the means are {np.nanmean(a):.3f} in A and {np.nanmean(b):.3f} in B."
+        f"Hardest for A: {quoted}, with a loss of **{small(a[hardest], 2)}** nats per token. A finds **{int((a < b).sum())} of "
+        f"{len(rows)}** rows easier than B; the means are {small(np.nanmean(a), 3)} in A and {small(np.nanmean(b), 3)} in B."
     ]
     read = np.array([group(row) == READ for row in rows])
     never = np.array([group(row) == NEVER for row in rows])
@@ -108,8 +108,9 @@ def said(rows: Sequence[Row], both: Compared) -> str:
         return "\n\n".join(lines)
     in_a = difference(a[read], a[never])
     lines.append(
-        f"**{in_a.counts[0]}** rows A had read in its training: their mean loss is {in_a.means[0]:.3f}. **{in_a.counts[1]}** it "
-        f"had never read: {in_a.means[1]:.3f}. What it has read has a loss {_by(in_a.value, in_a.error)}."
+        f"**{in_a.counts[0]}** rows A had read in its training: their mean loss is {small(in_a.means[0], 3)}. "
+        f"**{in_a.counts[1]}** it had never read: {small(in_a.means[1], 3)}. What it has read has a loss "
+        f"{_by(in_a.value, in_a.error)}."
     )
     return "\n\n".join(lines)
 
@@ -118,9 +119,9 @@ def _by(value: float, error: float) -> str:
     """A difference of means in words, with its standard error and what that says."""
     way = "lower" if value < 0 else "higher"
     if math.isnan(error):
-        return f"{abs(value):.3f} {way}"
+        return f"{small(abs(value), 3)} {way}"
     clear = "more than chance alone would give" if abs(value) > 2 * error else "no more than chance alone could give"
-    return f"{abs(value):.3f} {way}, with a standard error of {error:.3f}: {clear}"
+    return f"{small(abs(value), 3)} {way}, with a standard error of {small(error, 3)}: {clear}"
 
 
 def table(rows: Sequence[Row], both: Compared, order: str) -> pd.DataFrame:

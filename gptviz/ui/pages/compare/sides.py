@@ -55,7 +55,7 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
         a: the model and prompt of all pages.
         notices: the container for messages.
     """
-    with st.expander("**B**: what A is compared with", key="side-b"):
+    with st.expander("**B**: compared with A", key="side-b"):
         name = _model(a, notices)
         listed = _edits(notices)
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
