@@ -44,7 +44,11 @@ def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: 
     assert sorted(model_list.names_of(groups)) == sorted(checkpoints.folders())
     for group in groups[1:]:
         for name, place in group.folders.items():
-            assert model_list.line_about(place) == PLANS[name].sentence
+            is_adapter = (place / "adapter.json").exists()
+            assert (
+                model_list.line_about(place)
+                == ("LoRA adapter on pretrain, rank 4: " if is_adapter else "") + PLANS[name].sentence
+            )
     line = model_list.line_about(folder)
     assert line.startswith("experiment generator, my <b>text</b>, ")
     assert line.endswith(" parameters, loss 1.25")
