@@ -20,7 +20,7 @@ from gptviz.model import Transformer
 from .generation import Generation
 from .sampling import Sampling, check_finite, draw, ledger, uniform
 
-MOST_DRAFTED = 16  # tokens that one round may draft
+DRAFTED, MOST_DRAFTED = 4, 16  # tokens that one round drafts by default, and may draft
 # Of the random numbers of a position: the first draws its token, as without a drafter; the others accept it, or replace it.
 DRAWS, ACCEPTS, REPLACES = range(3)
 
@@ -207,6 +207,19 @@ class Speculated:
         """The tokens of the text per pass of the large model, 1 without a drafter; None if there was no pass."""
         return len(self.tokens) / len(self.rounds) if self.rounds else None
 
+    def sentence(self, drafter: str, large: str) -> str:
+        """The two rates in words, with the names of the two models; the drafter "prompt" is the text's own continuation."""
+        if not self.rounds:
+            return "no token was written"
+        who = "the text's own continuation" if drafter == "prompt" else drafter
+        passes = f"{len(self.rounds):,} pass{'' if len(self.rounds) == 1 else 'es'} of {large}"
+        tokens = f"{len(self.tokens):,} token{'' if len(self.tokens) == 1 else 's'}"
+        gave = f"{passes} gave {tokens}, {self.tokens_per_pass:.2f} per pass"
+        if self.acceptance_rate is None:
+            return f"{who} drafted nothing; {gave}"
+        accepted, judged = (sum(getattr(one, name) for one in self.rounds) for name in ("accepted", "judged"))
+        return f"{accepted:,} of {judged:,} judged drafts of {who} were accepted ({self.acceptance_rate:.0%}); {gave}"
+
 
 class Speculation:
     """A text that grows by rounds: the drafter proposes, one pass of the large model judges.
@@ -243,7 +256,7 @@ class Speculation:
         ids: Tensor,
         sampling: Sampling | None = None,
         *,
-        most_drafted: int = 4,
+        most_drafted: int = DRAFTED,
         never: Sequence[int] = (),
         ends: Container[int] = (),
     ) -> None:
