@@ -140,6 +140,7 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
     rounds = [
         {
             "drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted],
+            "position": each.position,
             "token": each.token,
             "probability": each.probability,
             "number": each.number,

@@ -151,6 +151,7 @@ class Round:
     """What one pass of the large model gives.
 
     Attributes:
+        position: how many tokens came before it.
         drafted: the drafted tokens, in their order.
         token: the token after the accepted ones: drawn in place of the refused one, or, where all were accepted, one more. None
             if the last accepted token ends the text.
@@ -159,6 +160,7 @@ class Round:
         number: the random number in [0, 1) that it was drawn with.
     """
 
+    position: int
     drafted: tuple[Drafted, ...]
     token: int | None
     probability: float | None
@@ -340,8 +342,8 @@ def judged(proposals: Sequence[Proposal], large: Tensor, seed: int, position: in
             ]
             break
     if which == DRAWS and proposals and proposals[-1].token in ends:
-        return Round(tuple(drafted), None, None, None)
+        return Round(position, tuple(drafted), None, None, None)
     at = position + sum(one.accepted is True for one in drafted)
     number = float(uniform(seed, at, which + 1)[which])
     token = int(draw(left[None], torch.tensor([number], dtype=torch.float64)))
-    return Round(tuple(drafted), token, float(left[token]), number)
+    return Round(position, tuple(drafted), token, float(left[token]), number)
