@@ -827,7 +827,7 @@ def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_th
     assert len(table) == sum(len(one.drafted) + 1 for one in found.rounds)
     written = table[table["what became of it"].isin([drafting.ACCEPTED, drafting.INSTEAD, drafting.ONE_MORE])]
     assert "".join(written["token"]) == "".join(map(lm.tokenizer.label, found.tokens))
-    assert (written["position"] == range(len("Before we"), len("Before we") + len(found.tokens))).all()
+    assert written["position"].tolist() == list(range(len("Before we"), len("Before we") + len(found.tokens)))
     first = found.rounds[0].drafted[0]
     assert drafting.note(first).startswith("accepted: q = " if first.accepted else "refused: q = ")
     at.button(key="bring drafts").click().run()

@@ -15,7 +15,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, VALUE
 from gptviz.generate.budget import affordable
 from gptviz.generate.sampling import Sampling
-from gptviz.generate.speculation import Drafted, Round, Speculated
+from gptviz.generate.speculation import DRAFTED, Drafted, Round, Speculated
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import kinds
@@ -48,8 +48,8 @@ def show(subject: Subject, writing: Writing) -> None:
         "Draft with",
         [NONE, OWN, *drafters(subject.key.name)],
         key="draft",
-        help="Speculative decoding: a drafter proposes 4 tokens, and one pass of this model accepts or refuses them. It is a model "
-        "of the same vocabulary, or the continuation of the place where the last tokens stood before.",
+        help=f"Speculative decoding: a drafter proposes {DRAFTED} tokens, and one pass of this model accepts or refuses them. "
+        "The drafter is a model of the same vocabulary, or a copy of what followed the last tokens earlier in the text.",
     )
     if chosen == NONE:
         return
@@ -59,17 +59,16 @@ def show(subject: Subject, writing: Writing) -> None:
         count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
         found = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError, ValueError) as error:
-        st.error(
-            f"{escaped(str(error))}. Choose another drafter." if str(error) else "There is not enough memory for the drafter."
-        )
+        why = escaped(str(error)) or "There is not enough memory for the drafter"
+        st.error(f"{why}. Choose another drafter.")
         return
     name = "prompt" if drafter is None else chosen
     st.markdown(f"From the prompt on: {escaped(found.sentence(name, subject.key.title))}. Without a drafter it is 1 per pass.")
     _strip(subject, found)
     st.caption(
-        f"Every number below a token begins a round, which is one pass of {escaped(subject.key.title)}. A drafted token is accepted "
-        "if the random number u is below p ÷ q: its probability under this model, divided by that under the drafter. Point at a "
-        "token for its numbers."
+        f"A number below a token begins a round, which is one pass of {escaped(subject.key.title)}. A drafted token is accepted "
+        "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
+        "Refused tokens are crossed out. Point at a token for its numbers."
     )
     with st.expander("Every number"):
         st.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
@@ -155,8 +154,7 @@ def table(subject: Subject, found: Speculated) -> pd.DataFrame:
     for number, each in enumerate(found.rounds, 1):
         rows += [(number, one.position, label(one.token), one.q, one.p, one.number, outcome(one)) for one in each.drafted]
         if each.token is not None:
-            rows.append(
-                (number, each.position + each.accepted, label(each.token), None, each.probability, each.number, last(each))
-            )
+            at = each.position + each.accepted
+            rows.append((number, at, label(each.token), None, each.probability, each.number, last(each)))
     columns = ["round", "position", "token", "q (drafter)", "p (this model)", "u", "what became of it"]
     return pd.DataFrame(rows, columns=columns)
