@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def show(subject: Subject, writing: Writing) -> None:
     st.caption(
         f"A number below a token begins a round, which is one pass of {escaped(subject.key.title)}. A drafted token is accepted "
         "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
-        "Refused tokens are crossed out. Point at a token for its numbers."
+        "What is crossed out is not in the text. Point at a token for its numbers."
     )
     with st.expander("Every number"):
         st.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
@@ -136,7 +137,8 @@ def _strip(subject: Subject, found: Speculated) -> None:
         if each.token is not None and each.probability is not None:
             how = f"{last(each)}, with probability {percent(each.probability)}"
             row.append(Token(label(each.token), kind=last(each), note=how))
-        chips += [Token(row[0].label, kind=row[0].kind, note=row[0].note, faint=row[0].faint, below=f"{number}"), *row[1:]]
+        # A space below the others, so that all are on one line.
+        chips += [replace(one, below="\u00a0" if index else f"{number}") for index, one in enumerate(row)]
     token_strip(
         chips,
         key="drafts",
@@ -149,12 +151,14 @@ def _strip(subject: Subject, found: Speculated) -> None:
 
 
 def table(subject: Subject, found: Speculated) -> pd.DataFrame:
-    """A row per token of every round: drafted ones with q, p and u, then the one that was drawn after them."""
+    """A row per token of every round: drafted ones with q, p and u, then the one that was drawn after them, with its probability
+    under max(0, p − q), normalised, where it was drawn instead of a refused one, else under the large model.
+    """
     label, rows = subject.lm.tokenizer.label, []
     for number, each in enumerate(found.rounds, 1):
-        rows += [(number, one.position, label(one.token), one.q, one.p, one.number, outcome(one)) for one in each.drafted]
+        rows += [(number, one.position, label(one.token), one.q, one.p, None, one.number, outcome(one)) for one in each.drafted]
         if each.token is not None:
             at = each.position + each.accepted
-            rows.append((number, at, label(each.token), None, each.probability, each.number, last(each)))
-    columns = ["round", "position", "token", "q (drafter)", "p (this model)", "u", "what became of it"]
+            rows.append((number, at, label(each.token), None, None, each.probability, each.number, last(each)))
+    columns = ["round", "position", "token", "q (drafter)", "p (this model)", "drawn with", "u", "what became of it"]
     return pd.DataFrame(rows, columns=columns)
