@@ -49,8 +49,8 @@ def test_a_text_stops_where_that_without_a_drafter_does(tiny_model: TinyModel) -
     assert lm.tokenizer.decode(cut[:-1]) == lm.generate("the fox", 30, temperature=0)
     assert lm.tokenizer.decode(lm.speculate("the fox", lm, 30, temperature=0, go_on=True).tokens) == whole
     adds = gptviz.load("addition", "cpu")
-    whole = adds.speculate("123+456=", adds, 30, temperature=0)
-    assert adds.tokenizer.decode(whole.tokens) == adds.generate("123+456=", temperature=0)
+    found = adds.speculate("123+456=", adds, 30, temperature=0)
+    assert adds.tokenizer.decode(found.tokens) == adds.generate("123+456=", temperature=0)
 
 
 def test_what_is_impossible_is_named() -> None:

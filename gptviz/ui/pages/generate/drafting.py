@@ -154,7 +154,8 @@ def table(subject: Subject, found: Speculated) -> pd.DataFrame:
     """A row per token of every round: drafted ones with q, p and u, then the one that was drawn after them, with its probability
     under max(0, p − q), normalised, where it was drawn instead of a refused one, else under the large model.
     """
-    label, rows = subject.lm.tokenizer.label, []
+    label = subject.lm.tokenizer.label
+    rows: list[tuple[object, ...]] = []
     for number, each in enumerate(found.rounds, 1):
         rows += [(number, one.position, label(one.token), one.q, one.p, None, one.number, outcome(one)) for one in each.drafted]
         if each.token is not None:
