@@ -60,6 +60,7 @@ from .data.trained_on import Share, Trained, followed
 from .generate.decoding import Beams, beam_search, decode, until_end
 from .generate.generation import Generation, until_drawn, window_start, without_end
 from .generate.sampling import Sampling
+from .generate.speculation import DRAFTED, Drafter, LookupDrafter, ModelDrafter, Speculated, Speculation
 from .model.costs.effort import n_parameters
 from .model.devices import device as choose_device
 from .model.precision import STORED, said
@@ -269,11 +270,14 @@ class LanguageModel:
             ValueError: the prompt is empty, or the model is a classifier, which writes nothing, or an encoder–decoder, which
                 does not go on with a text.
         """
+        self._check_continues()
+        return Generation(self.model, self.encode(prompt), sampling, **{"never": self.tokenizer.unused_ids} | options)
+
+    def _check_continues(self) -> None:
         if self.model.config.kind == "classifier":
             raise ValueError(f"{self.name} is a classifier and writes no text: classify the text instead")
         if self.model.config.kind == "encoder-decoder":
             raise ValueError(f"{self.name} answers a text and does not continue it: ask for its answer")
-        return Generation(self.model, self.encode(prompt), sampling, **{"never": self.tokenizer.unused_ids} | options)
 
     @property
     def end_tokens(self) -> frozenset[int]:
@@ -316,6 +320,67 @@ class LanguageModel:
         steps = progress.each(until_drawn(grown, ends), most, "token")
         tokens = [int(step.tokens[0]) for step in steps]
         return self.tokenizer.continuation(without_end(tokens, ends)[0])
+
+    def speculate(
+        self,
+        prompt: str,
+        drafter: LanguageModel | Literal["prompt"],
+        max_new_tokens: int = 200,
+        *,
+        drafted: int = DRAFTED,
+        go_on: bool = False,
+        **sampling: Any,
+    ) -> Speculated:
+        """A text drawn from this model with the help of a drafter, as rounds: what was drafted, accepted, refused, and why.
+
+        The text is distributed as that of `generate`. With the same seed it is another one, unless the temperature is 0.
+
+        Args:
+            prompt: what the model goes on with.
+            drafter: a smaller model with the same vocabulary; or "prompt", which copies what followed the last tokens earlier in
+                the text.
+            max_new_tokens: the most tokens that are written; fewer as in `generate`.
+            drafted: how many tokens a round drafts at most, from 1 to 16.
+            go_on: write on where the model ends its text, or a sequence of its task ends.
+            sampling: the fields of `Sampling`, for both models.
+
+        Raises:
+            ValueError: one of the models does not continue a text, their vocabularies differ, the prompt is empty, a setting is
+                not possible, or this model looks ahead.
+        """
+        if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+            raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
+        grown = self.speculation(self.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on)
+        most = max_new_tokens if go_on else self.to_write(len(grown.ids), max_new_tokens)
+        return Speculated(tuple(grown.rounds(most)))
+
+    def speculation(
+        self,
+        ids: Tensor,
+        drafter: LanguageModel | Literal["prompt"],
+        sampling: Sampling,
+        *,
+        drafted: int = DRAFTED,
+        go_on: bool = False,
+    ) -> Speculation:
+        """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of `speculate`.
+
+        Raises:
+            ValueError: as in `speculate`.
+        """
+        self._check_continues()
+        if isinstance(drafter, str):
+            if drafter != "prompt":
+                raise ValueError(f'{drafter!r:.80} is no drafter: give "prompt", or an opened model')
+            proposes: Drafter = LookupDrafter(self.tokenizer.vocab_size)
+        else:
+            drafter._check_continues()
+            if drafter.tokenizer.labels() != self.tokenizer.labels():
+                sizes = f"{drafter.tokenizer.vocab_size:,} and {self.tokenizer.vocab_size:,} tokens"
+                raise ValueError(f"{drafter.name} cannot draft for {self.name}: their vocabularies differ ({sizes})")
+            proposes = ModelDrafter(drafter.model, sampling, drafter.tokenizer.unused_ids)
+        never, ends = self.tokenizer.unused_ids, frozenset[int]() if go_on else self.end_tokens
+        return Speculation(self.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends)
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:

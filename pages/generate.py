@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.generate import link, words
+from gptviz.ui.pages.generate import drafting, link, words
 from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, stops_at_end, transport
 from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
@@ -33,6 +33,7 @@ with view:
             "differs."
         )
 
+drafting.show(subject, writing)
 try_this(tries(writing, subject))
 st.download_button(
     "Download the text",

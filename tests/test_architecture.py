@@ -55,7 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gptviz.lessons": {
         *("torch", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals"),
-        *("gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling", "gptviz.runs", "gptviz.language_model"),
+        *("gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling", "gptviz.generate.speculation"),
+        *("gptviz.runs", "gptviz.language_model"),
     },
     "gptviz": {"gptviz._version", "gptviz.language_model", "gptviz.takehome"},
     "gptviz.serve": {"gptviz.streamlit_internals"},

@@ -80,14 +80,15 @@ def nats(loss: float) -> str:
     return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"  # a run that diverges may have a loss of forty digits
 
 
-def opened(options: argparse.Namespace) -> LanguageModel:
-    """The model that the options name. If it hides a shipped one, a line on stderr says so."""
+def opened(options: argparse.Namespace, name: str | None = None) -> LanguageModel:
+    """The model that the options name, or the one called `name`. If it hides a shipped one, a line on stderr says so."""
     from gptviz.runs import checkpoints
 
-    folder = checkpoints.find(options.name)  # a misspelt name is an error here, and not looked for on the hub
-    if options.name in checkpoints.hidden():
-        print(f"gptviz: {checkpoints.about_hiding(options.name, folder)}", file=sys.stderr)
-    return gptviz.load(options.name, options.device, precision=options.precision)
+    name = options.name if name is None else name
+    folder = checkpoints.find(name)  # a misspelt name is an error here, and not looked for on the hub
+    if name in checkpoints.hidden():
+        print(f"gptviz: {checkpoints.about_hiding(name, folder)}", file=sys.stderr)
+    return gptviz.load(name, options.device, precision=options.precision)
 
 
 def add_model(this: Parser, prompt: str | None = None, *, needs_prompt: bool = True) -> None:

@@ -6,6 +6,8 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from .common import Command, Parser, UsageError, add_model, opened, print_json, 
 if TYPE_CHECKING:
     from gptviz.generate.sampling import Sampling
     from gptviz.language_model import LanguageModel
+    from gptviz.text import Encoding
 
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
@@ -42,6 +45,15 @@ def _options(this: Parser) -> None:
         metavar="S",
         help="decides the random numbers: the same seed writes the same text; default 0",
     )
+    this.add_argument(
+        "--draft",
+        metavar="NAME|prompt",
+        help=(
+            "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
+            "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
+        ),
+    )
+    this.add_argument("--drafted", type=int, metavar="K", help="with --draft: how many tokens are drafted at a time; default 4")
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
 
@@ -56,17 +68,24 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
     temperature = 0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
     sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
+    if options.drafted is not None and options.draft is None:
+        raise UsageError("--drafted is how many tokens a drafter drafts: name one with --draft NAME, or --draft prompt")
     lm = opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(f"{options.name} is a classifier and writes no text: use classify {options.name} --text TEXT")
     encoding = lm.tokenizer.encode(options.prompt)
     warn_of_unknown(encoding)
     if lm.model.config.kind == "encoder-decoder":
+        if options.draft is not None:
+            raise UsageError(f"{options.name} answers a text and does not continue it: leave --draft out")
         is_asked = any(given is not None for given in (options.temperature, options.top_k, options.top_p))
         _answer(options, lm, sampling if is_asked and temperature else None)
         return
     if options.beams is not None:
         raise UsageError(f"{options.name} continues a text, which has no end: a beam search is for answers, so leave --beams out")
+    if options.draft is not None:
+        _speculate(options, lm, encoding, sampling)
+        return
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -87,9 +106,50 @@ def run(options: argparse.Namespace) -> None:
     else:
         # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
         print("" if streams else text)
-    if (ended or is_whole) and not options.json:
+        _say_end(lm, tokens, ended, is_whole)
+
+
+def _say_end(lm: LanguageModel, tokens: Sequence[int], ended: bool, is_whole: bool) -> None:
+    """Say on stderr where the text ends by itself."""
+    if ended or is_whole:
         how = f"the model ended its text with {lm.tokenizer.label(tokens[-1])}" if ended else "a sequence of its task ends here"
         print(f"gptviz: {how}; with --go-on it writes on", file=sys.stderr)
+
+
+def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encoding, sampling: Sampling) -> None:
+    """A text with a drafter: the text, then how much of what was drafted was accepted, and the tokens per pass."""
+    from gptviz.generate.generation import without_end
+    from gptviz.generate.speculation import DRAFTED, Speculated
+
+    drafter: Any = "prompt" if options.draft == "prompt" else opened(options, options.draft)
+    drafted = DRAFTED if options.drafted is None else options.drafted
+    ids = lm.tensor(encoding)
+    grown = lm.speculation(ids, drafter, sampling, drafted=drafted, go_on=options.go_on)
+    left = sys.maxsize if options.go_on else lm.to_write(len(ids), sys.maxsize)
+    begun = time.perf_counter()
+    speculated = Speculated(tuple(grown.rounds(min(left, options.max_new_tokens))))
+    rate = len(speculated.tokens) / max(time.perf_counter() - begun, 1e-9)
+    written, ended = without_end(speculated.tokens, grown.ends)
+    is_whole = not ended and len(written) == left
+    text = lm.tokenizer.continuation(written)
+    if not options.json:
+        print(f"{options.prompt}{text}")
+        _say_end(lm, speculated.tokens, ended, is_whole)
+        print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
+        return
+    rounds = [
+        {
+            "drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted],
+            "position": each.position,
+            "token": each.token,
+            "probability": each.probability,
+            "number": each.number,
+        }
+        for each in speculated.rounds
+    ]
+    rates = {"acceptance_rate": speculated.acceptance_rate, "tokens_per_pass": speculated.tokens_per_pass}
+    told = {"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)}
+    print_json(told | rates | {"rounds": rounds})
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:

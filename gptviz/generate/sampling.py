@@ -129,6 +129,16 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
     return torch.searchsorted(ends, numbers[:, None], right=True)[:, 0]
 
 
+def check_finite(logits: Tensor, position: int) -> None:
+    """Refuse `logits` [B, vocab_size] whose largest is infinite or not a number.
+
+    Raises:
+        ValueError: a row has no largest number; the message names the position.
+    """
+    if not all(map(math.isfinite, logits.amax(-1).tolist())):
+        raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
+
+
 def choose_tokens(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
     """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
 
@@ -138,11 +148,9 @@ def choose_tokens(logits: Tensor, sampling: Sampling, position: int, never: Sequ
         ValueError: the logits are not numbers.
     """
     logits = _without(logits, never)
-    largest, likeliest = logits.max(-1)
-    if not all(map(math.isfinite, largest.tolist())):
-        raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
+    check_finite(logits, position)
     if sampling.temperature == 0:
-        return likeliest.cpu()
+        return logits.argmax(-1).cpu()
     exact = _exact(logits)
     if sampling.top_k is None and sampling.top_p is None:
         probabilities = _scale(exact, sampling.temperature).softmax(-1)

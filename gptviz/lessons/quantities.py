@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
+from gptviz.generate.speculation import Speculated
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, Question
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import LanguageModel, load
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import GENERATED, CharTokenizer, cleaned, passages, visible
@@ -217,6 +218,26 @@ def loss(lm: LanguageModel, text: str) -> float:
 def continuation(lm: LanguageModel, prompt: str, count: int = 20) -> str:
     """The text that the model writes after a prompt if it always takes the likeliest token."""
     return lm.generate(prompt, min(count, 200), temperature=0.0)
+
+
+def tokens_per_pass(lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100) -> float:
+    """The tokens per pass of the model in speculative decoding, seed 0; the drafter is a model's name, or "prompt"."""
+    return _speculated(lm, prompt, drafter, temperature, count).tokens_per_pass or 0.0
+
+
+def share_accepted(lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100) -> float:
+    """The share of the judged drafts that the model accepts, from 0 to 1; the arguments are those of `tokens_per_pass`."""
+    return _speculated(lm, prompt, drafter, temperature, count).acceptance_rate or 0.0
+
+
+def drafted_continuation(lm: LanguageModel, prompt: str, drafter: str, count: int = 20) -> str:
+    """The text after a prompt at temperature 0 in speculative decoding; the drafter is a model's name, or "prompt"."""
+    return lm.tokenizer.continuation(_speculated(lm, prompt, drafter, 0.0, count).tokens)
+
+
+def _speculated(lm: LanguageModel, prompt: str, drafter: str, temperature: float, count: int) -> Speculated:
+    by: Any = "prompt" if drafter == "prompt" else load(checkpoints.find(drafter), lm.device.type)
+    return lm.speculate(prompt, by, min(count, 200), temperature=temperature)
 
 
 def answer(lm: LanguageModel, text: str) -> str:
@@ -617,6 +638,9 @@ OF_MODELS: dict[str, Function] = {
             entropy,
             loss,
             continuation,
+            tokens_per_pass,
+            share_accepted,
+            drafted_continuation,
             answer,
         ),
         *(label, label_probability, share_in_data),

@@ -29,14 +29,14 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
 from gptviz.model import Record
-from gptviz.ui.pages.generate import beginning, clicks, link, pace, words
+from gptviz.ui.pages.generate import beginning, clicks, drafting, link, pace, words
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
 from gptviz.ui.widgets.markdown import escaped
 from tests.app.conftest import clear_caches
-from tests.app.opening import opened, page_at, payload, views
+from tests.app.opening import opened, page_at, payload, says, views
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -814,3 +814,31 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     at.query_params.pop("edits")
     at.run()
     assert writing(at).ids == before, "without edits the text is back as it was"
+
+
+def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_the_library_writes() -> None:
+    at = opened("pages/generate.py", model="ladder-8", prompt="Before we", draft="ladder-2", temperature="0.7", seed="2")
+    assert "ladder-2" in at.selectbox(key="draft").options
+    assert not {"ladder-8", "bpe", "classifier", "finetune"} & set(at.selectbox(key="draft").options)
+    lm = gptviz.load("ladder-8")
+    found = lm.speculate("Before we", gptviz.load("ladder-2"), drafting.TOKENS, temperature=0.7, seed=2)
+    assert found.sentence("ladder-2", "ladder-8") in says(at)
+    table = at.dataframe[-1].value
+    assert len(table) == sum(len(one.drafted) + 1 for one in found.rounds)
+    written = table[table["what became of it"].isin([drafting.ACCEPTED, drafting.INSTEAD, drafting.ONE_MORE])]
+    assert "".join(written["token"]) == "".join(map(lm.tokenizer.label, found.tokens))
+    assert written["position"].tolist() == list(range(len("Before we"), len("Before we") + len(found.tokens)))
+    first = found.rounds[0].drafted[0]
+    assert drafting.note(first).startswith("accepted: q = " if first.accepted else "refused: q = ")
+    at.button(key="bring drafts").click().run()
+    assert any(node.origin == "written with drafts of ladder-2" for node in at.session_state["writing"].tree.nodes.values())
+
+
+def test_nothing_drafts_until_it_is_asked_to_and_the_text_itself_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(drafting, "speculated", lambda *_: pytest.fail("it is computed"))
+        assert opened("pages/generate.py", model="ladder-8", prompt="Before we").selectbox(key="draft").value == drafting.NONE
+    at = opened("pages/generate.py", model="ladder-8", prompt="Before we", draft=drafting.OWN, temperature="0")
+    assert "of the text's own continuation were accepted" in says(at)
+    looking_ahead = opened("pages/generate.py", model="generator-unmasked", prompt="Before we")
+    assert "draft" not in [box.key for box in looking_ahead.selectbox]

@@ -153,6 +153,15 @@ def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
     assert computed("nearest('A', 'unembedding', model='generator')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
 
 
+def test_what_is_drafted_is_what_the_library_writes(functions):
+    found = gptviz.load("generator", "cpu").speculate("ROMEO:", "prompt", 40, temperature=0.5)
+    asked = "('ROMEO:', 'prompt', 0.5, 40, model='generator')"
+    assert computed(f"tokens_per_pass{asked}", functions) == found.tokens_per_pass
+    assert computed(f"share_accepted{asked}", functions) == found.acceptance_rate
+    drafted = "drafted_continuation('ROMEO:', 'ladder-2', 30, model='generator')"
+    assert computed(drafted, functions) == gptviz.load("generator", "cpu").generate("ROMEO:", 30, temperature=0)
+
+
 def test_every_quantity_says_what_it_is():
     assert all(function.__doc__ for function in OF_MODELS.values())
     assert not set(OF_MODELS) & set(PLAIN)
@@ -176,6 +185,9 @@ def test_every_quantity_says_what_it_is():
         "lens_rank('a', 'b', 99)",
         "least_expected('a')",
         "wave(9999)",
+        "tokens_per_pass('ab', 'nobody')",
+        "tokens_per_pass('ab', '../x')",
+        "tokens_per_pass('ab', 'bpe')",
         "nearest('a', 'nowhere')",
         "accuracy()",
         "accuracy('nothing', model='classifier')",

@@ -33,7 +33,7 @@ class Token:
         alternatives: labels and probabilities of the tokens that were likely at this place, the likeliest first.
         note: a line for the card.
         mark: underline the chip.
-        faint: show it as impossible.
+        faint: cross it out.
         kind: one of the kinds that the strip is given, which say how it looks.
         below: a short text below it.
     """

@@ -16,7 +16,17 @@ PAGE = Page(
     sentence="Watch text appear token by token, and steer it.",
     step="A text is many such guesses, one after the other: watch it grow, and take another turn.",
     kinds=("decoder",),
-    words=("token", "prompt", "temperature", "top-k, top-p", "log-probability", "nat", "attention"),
+    words=(
+        "token",
+        "prompt",
+        "temperature",
+        "top-k, top-p",
+        "log-probability",
+        "nat",
+        "attention",
+        "speculative decoding",
+        "drafter",
+    ),
     tour=(
         MODEL_ON_TOP,
         "**Step** writes one token, **Play** writes on, **Undo** goes back. Temperature and cuts are beside them.",

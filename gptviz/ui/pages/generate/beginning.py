@@ -18,7 +18,7 @@ from gptviz.machine.byte_cache import SharedCache
 from gptviz.model.costs.effort import LEAST
 
 from .pace import Speedometer
-from .writing import Topic, Writing
+from .writing import Topic, Writing, written_with
 
 # How many tokens the text and the branch have; with a large model, fewer.
 FIRST_TOKENS, FORK_TOKENS = 120, 60
@@ -71,13 +71,13 @@ def add_unedited(writing: Writing) -> None:
     never = writing.lm.tokenizer.unused_ids
     grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
     many = affordable(writing.lm.model, length, most, BUDGET / 4)
-    writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], ())
+    writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], written_with(()))
 
 
 def bring(writing: Writing, before: Writing) -> None:
     """Put the text `before`, which the model wrote with other edits, next to this one, as far as it is read in a moment."""
     many = affordable(writing.lm.model, len(writing.tree.prompt), before.length, BUDGET / 2)
-    writing.bring(before.ids[:many], before.edits)
+    writing.bring(before.ids[:many], written_with(before.edits))
 
 
 def begin_short(writing: Writing) -> None:

@@ -26,10 +26,18 @@ probabilities; no second pass is made for the picture.
 A token’s colour shows its probability at temperature 1 over all tokens, whatever the settings: how sure the *model* was. A new
 setting applies from the next token on. The random number of a place depends only on the seed and the place: if you undo a step,
 the next step draws the same token again. So, to write the same text again, the address needs only the settings, how many tokens
-they drew, and which tokens were chosen by hand (`gptviz.generate.route.Route`)."""
+they drew, and which tokens were chosen by hand (`gptviz.generate.route.Route`).
+
+“Draft with” is speculative decoding (Leviathan et al. 2023; Chen et al. 2023; `gptviz.generate.speculation.Speculation`). The
+drafter draws a token $x$ from its distribution $q$, and this model, with the distribution $p$, accepts it with probability
+$\min(1, p(x) / q(x))$; both are taken after temperature, top-k and top-p. In place of a refused token one is drawn from
+$\max(0, p - q)$, divided by its sum. So every token is distributed as $p$, whatever the drafter is, and a pass gives at least
+one token. The mean share accepted is $\sum_x \min(p(x), q(x))$. The text’s own continuation gives the token that it copies the
+probability $q = 1$ (prompt lookup decoding)."""
 LIMITS = """A high probability says that the model expected the token, not that the token is right. A high sum is no sign of a
 good text either: a text that repeats itself can have a high sum. Attention says where a step looked, not what it made of it, and
-the mean of all heads hides what one of them does."""
+the mean of all heads hides what one of them does. Fewer passes of the large model are not yet less time: the drafter needs time
+too, and past the context a pass reads as many windows as it judges tokens."""
 
 
 def memory(writing: Writing) -> str:

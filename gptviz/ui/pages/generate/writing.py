@@ -240,9 +240,9 @@ class Writing:
         self.tree.up(steps)
 
     @alone
-    def bring(self, tokens: Sequence[int], edits: tuple[str, ...]) -> None:
-        """Put a text of the same prompt next to this one, as a branch that says with which edits of the model it was written."""
-        self.tree.bring(tokens, written_with(edits))
+    def bring(self, tokens: Sequence[int], origin: str) -> None:
+        """Put a text of the same prompt next to this one, as a branch that says where it comes from, its `origin`."""
+        self.tree.bring(tokens, origin)
         self.speedometer.interrupt()
 
     def restart(self) -> None:

@@ -68,6 +68,10 @@ MEANINGS = {
     "perplexity": (
         "The model is as uncertain as if it chose among this many equally likely tokens: e to the power of the loss in nats."
     ),
+    "speculative decoding": (
+        "A fast drafter proposes tokens, and one pass of a large model accepts or refuses them: the text stays the large model's."
+    ),
+    "drafter": "What proposes tokens in speculative decoding: a small model, or a copy of what followed earlier in the text.",
     "log-probability": "The logarithm of a probability. Those of a text's tokens add up to that of the text.",
     "loss": "The mean surprise at the right token, in nats: what training lowers.",
     "standard error": "How far a mean, or a share, would move by chance alone if it were counted again on other rows.",

@@ -1,0 +1,165 @@
+"""Speculative decoding of the prompt on the page: who drafts, what became of every drafted token, and what it saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, VALUE
+from gptviz.generate.budget import affordable
+from gptviz.generate.sampling import Sampling
+from gptviz.generate.speculation import DRAFTED, Drafted, Round, Speculated
+from gptviz.machine.files import kept_until_written
+from gptviz.runs import checkpoints
+from gptviz.ui.shell.subject import kinds
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.markdown import escaped
+
+from .writing import Writing
+
+NONE, OWN = "None", "the text’s own continuation"
+TOKENS = 100  # that are written with a drafter, fewer of a large model
+HEIGHT = 170  # pixels of the strip
+# How the tokens of a round look: colour, and the line below.
+ACCEPTED, REFUSED, NOT_JUDGED, INSTEAD, ONE_MORE = "accepted", "refused", "not judged", "drawn instead", "one more"
+LOOKS = {
+    ACCEPTED: (VALUE, "solid"),
+    REFUSED: (OUTPUT, "dashed"),
+    NOT_JUDGED: (STREAM, "dotted"),
+    INSTEAD: (QUERY, "double"),
+    ONE_MORE: (KEY, "double"),
+}
+
+
+def show(subject: Subject, writing: Writing) -> None:
+    """The control for the drafter and, where one is chosen, its rounds; nothing for a model that looks ahead."""
+    if subject.lm.model.config.mask != "causal":
+        return
+    chosen = controls.select(
+        "Draft with",
+        [NONE, OWN, *drafters(subject.key.name)],
+        key="draft",
+        help=f"Speculative decoding: a drafter proposes {DRAFTED} tokens, and one pass of this model accepts or refuses them. "
+        "The drafter is a model of the same vocabulary, or a copy of what followed the last tokens earlier in the text.",
+    )
+    if chosen == NONE:
+        return
+    try:
+        drafter = None if chosen == OWN else model_key(chosen, subject.key.device, precision=subject.key.precision)
+        prompt = tuple(subject.encoding.ids)
+        count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
+        found = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError, ValueError) as error:
+        why = escaped(str(error)) or "There is not enough memory for the drafter"
+        st.error(f"{why}. Choose another drafter.")
+        return
+    name = "prompt" if drafter is None else chosen
+    st.markdown(f"From the prompt on: {escaped(found.sentence(name, subject.key.title))}. Without a drafter it is 1 per pass.")
+    _strip(subject, found)
+    st.caption(
+        f"A number below a token begins a round, which is one pass of {escaped(subject.key.title)}. A drafted token is accepted "
+        "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
+        "What is crossed out is not in the text. Point at a token for its numbers."
+    )
+    with st.expander("Every number"):
+        st.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
+    st.button(
+        "Put it on the tree",
+        icon=":material/account_tree:",
+        on_click=writing.bring,
+        args=(found.tokens, f"written with drafts of {'its own text' if drafter is None else chosen}"),
+        key="bring drafts",
+        type="tertiary",
+        help="The text that was written with the drafter becomes a branch of the tree, from the prompt on.",
+    )
+
+
+def drafters(name: str) -> list[str]:
+    """The decoders with the same vocabulary as the model called `name`, without it."""
+    folders = checkpoints.folders()
+    own = _vocabulary(folders[name]) if name in folders else None
+    return [other for other in kinds.models_of("decoder") if other != name and _vocabulary(folders[other]) == own]
+
+
+@kept_until_written("tokenizer.json", most=1024)
+def _vocabulary(folder: Path) -> str:
+    """What tells the vocabulary of a model from others: a hash of its file, so that no model is opened."""
+    try:
+        return blake2b((folder / "tokenizer.json").read_bytes()).hexdigest()
+    except OSError:
+        return str(folder)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Drafting")
+def speculated(
+    key: ModelKey, prompt: tuple[int, ...], drafter: ModelKey | None, sampling: Sampling, count: int, go_on: bool
+) -> Speculated:
+    """`count` tokens after the prompt, drafted by a model, or by the text itself if `drafter` is None."""
+    lm = language_model(key)
+    by: Any = "prompt" if drafter is None else language_model(drafter)
+    grown = lm.speculation(torch.tensor(prompt, device=lm.device), by, sampling, go_on=go_on)
+    return Speculated(tuple(grown.rounds(count)))
+
+
+def outcome(one: Drafted) -> str:
+    """What became of a drafted token, in a word."""
+    return NOT_JUDGED if one.accepted is None else ACCEPTED if one.accepted else REFUSED
+
+
+def last(one: Round) -> str:
+    """What the last token of a round is, in words."""
+    return ONE_MORE if one.accepted == len(one.drafted) else INSTEAD
+
+
+def note(one: Drafted) -> str:
+    """What the card of a drafted token says."""
+    q = f"q = {percent(one.q)}"
+    if one.p is None or one.number is None:
+        return f"drafted with {q}; not judged, since a token before it was refused"
+    sign = "<" if one.accepted else "≥"
+    return f"{outcome(one)}: {q}, p = {percent(one.p)}, u = {one.number:.3f} {sign} p ÷ q = {one.p / one.q:.3f}"
+
+
+def _strip(subject: Subject, found: Speculated) -> None:
+    label, chips = subject.lm.tokenizer.label, []
+    for number, each in enumerate(found.rounds, 1):
+        row = [Token(label(one.token), kind=outcome(one), note=note(one), faint=not one.accepted) for one in each.drafted]
+        if each.token is not None and each.probability is not None:
+            how = f"{last(each)}, with probability {percent(each.probability)}"
+            row.append(Token(label(each.token), kind=last(each), note=how))
+        # A space below the others, so that all are on one line.
+        chips += [replace(one, below="\u00a0" if index else f"{number}") for index, one in enumerate(row)]
+    token_strip(
+        chips,
+        key="drafts",
+        label="The rounds: drafted tokens, accepted and refused",
+        legend="",
+        height=HEIGHT,
+        spaced=subject.lm.tokenizer.is_spaced,
+        kinds=LOOKS,
+    )
+
+
+def table(subject: Subject, found: Speculated) -> pd.DataFrame:
+    """A row per token of every round: drafted ones with q, p and u, then the one that was drawn after them, with its probability
+    under max(0, p − q), normalised, where it was drawn instead of a refused one, else under the large model.
+    """
+    label = subject.lm.tokenizer.label
+    rows: list[tuple[object, ...]] = []
+    for number, each in enumerate(found.rounds, 1):
+        rows += [(number, one.position, label(one.token), one.q, one.p, None, one.number, outcome(one)) for one in each.drafted]
+        if each.token is not None:
+            at = each.position + each.accepted
+            rows.append((number, at, label(each.token), None, None, each.probability, each.number, last(each)))
+    columns = ["round", "position", "token", "q (drafter)", "p (this model)", "drawn with", "u", "what became of it"]
+    return pd.DataFrame(rows, columns=columns)
