@@ -330,7 +330,7 @@ PLANS: dict[str, Plan] = {
     ),
     "jobs": Plan(
         "jobs",
-        "What did my data do? Sentences in which nine nurses in ten are “she”: train another on other shares, and ask both.",
+        "What did my data do? Sentences with a dial for how many nurses are “she”: train two models on two shares, and ask both.",
         _JOBS,
         data="jobs",
     ),

@@ -47,7 +47,8 @@ def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: 
             is_adapter = (place / "adapter.json").exists()
             assert (
                 model_list.line_about(place)
-                == ("LoRA adapter on pretrain, rank 4: " if is_adapter else "") + PLANS[name].sentence
+                == ("LoRA adapter on pretrain, rank 4: " if is_adapter else "")
+                + PLANS[checkpoints.read_card(place).plan].sentence
             )
     line = model_list.line_about(folder)
     assert line.startswith("experiment generator, my <b>text</b>, ")
