@@ -43,7 +43,7 @@ def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: 
     assert set(groups[0].folders) == {"mine", "bare"}
     assert sorted(model_list.names_of(groups)) == sorted(checkpoints.folders())
     for group in groups[1:]:
-        for name, place in group.folders.items():
+        for place in group.folders.values():
             is_adapter = (place / "adapter.json").exists()
             assert (
                 model_list.line_about(place)
