@@ -11,12 +11,13 @@ from gptviz.ui.pages.embeddings import computed, show, waves, words
 from gptviz.ui.pages.embeddings.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.sums import WAVES
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
-if waves.view_control(subject) == waves.WAVES:
+if waves.view(subject) == WAVES:
     powers = waves.show(subject)
     details(lambda: powers, code=words.waves_code(subject.lm), how=words.WAVES_HOW, limits=words.WAVES_LIMITS, key="waves")
     next_step()

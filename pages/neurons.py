@@ -10,7 +10,7 @@ open_page(PAGE)
 
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.neurons import show
+from gptviz.ui.pages.neurons import show, waves
 from gptviz.ui.pages.neurons.choices import chosen, setting
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
@@ -18,6 +18,7 @@ from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.by_token import by_token
+from gptviz.ui.views.sums import WAVES
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.tries import try_this
 
@@ -26,6 +27,11 @@ config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:
     st.info("The blocks of this model have no MLP, and so no neurons." if config.n_layer else "This model has no blocks.")
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
+    next_step()
+    st.stop()
+if waves.view(subject) == WAVES:
+    followed = waves.show(subject)
+    details(lambda: followed, code=waves.code(subject.lm), how=waves.HOW, limits=waves.LIMITS, key="neuron waves")
     next_step()
     st.stop()
 looked_at, by = setting(subject)

@@ -13,12 +13,14 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
+from gptviz.interp.reading import waves
 from gptviz.interp.trace import run
 from gptviz.interp.units.neurons import promoted
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
+from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.pages.neurons import computed, show
 from gptviz.ui.pages.neurons.choices import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
@@ -222,3 +224,19 @@ def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_
     assert "Over 20 tokens" in says(at)
     tiny_model("own")
     assert PASSAGES not in opened("pages/neurons.py", model="own").selectbox(key="text").options
+
+
+def test_of_sums_on_a_clock_it_says_which_frequency_each_neuron_follows() -> None:
+    at = page(model="modular", view="Waves")
+    lm = gptviz.load("modular", device="cpu")
+    assert isinstance(lm.task, Modular)
+    values = waves.neuron_values(lm.model, lm.task)
+    shares = waves.neuron_powers(values).values
+    neuron = int(at.selectbox(key="clock").value)
+    assert shares[neuron].max() == pytest.approx(shares.max(), abs=1e-6)
+    assert f"frequency {shares[neuron].argmax() + 1}: the pattern comes back" in says(at)
+    np.testing.assert_allclose(numbers(chart(at, "over sums")["data"][0]["z"]), values.values[neuron], atol=1e-4)
+    other = at.selectbox(key="clock").options[5]
+    at.selectbox(key="clock").select_index(5).run()
+    assert other.split(":")[0].removeprefix("neuron ") in says(at)
+    assert not page(model="modular", view="Neurons").exception

@@ -19,7 +19,6 @@ from gptviz.ui.pages.attribution.setting import AttributionSetting
 from gptviz.ui.pages.circuit import computed as circuit
 from gptviz.ui.pages.context import computed as context
 from gptviz.ui.pages.embeddings import computed as embeddings
-from gptviz.ui.pages.embeddings import waves
 from gptviz.ui.pages.heads import choices
 from gptviz.ui.pages.heads import computed as heads
 from gptviz.ui.pages.over_training.computed import values
@@ -27,7 +26,7 @@ from gptviz.ui.pages.stream import computed as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.shell.subject.bar import Subject, read_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
-from gptviz.ui.views import guesses
+from gptviz.ui.views import guesses, sums
 from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER
 from gptviz.ui.views.read import Read
@@ -82,7 +81,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),
-        "waves": lambda: waves.found(key).powers.values[-1].tolist(),
+        "waves": lambda: sums.found(key).powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
     } | {f"heads.{score}": lambda score=score: of_head(key, score) for score in SCORES}
     return of[name]()

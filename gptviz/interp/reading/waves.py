@@ -75,8 +75,8 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
     return LabelledArray(np.stack(list(rows.values())), axes, SHARE)
 
 
-def neuron_powers(model: Transformer, task: Modular) -> npt.NDArray[np.float64]:
-    """The share of each frequency in each neuron of the first block [d_mlp, frequency], as in `powers`.
+def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
+    """The activation of each neuron of the first block at the equals sign of each sum: [neuron, first number, second number].
 
     Raises:
         ValueError: the model has no neurons.
@@ -84,8 +84,19 @@ def neuron_powers(model: Transformer, task: Modular) -> npt.NDArray[np.float64]:
     _, neurons = _computed(model, task)
     if neurons is None:
         raise ValueError("this model has no neurons")
-    p = task.modulus
-    return np.stack([power(one.reshape(p, p)) for one in neurons.T])
+    numbers = tuple(map(str, range(task.modulus)))
+    axes = (
+        Axis("neuron", tuple(map(str, range(neurons.shape[1])))),
+        Axis("first number", numbers),
+        Axis("second number", numbers),
+    )
+    return LabelledArray(neurons.T.reshape(-1, task.modulus, task.modulus), axes, "activation")
+
+
+def neuron_powers(values: LabelledArray) -> LabelledArray:
+    """The share of each frequency in each neuron [neuron, frequency], of `neuron_values`, as in `powers`."""
+    frequencies = Axis("frequency", tuple(map(str, range(1, values.values.shape[1] // 2 + 1))))
+    return LabelledArray(np.stack([power(one) for one in values.values]), (values.axes[0], frequencies), SHARE)
 
 
 def used(found: LabelledArray) -> tuple[int, ...]:

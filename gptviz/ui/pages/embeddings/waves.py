@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import streamlit as st
 
@@ -12,57 +10,22 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
-from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.views.sums import Found, found, task_of, view_control
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure
 
-MAP, WAVES = "Map", "Waves"
+MAP = "Map"
+ABOUT = (
+    "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their vectors may follow waves along "
+    "the numbers; how much follows each frequency?"
+)
 
 
-class Found(NamedTuple):
-    """What is computed of one model.
-
-    Attributes:
-        powers: the share of each frequency [part, frequency].
-        used: the frequencies that it uses.
-        right: the share of all sums that are right: as it is, with the used frequencies alone, and without them.
-    """
-
-    powers: LabelledArray
-    used: tuple[int, ...]
-    right: tuple[float, float, float]
-
-
-def task_of(key: ModelKey) -> Modular | None:
-    """The task of the model, if it is sums on a clock."""
-    task = language_model(key).task
-    return task if isinstance(task, Modular) else None
-
-
-@st.cache_data(max_entries=64, show_spinner="Reading all sums")
-def found(key: ModelKey) -> Found:
-    """All that the view says of a model of such a task."""
-    model, task = language_model(key).model, task_of(key)
-    assert task is not None
-    shares = waves.powers(model, task)
-    few = waves.used(shares)
-    others = set(range(1, task.modulus // 2 + 1)) - set(few)
-    right = (waves.accuracy(model, task), waves.accuracy(model, task, few), waves.accuracy(model, task, others))
-    return Found(shares, few, right)
-
-
-def view_control(subject: Subject) -> str:
-    """The control `view`, for a model of such a task; of others there is the map alone."""
-    if task_of(subject.key) is None:
-        return MAP
-    about = (
-        "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their vectors may follow waves along "
-        "the numbers; how much follows each frequency?"
-    )
-    return controls.select("View", (MAP, WAVES), key="view", help=about, segmented=True)
+def view(subject: Subject) -> str:
+    """The view that is chosen: of models of other tasks there is the map alone."""
+    return view_control(subject, MAP, ABOUT)
 
 
 def show(subject: Subject) -> LabelledArray:

@@ -1,0 +1,34 @@
+"""Where a neuron of a model of sums on a clock is active: by the first and the second number."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from gptviz.figures.kit import heat
+from gptviz.figures.kit.axes import axis
+from gptviz.figures.kit.theme import Theme, base
+from gptviz.labelled_array import LabelledArray
+
+
+def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+    """The activations [first number, second number] as cells, on a scale that 0 is in the middle of."""
+    first, second = activations.axes
+    limit = float(np.abs(activations.values).max()) or 1.0
+    drawn = heat.heatmap(
+        activations.values,
+        -limit,
+        limit,
+        theme,
+        x=[int(label) for label in second.labels],
+        y=[int(label) for label in first.labels],
+        colorbar=heat.scale((-limit, 0, limit)),
+        hovertemplate="%{y} + %{x}<br><b>%{z:.3g}</b><extra></extra>",
+    )
+    figure = go.Figure(drawn, layout=base(theme, height=height))
+    heat.add_unit(figure, activations.unit, 34)
+    return figure.update_layout(
+        xaxis=axis(second.name),
+        yaxis=axis(first.name) | {"autorange": "reversed"},
+        margin={"l": 8, "r": 8, "t": 64, "b": 44},
+    )

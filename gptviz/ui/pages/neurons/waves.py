@@ -1,0 +1,142 @@
+"""The view Waves of the page Neurons, for models of sums on a clock: which frequency each neuron follows, and where it acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.units.waves import over_sums
+from gptviz.interp.reading import waves
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.ui.shell.around.theme import theme
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.views import sums
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import pixels, show_figure
+
+NEURONS = "Neurons"
+ABOUT = (
+    "Neurons: where each is active, and what it speaks for. Waves: the numbers of the task lie on a clock, so a neuron may be "
+    "active in waves along them: which frequency does each follow?"
+)
+# A neuron follows a frequency that has more than this share of its variance.
+FOLLOWS = 0.5
+# A neuron that varies less than this share of what all do together is not counted: what it follows is chance.
+STILL = 0.01
+HIGH = 420
+HOW = r"""
+The activation of each neuron of the first block at the equals sign, after every one of the $p^2$ sums. Along the first number,
+with each second number beside it, it is taken apart into the waves of the frequencies $1$ to $\lfloor p / 2 \rfloor$; the share
+of a frequency is what its cosine and its sine hold of the variance (Nanda et al. 2023). A neuron *follows* a frequency that has
+more than half of it.
+
+Computed by `gptviz/interp/reading/waves.py`.
+"""
+LIMITS = (
+    "A neuron that follows a frequency need not matter for the answer: Embeddings shows which frequencies make the logits, and "
+    "what is left of the answers without them. Neurons that hardly vary are left out of the counts."
+)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What the neurons of a model follow.
+
+    Attributes:
+        values: the activations [neuron, first number, second number].
+        frequency: of each neuron the frequency that has the largest share.
+        share: that share.
+        moves: whether its activation varies at all.
+    """
+
+    values: LabelledArray
+    frequency: np.ndarray[tuple[int], np.dtype[np.int64]]
+    share: np.ndarray[tuple[int], np.dtype[np.float64]]
+    moves: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    @property
+    def order(self) -> list[int]:
+        """The neurons, those that follow one frequency most clearly first."""
+        clear = np.where(self.moves, self.share, -1.0)
+        return [int(one) for one in (-clear).argsort(kind="stable")]
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading all sums")
+def followed(key: ModelKey) -> Followed:
+    """What the neurons of a model of such a task follow."""
+    task = sums.task_of(key)
+    assert task is not None
+    values = waves.neuron_values(language_model(key).model, task)
+    shares = waves.neuron_powers(values).values
+    moves = values.values.std((1, 2)) > STILL * values.values.std()
+    return Followed(values, shares.argmax(1) + 1, shares.max(1), moves)
+
+
+def view(subject: Subject) -> str:
+    """The view that is chosen: of models of other tasks there are the neurons alone."""
+    return sums.view_control(subject, NEURONS, ABOUT)
+
+
+def show(subject: Subject) -> pd.DataFrame:
+    """The view; returns the table of what each neuron follows."""
+    found, used = followed(subject.key), sums.found(subject.key).used
+    table = pd.DataFrame({"neuron": found.order, "frequency": found.frequency[found.order], "share": found.share[found.order]})
+    left, right = st.columns([3, 4], gap="medium")
+    with right:
+        neuron = int(
+            controls.select(
+                "Neuron",
+                [str(one) for one in found.order],
+                key="clock",
+                default=str(found.order[0]),
+                format_func=lambda one: f"neuron {one}: frequency {found.frequency[int(one)]}, {percent(found.share[int(one)])}",
+                help="The neuron that is drawn; first the one that follows one frequency most clearly.",
+            )
+        )
+        activations = LabelledArray(found.values.values[neuron], found.values.axes[1:], found.values.unit)
+        figure = over_sums(activations, theme(), height=HIGH)
+        show_figure(figure, key="over sums", alt=f"The activation of neuron {neuron} by the first and the second number.")
+    with left:
+        st.markdown(says(found, used))
+        st.dataframe(
+            table,
+            hide_index=True,
+            height=pixels(HIGH - 120),
+            column_config={"share": st.column_config.NumberColumn("share of its variance", format="percent")},
+        )
+    frequency = found.frequency[neuron]
+    st.caption(
+        f"The activation of neuron {neuron} at the equals sign of every sum. {percent(found.share[neuron])} of its variance "
+        f"along the first number is in frequency {frequency}: the pattern comes back {frequency} times on the way round the clock. "
+        "Choose a step of training above, and see when the pattern comes."
+    )
+    return table
+
+
+def says(found: Followed, used: tuple[int, ...]) -> str:
+    """How many neurons follow one frequency, and whether it is one that the answers are made of, as Markdown."""
+    clear = found.moves & (found.share > FOLLOWS)
+    few = sorted({int(one) for one in found.frequency[clear]})
+    shown = ", ".join(map(str, few)) or "none"
+    of_used = int(np.isin(found.frequency[clear], used).sum())
+    return (
+        f"**{int(clear.sum())} of {counted(int(found.moves.sum()), 'neuron')}** that vary follow one frequency (more than half "
+        f"of their variance): {shown}. **{of_used}** of them follow one that the logits are made of."
+    )
+
+
+def code(lm: LanguageModel) -> str:
+    """The lines of `gptviz` that compute the view."""
+    return f"""import gptviz
+from gptviz.interp.reading import waves
+
+lm = {load_call(lm)}
+values = waves.neuron_values(lm.model, lm.task)
+values.values  # [neuron, first number, second number]
+waves.neuron_powers(values).values  # [neuron, frequency]"""
