@@ -234,7 +234,7 @@ def test_of_sums_on_a_clock_it_says_which_frequency_each_neuron_follows() -> Non
     shares = waves.neuron_powers(values).values
     neuron = int(at.selectbox(key="clock").value)
     assert shares[neuron].max() == pytest.approx(shares.max(), abs=1e-6)
-    assert f"frequency {shares[neuron].argmax() + 1}: the pattern comes back" in says(at)
+    assert f"frequency {shares[neuron].argmax() + 1}: it comes back" in says(at)
     np.testing.assert_allclose(numbers(chart(at, "over sums")["data"][0]["z"]), values.values[neuron], atol=1e-4)
     other = at.selectbox(key="clock").options[5]
     at.selectbox(key="clock").select_index(5).run()

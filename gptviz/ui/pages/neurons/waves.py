@@ -113,7 +113,7 @@ def show(subject: Subject) -> pd.DataFrame:
     frequency = found.frequency[neuron]
     st.caption(
         f"The activation of neuron {neuron} at the equals sign of every sum. {percent(found.share[neuron])} of its variance "
-        f"along the first number is in frequency {frequency}: the pattern comes back {frequency} times on the way round the clock. "
+        f"along the first number is in frequency {frequency}: it comes back {frequency} times on the way round the clock. "
         "Choose a step of training above, and see when the pattern comes."
     )
     return table
