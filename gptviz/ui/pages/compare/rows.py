@@ -22,7 +22,7 @@ from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.widgets.markdown import escaped, in_quotes
 
 TEXT, ORDER = "rows_text", "rows_first"
 LONGEST, LONGEST_QUOTED = 20_000, 60
@@ -50,7 +50,7 @@ def asked(sides: Sides, notices: object) -> str | None:
     try:
         _rows(sides.a.key.unedited, None)
     except (ValueError, OSError) as error:
-        st.caption(f"The prompt is read instead of the data: {error}.")
+        st.caption(f"The prompt is read instead of the data: {escaped(str(error))}.")
         return sides.a.prompt
     return None
 
