@@ -50,7 +50,7 @@ def asked(sides: Sides, notices: object) -> str | None:
     try:
         _rows(sides.a.key.unedited, None)
     except (ValueError, OSError) as error:
-        st.caption(f"The prompt is read instead of the data: {escaped(str(error))}.")
+        st.info(f"The prompt is read instead of the data: {escaped(str(error))}.", icon=":material/info:")
         return sides.a.prompt
     return None
 
