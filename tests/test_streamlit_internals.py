@@ -103,7 +103,7 @@ def test_controls_read_the_address_again(reads_again: bool, letter: str) -> None
 def test_what_is_shown_outside_the_cache_is_not_part_of_what_is_cached() -> None:
     inside, within, after = [], [], []
 
-    @st.cache_data
+    @st.cache_data(max_entries=1)
     def computed() -> int:
         inside.append(script_run_context.in_cached_function.get())
         with streamlit_internals.outside_cache():

@@ -49,7 +49,7 @@ def total(number: int) -> int:
     return SUM.up_to(number)
 
 
-@st.cache_data(show_spinner=False)
+@st.cache_data(max_entries=4, show_spinner=False)
 def doubled(number: int) -> int:
     return 2 * total(number)
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit import heat
 from gptviz.figures.kit.axes import axis
+from gptviz.figures.kit.format import brief
 from gptviz.figures.kit.theme import Theme, base
 from gptviz.labelled_array import LabelledArray
 
@@ -22,13 +23,12 @@ def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Fi
         theme,
         x=[int(label) for label in second.labels],
         y=[int(label) for label in first.labels],
-        colorbar=heat.scale((-limit, 0, limit)),
+        colorbar=heat.scale((-limit, 0, limit), (brief(-limit), f"0 ({activations.unit})", brief(limit))),
         hovertemplate="%{y} + %{x}<br><b>%{z:.3g}</b><extra></extra>",
     )
     figure = go.Figure(drawn, layout=base(theme, height=height))
-    heat.add_unit(figure, activations.unit, 34)
     return figure.update_layout(
         xaxis=axis(second.name),
         yaxis=axis(first.name) | {"autorange": "reversed"},
-        margin={"l": 8, "r": 8, "t": 64, "b": 44},
+        margin={"l": 8, "r": 28, "t": 64, "b": 44},
     )
