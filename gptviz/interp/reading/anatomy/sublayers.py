@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.attention import Attention, AttentionBase, CrossAttention
-from gptviz.model.parts.masks import MASKS, FullMask, Mask, WindowMask
 from gptviz.model.parts.experts import MixtureOfExperts
+from gptviz.model.parts.masks import MASKS, FullMask, Mask, WindowMask
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.qk_norms import QK_NORMS
@@ -373,8 +373,8 @@ class Sublayers(Drawing):
             part="experts",
             name="Experts",
             role="mlp",
-            about=f"How much each expert counts: the {config.n_active} largest shares of the router{normed}, and 0 for all others."
-            + shared,
+            about=f"How much each expert counts: the {config.n_active} largest shares of the router{normed}, and 0 for all "
+            f"others.{shared}",
             equation=f"weights = {config.n_active} largest of softmax(router){normed}",
             lines=lines(kind.weights, 'tap("experts"'),
             pieces=(
