@@ -19,6 +19,7 @@ from .parts.qk_norms import QK_NORMS
 from .parts.residuals import RESIDUALS
 
 MOST_BLOCKS = 256
+MOST_EXPERTS = 16_384  # of all blocks: each has parts of its own, which take time to lay out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,6 +358,8 @@ class Config:
             raise ValueError(f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f (everything), such as fw")
         if self.window is not None and self.mask != "causal":
             raise ValueError(f"window is {self.window}; it needs a causal mask, not {self.mask}")
+        if self.mlp == "experts" and self.n_layer * self.n_expert > MOST_EXPERTS:
+            raise ValueError(f"n_expert is {self.n_expert} in {self.n_layer} blocks; the most of a model are {MOST_EXPERTS:,}")
         if self.mlp == "experts" and self.n_active > self.n_expert:
             raise ValueError(f"n_active is {self.n_active}; a router of n_expert {self.n_expert} experts cannot choose more")
         if RESIDUALS[self.residual].parallel and self.n_encoder_layer:

@@ -30,7 +30,7 @@ GLOSSARY: dict[str, str] = {
     "pattern": "attention after mask and softmax, [B, H, query, key]; each row sums to 1",
     "z": "pattern · v per head, [B, H, T, d_head]",
     "router": "scores of the experts of a mixture before softmax, [B, T, n_expert]",
-    "experts": "how much each expert counts for a token, [B, T, expert]; 0 where the router chose others; a shared expert is last",
+    "experts": "how much each expert counts for a token, [B, T, expert]; 0 where the router chose others, a shared one last",
     "neurons": "MLP after the activation, [B, T, d_mlp]; in a mixture those of all experts, each times the weight of its expert",
     "out": "what a sublayer adds to the stream, [B, T, d_model]",
     "final_norm": "residual stream after the final norm, [B, T, d_model]",
