@@ -20,7 +20,10 @@ _NAME = re.compile(
     r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
-FORMS = "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed or positions"
+FORMS = (
+    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed or "
+    "positions"
+)
 
 
 @dataclass(frozen=True, order=True)

@@ -32,8 +32,8 @@ An expert that is switched off adds nothing: its weight is set to 0, and the oth
 
 Computed by `gptviz/interp/reading/experts.py`; the mixture itself is `gptviz/model/parts/experts.py`.
 """
-LIMITS = """The load of a short text says little about other texts. An expert that is seldom chosen may matter where it is, and one
-with a large weight may add little: Attribution shows what an MLP adds as a whole, Switch off what the model does without an
+LIMITS = """The load of a short text says little about other texts. An expert that is seldom chosen may matter where it is, and
+one with a large weight may add little: Attribution shows what an MLP adds as a whole, Switch off what the model does without an
 expert."""
 
 
