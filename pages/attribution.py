@@ -16,9 +16,8 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 notices = st.container()

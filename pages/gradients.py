@@ -11,10 +11,9 @@ from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
 from gptviz.ui.pages.gradients import computed, show, words
 from gptviz.ui.pages.gradients.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels
-from gptviz.ui.widgets.tries import try_this
 
 notices = st.container()
 chosen = show.setup(notices)

@@ -12,14 +12,11 @@ from gptviz.interp.reading import positions
 from gptviz.ui.pages.positions import computed, show, words
 from gptviz.ui.pages.positions.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config

@@ -12,8 +12,8 @@ from gptviz.ui.pages.stream.tries import tries, who_writes_most
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 read = read_by(subject)

@@ -15,8 +15,8 @@ from gptviz.ui.pages.train.words import HOW, LIMITS, code, validation_losses
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import device_box
 from gptviz.ui.views.planned_run import commands
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 notices = st.container()
 device = device_box()

@@ -28,7 +28,7 @@ from gptviz.ui.pages.embeddings import computed
 from gptviz.ui.pages.embeddings import show as ui
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, opened, page_at, says
 from tests.tiny import TinyModel, scrambled, tiny

@@ -32,7 +32,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             customdata=[html.escape(label) for label in tokens.labels],
             hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
         )
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 16, "t": 28, "b": 36},
         barmode="group",
         bargap=0.25,
@@ -46,4 +46,3 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
         },
         yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE, "fixedrange": True},
     )
-    return figure

@@ -34,11 +34,10 @@ def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, uni
     )
     figure = go.Figure([dots, diamonds], base(theme, height=ROW * len(rows) + 96))
     names = [plain(spread.axes[1].labels[i], 40) for i in order]
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 16, "t": 36, "b": 48},
         dragmode=False,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         xaxis=axis(unit) | {"tickformat": "~g", "zeroline": True, "showgrid": True, "fixedrange": True},
         yaxis={"tickvals": rows, "ticktext": names, "range": [len(rows) - 0.5, -0.5], "fixedrange": True, "automargin": True},
     )
-    return figure

@@ -75,14 +75,13 @@ def restored(
         _add_marks(figure, marked, theme)
     if chosen is not None:
         add_frame(figure, chosen, theme, 2)
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
         title=_title(title),
         xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
-    return figure
 
 
 def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:

@@ -40,13 +40,11 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             **place,
         ),
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": token_room(guessed), "r": 8, "t": 4, "b": token_room(left)},
         xaxis=token_axis(left),
         yaxis=token_axis(guessed, down=True) | {"autorange": "reversed"},
     )
-    return figure
 
 
 def largest(rise: LabelledArray) -> float:
@@ -69,13 +67,12 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
         hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b><extra></extra>",
     )
     figure.add_vline(enough, line={"color": theme.text, "width": 1.5, "dash": "dot"})
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
         yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure
 
 
 def _apart(windows: Sequence[int]) -> list[int]:
@@ -106,7 +103,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         hovertemplate="mean up to position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
         name="mean of all up to here",
     )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=True,
         legend={"x": 1, "xanchor": "right"},
         margin=MARGIN | {"t": 32},
@@ -114,7 +111,6 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
         yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure
 
 
 def _named(labels: Sequence[str]) -> dict[str, object]:
@@ -132,10 +128,9 @@ def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         line={"color": OUTPUT, "width": 2},
         hovertemplate="position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
     )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(positions.name),
         yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure

@@ -29,7 +29,7 @@ def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme
             hovertemplate=f"{name}, %{{x}}:<br><b>%{{text}}</b> of the texts<extra></extra>",
         )
     highest = max(float(shares.values.max()) for _, shares, _, _ in pairs)
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 8, "t": 30, "b": 8},
         barmode="group",
         dragmode=False,
@@ -43,4 +43,3 @@ def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme
             "fixedrange": True,
         },
     )
-    return figure

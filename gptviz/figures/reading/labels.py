@@ -42,7 +42,7 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
         for place, value in zip(places, values, strict=True)
     ]
     longest = max(min(len(name), LONGEST_LABEL) for name in names)
-    figure.update_layout(
+    return figure.update_layout(
         # Room is fixed and not measured, so that the picture keeps its place when its numbers change.
         margin={"l": 12 + 8 * longest, "r": 62, "t": 4, "b": 4},
         annotations=numbers,
@@ -59,4 +59,3 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
             "fixedrange": True,
         },
     )
-    return figure

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.figure_tools import figure_tools, payload
-from gptviz.figures.kit.theme import enlarged
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarged
 
 from .headings import heading
 
@@ -17,6 +17,11 @@ from .headings import heading
 _SIZE = "page size"
 # Figures with one of these kinds of traces are drawn in pixels.
 _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$")
+
+
+def theme() -> Theme:
+    """The theme of figures that the user's browser shows."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:

@@ -13,9 +13,9 @@ from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import edits, scrubber
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt
-from gptviz.ui.widgets import addresses, visit
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import addresses, escaped, visit
 
 from .computed import CircuitChoice
 from .show import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES

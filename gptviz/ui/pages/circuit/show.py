@@ -23,14 +23,14 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
 from gptviz.ui.pages import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.bar import Subject, shortened
+from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import position, strip
-from gptviz.ui.widgets import addresses, controls, jobs
+from gptviz.ui.widgets import addresses, controls, escaped, jobs
 from gptviz.ui.widgets.headings import settings
-from gptviz.ui.widgets.markdown import escaped
 
 from .computed import CircuitChoice, checked, find, found
 from .words import code

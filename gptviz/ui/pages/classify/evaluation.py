@@ -21,12 +21,11 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import jobs, picking
-from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 from . import WORDS
 

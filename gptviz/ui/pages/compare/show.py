@@ -24,11 +24,9 @@ from gptviz.ui.pages.compare import answers as answering
 from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.pages.compare.weights import differing
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 
 SHOWN = 16
 # A probability that is written "< 0.1 %" has no bar that could be seen.

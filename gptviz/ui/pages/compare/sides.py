@@ -16,12 +16,11 @@ from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import edits, kinds, scrubber
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped
 
 SAME = "the same model"
 MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"

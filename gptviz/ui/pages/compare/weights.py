@@ -15,13 +15,11 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.pages.compare.sides import Sides, side
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.

@@ -20,9 +20,8 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)

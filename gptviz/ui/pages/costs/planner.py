@@ -17,9 +17,7 @@ from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.costs.counts import CostSetting, metrics
 from gptviz.ui.views.planned_run import BUSY, explanation, measuring, speed_so_far
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs, pressed
 
 OWN, OTHER = "this model", "another size"
 STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

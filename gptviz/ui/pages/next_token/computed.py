@@ -17,8 +17,7 @@ from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.guesses import logits_after
-from gptviz.ui.widgets import jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, jobs
 
 from .words import code
 

@@ -14,11 +14,10 @@ from gptviz.model import Config
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .choices import Axes
 

@@ -27,9 +27,7 @@ from gptviz.ui.views.planned_run import (
     summary,
     time_needed,
 )
-from gptviz.ui.widgets import addresses, controls, visit
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
 
 from . import data
 from .fields import field_controls, key_of

@@ -12,11 +12,9 @@ from gptviz.figures.kit.special_tokens import legend
 from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, pressed
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .data import learned_tokenizer
 

@@ -14,7 +14,6 @@ from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
@@ -75,7 +74,7 @@ class WatchedRun:
         name = self.card.twin
         try:
             return None if name is None or name == self.name else watched_run(name)
-        except CheckpointError:  # it was deleted, or renamed
+        except checkpoints.CheckpointError:  # it was deleted, or renamed
             return None
 
     @property
@@ -132,7 +131,7 @@ def watched_run(name: str) -> WatchedRun:
     """All that is known now of the run called `name`.
 
     Raises:
-        CheckpointError: there is none, or it cannot be read.
+        checkpoints.CheckpointError: there is none, or it cannot be read.
     """
     folder = checkpoints.find(name)
     try:
@@ -170,7 +169,7 @@ def newest_weights(name: str, device: str) -> ModelKey:
     """The newest weights of a run on the disk: a snapshot, or those saved last.
 
     Raises:
-        CheckpointError: there are none.
+        checkpoints.CheckpointError: there are none.
     """
     folder = checkpoints.find(name)
     steps = checkpoints.read_card(folder).steps

@@ -10,8 +10,8 @@ import streamlit as st
 
 from gptviz.data.registry import source_from
 from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import escaped
 
 # This many sources are looked through; a word counts as known if it is in one of them.
 LOOKED_THROUGH = 5_000

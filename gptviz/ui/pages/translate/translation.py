@@ -13,12 +13,10 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.cross_attention import Output
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import OutputText, longest_answer
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs
 from gptviz.ui.widgets.sampling import sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters

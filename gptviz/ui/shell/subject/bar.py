@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,63 +17,16 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.text import Encoding
 from gptviz.ui.pages.train import PAGE as TRAIN
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.headings import say_below_titles
-from gptviz.ui.widgets.markdown import escaped
 
 from .. import frame
 from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
-from .models import ModelKey, language_model, model_key
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The subject of a page: which model reads which text.
-
-    Attributes:
-        key: the model, for cached functions.
-        lm: the model; read-only, other sessions share it.
-        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
-        encoding: its tokens, and the characters that the vocabulary lacks.
-        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
-            the first; of an encoder–decoder what its encoder reads, with the end token.
-        default: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its
-            training data.
-        left_off: the part of the prompt before `prompt`, if only its end is read: see `shortened`.
-    """
-
-    key: ModelKey
-    lm: LanguageModel
-    prompt: str
-    encoding: Encoding
-    seen: tuple[int, ...]
-    default: str = DEFAULT_PROMPT
-    left_off: str = ""
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the model, by its output for a text: its next token, a label, or another text."""
-        return self.lm.model.config.kind
-
-    @property
-    def on_task(self) -> bool:
-        """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
-        return self.default != DEFAULT_PROMPT
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether other people trained the model, so that its data is not here."""
-        return self.lm.card.imported_from is not None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The visible forms of the tokens seen."""
-        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+from .models import ModelKey, Subject, language_model, model_key
 
 
 def longest_prompt() -> int:

@@ -13,8 +13,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted
 from gptviz.settings.address_values import refused
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, controls, escaped
 
 from .models import ModelKey, language_model
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.runs import checkpoints
 from gptviz.ui.pages.runs import PAGE as RUNS
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 from .. import frame
 
