@@ -17,11 +17,11 @@ from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
 
 subject = subject_bar()
-notices = st.container()
+controls.notices_in(st.container())
 with st.container(gap="xsmall"):
     compared, of_b = st.columns([4, 1])  # all views stand in one line, so that the picture begins high
     with of_b:
-        sides = bar_of_b(subject, notices)
+        sides = bar_of_b(subject)
     with compared:
         view = controls.select(
             "Compared",
@@ -30,10 +30,9 @@ with st.container(gap="xsmall"):
             help="What is compared; each has a page of its own that says more about it.",
             label_visibility="collapsed",
             segmented=True,
-            notices=notices,
         )
     st.caption(words.said(sides))
-    shown = SHOWS[view](sides, notices)
+    shown = SHOWS[view](sides)
 
 try_this(tries(sides))
 

@@ -12,14 +12,14 @@ from gptviz.ui.pages.costs.tries import tries
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import try_this
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
 
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
-notices = st.container()
+controls.notices_in(st.container())
 with st.container(gap="xsmall"):
-    chosen = counts.setting(config, notices)
+    chosen = counts.setting(config)
     found = counts.costs_of(config, chosen.batch, chosen.tokens)
     counts.charts(config, found, chosen)
 counts.headline(found, chosen)
@@ -39,8 +39,8 @@ details(
 )
 
 st.header("What would it cost to train here?", anchor=False)
-run = planner.planned(config, chosen, subject.key.device, notices)
+run = planner.planned(config, chosen, subject.key.device)
 if run is not None:
     planner.prediction(run)
-fewer_bits.section(subject, notices)
+fewer_bits.section(subject)
 next_step()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -142,7 +141,7 @@ def parts(setting: AttributionSetting, found: Attribution) -> None:
     )
 
 
-def part_control(found: Attribution, notices: Any) -> str | None:
+def part_control(found: Attribution) -> str | None:
     """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
     heads = list(found.sources)
     mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
@@ -150,7 +149,7 @@ def part_control(found: Attribution, notices: Any) -> str | None:
         return None
     about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
     first = (STRONGEST, *heads) if heads else ()
-    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about, notices=notices)
+    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
     return strongest_head(found) if chosen == STRONGEST else chosen
 
 

@@ -37,12 +37,10 @@ def _losses(key: ModelKey, rows_of: ModelKey, text: str | None) -> LabelledArray
     return language_model(key).losses_of_rows(_rows(rows_of, text))
 
 
-def asked(sides: Sides, notices: object) -> str | None:
+def asked(sides: Sides) -> str | None:
     """The control for a text of the reader's own; without one None, or the prompt of A where nobody knows its data."""
     about = "Whose rows are read: a text of yours, or where this is empty what A was trained on and what was held out."
-    typed = controls.text(
-        "Text", key=TEXT, help=about, longest=LONGEST, height=pixels(68), placeholder="the data of A", notices=notices
-    )
+    typed = controls.text("Text", key=TEXT, help=about, longest=LONGEST, height=pixels(68), placeholder="the data of A")
     if typed.strip():
         return typed
     try:
@@ -68,7 +66,7 @@ def group(row: Row) -> str:
     return UNKNOWN if row.times is None else READ if row.times else NEVER
 
 
-def show(sides: Sides, rows: Sequence[Row], both: Compared, notices: object) -> None:
+def show(sides: Sides, rows: Sequence[Row], both: Compared) -> None:
     """A point for each row, what it changed to have read it, and the rows as a table."""
     left, right = st.columns([5, 4])
     with left:
@@ -79,7 +77,7 @@ def show(sides: Sides, rows: Sequence[Row], both: Compared, notices: object) -> 
         )
     with right:
         st.markdown(said(rows, both))
-        order = controls.select("First", orders(rows), key=ORDER, help="Which rows stand first in the table.", notices=notices)
+        order = controls.select("First", orders(rows), key=ORDER, help="Which rows stand first in the table.")
         st.dataframe(table(rows, both, order), height=pixels(300), hide_index=True)
 
 

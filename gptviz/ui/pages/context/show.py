@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -34,7 +33,7 @@ def text_of(subject: Subject) -> MeasuredText:
     return MeasuredText(ids, (*labels[:-1], f"{labels[-1]} ({GUESS})"), kept, len(seen) - len(read))
 
 
-def how_control(notices: Any) -> How:
+def how_control() -> How:
     """The control `how`: what leaving a token out means."""
     chosen = controls.select(
         "A token that is left out is",
@@ -43,7 +42,6 @@ def how_control(notices: Any) -> How:
         help="Replaced: it stays in its place, but its vector is the mean of all tokens’. Removed: the text closes up, and all "
         "tokens after it move by one place.",
         segmented=True,
-        notices=notices,
     )
     return "removed" if chosen == "removed" else "replaced"
 

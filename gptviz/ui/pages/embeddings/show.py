@@ -33,7 +33,7 @@ def space_name(space: str, config: Config) -> str:
     return " = ".join(embeddings.SPACES) if config.tied else space
 
 
-def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[ProjectionChoice, bool, bool]:
+def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool, bool]:
     """The controls of what is projected and how; whether the chosen token's trail is shown, and whether seeds are compared."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         space = controls.select(
@@ -47,30 +47,29 @@ def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[Projecti
             ),
             format_func=lambda space: space_name(space, config),
             segmented=True,
-            notices=notices,
         )
         about = (
             "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that neighbours stay together; slower "
             "with many tokens."
         )
-        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True, notices=notices)
+        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True)
         about = "A 3-D picture turns under the pointer."
-        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
+        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True) == "3-D"
         seed, compared, trail = 0, False, False
         if method != "PCA":
-            seed, compared = projections.seed_controls(notices)
+            seed, compared = projections.seed_controls()
         elif scrubber.steps(key.name):
             about = "The path of the chosen token during training, as a grey line."
-            trail = controls.switch("Trails", key="trail", help=about, notices=notices)
+            trail = controls.switch("Trails", key="trail", help=about)
     return ProjectionChoice(key, space, method, 3 if solid else 2, seed), trail, compared
 
 
-def token_control(subject: Subject, notices: Any) -> int:
+def token_control(subject: Subject) -> int:
     """The control `token`: the id of the chosen one."""
     names = tokens(subject.key).names
     about = "Type to search. In 2-D, a click on a point chooses it too."
     first = "good" if subject.kind == "classifier" and "good" in names else "e"
-    return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
+    return names.index(controls.select("Token", names, key="token", default=first, help=about))
 
 
 def over_seeds(view: ProjectionChoice) -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -133,7 +132,7 @@ CHARTS = (
 )
 
 
-def chart_control(run: WatchedRun, notices: Any) -> None:
+def chart_control(run: WatchedRun) -> None:
     """The control `chart`: which of the charts that the run has is shown."""
     controls.select(
         "Chart",
@@ -145,7 +144,6 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
             "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
             "loss is."
         ),
-        notices=notices,
     )
 
 

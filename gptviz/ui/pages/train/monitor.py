@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import streamlit as st
 
@@ -23,11 +22,11 @@ from .watched import WatchedRun, run_control, watched_run
 EVERY = 1.0  # seconds
 
 
-def bar(notices: Any) -> str | None:
+def bar() -> str | None:
     """The controls above the chart: which run is watched, and what its chart shows; its name, or None if there is no run."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch"):
-            name = run_control(notices)
+            name = run_control()
         if name is None:
             return None
         try:
@@ -36,7 +35,7 @@ def bar(notices: Any) -> str | None:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
         with st.container(width="stretch"):
-            chart_control(run, notices)
+            chart_control(run)
         with st.popover("Compare"):
             compare_controls(run)
         with st.popover("Open in"):

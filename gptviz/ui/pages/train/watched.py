@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -97,12 +96,12 @@ def watch_next(name: str) -> None:
     st.session_state[_NEXT] = name
 
 
-def run_control(notices: Any) -> str | None:
+def run_control() -> str | None:
     """The control `run`: which run is watched; the link has it at all times. None if there is no run."""
     names = list(checkpoints.folders())
     if not names:
         return None
-    in_link = controls.linked("run", str, None, values=one_of(names), notices=notices)
+    in_link = controls.linked("run", str, None, values=one_of(names))
     if (chosen := st.session_state.get(_NEXT)) in names:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
@@ -111,7 +110,7 @@ def run_control(notices: Any) -> str | None:
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
     st.session_state.pop(_NEXT, None)
     addresses.write("run", name)
-    hidden.say_what_hides([name], notices)
+    hidden.say_what_hides([name])
     return name
 
 

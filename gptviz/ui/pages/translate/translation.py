@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -95,7 +94,7 @@ def limit(subject: Subject) -> str:
     )
 
 
-def output_control(subject: Subject, sampling: Sampling | None, notices: Any) -> Translation:
+def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     """The control `output`: the model's own answer, drawn by `sampling` if given, unless another output is typed."""
     tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
     answer = own.ids
@@ -103,7 +102,6 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
         "Output",
         key="output",
         longest=LONGEST_OUTPUT,
-        notices=notices,
         label_visibility="collapsed",
         placeholder=f"Output: {tokens.decode(answer)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
         help=(
@@ -116,10 +114,10 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
         written = (*answer, tokens.end) if own.ended else answer
         return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "", sampling is not None)
     if encoding.unknown:
-        notices.warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+        controls.notices().warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
-        notices.info(
+        controls.notices().info(
             f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. After the start token no more "
             f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",
