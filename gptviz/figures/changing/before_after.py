@@ -6,7 +6,7 @@ import html
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, distinct
 from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -18,8 +18,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
     the top, the scale from 0 on.
     """
     _, tokens = change.axes
-    # Names of a category must differ: an invisible character for each place.
-    names = [plain(label, 18) + "\u200b" * i for i, label in enumerate(tokens.labels)]
+    names = distinct([plain(label, 18) for label in tokens.labels])
     figure = go.Figure(layout=base(theme, height=70 + LINE * len(names)))
     looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
     for row, (name, colour, hatched) in zip(change.values, looks, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room
-from gptviz.figures.kit.heat import heatmap, scale
+from gptviz.figures.kit.heat import heatmap, largest, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -23,7 +23,7 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     Blue: the guess is worse without the token; orange: it is better. What was not measured stays blank.
     """
     guessed, left = rise.axes
-    limit = largest(rise)
+    limit = largest(rise.values)
     place = {"orientation": "h", "len": 0.42, "x": 0.96, "xanchor": "right", "y": 0.97, "yanchor": "top"}
     drawn = heatmap(
         rise.values,
@@ -45,12 +45,6 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         xaxis=token_axis(left),
         yaxis=token_axis(guessed, down=True) | {"autorange": "reversed"},
     )
-
-
-def largest(rise: LabelledArray) -> float:
-    """The end of the scale: the largest change up or down."""
-    known = np.abs(rise.values[np.isfinite(rise.values)])
-    return float(known.max()) if known.size and known.max() > 0 else 1.0
 
 
 def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) -> go.Figure:

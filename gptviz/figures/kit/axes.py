@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from gptviz.figures.kit.special_tokens import short_label
@@ -26,8 +27,23 @@ MONOSPACE = {"family": "monospace"}
 
 
 def axis(name: str) -> dict[str, Any]:
-    """The look of an axis of whole numbers called `name`."""
-    return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "d"}
+    """The look of an axis of numbers called `name`, which are written as they are: 0.5 is no 1."""
+    return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "~f"}
+
+
+def span(count: int, *, down: bool = False) -> dict[str, Any]:
+    """An axis of `count` cells or rows, numbered from 0, that stays as it is; `down` has the first at the top."""
+    return {"range": [count - 0.5, -0.5] if down else [-0.5, count - 0.5], "fixedrange": True}
+
+
+def rows(names: Sequence[str]) -> dict[str, Any]:
+    """The axis of rows with these names, the first at the top."""
+    return {"tickvals": list(range(len(names))), "ticktext": list(names)} | span(len(names), down=True)
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names as categories, which must differ: one that came before gets invisible characters at its end."""
+    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]
 
 
 def some(count: int, most: int, first: int = 0) -> range:

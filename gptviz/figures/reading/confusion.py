@@ -7,6 +7,7 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.kit.axes import distinct
 from gptviz.figures.kit.heat import heatmap, numbers, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
@@ -42,7 +43,7 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     )
     ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
     if not numbered:  # plotly then names as many as there is room for
-        drawn.update(x=_distinct(names), y=_distinct(names))
+        drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
     figure = go.Figure([drawn], base(theme, height=height))
     if numbered:
@@ -58,8 +59,3 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
     figure.add_annotation(text="colour: share of the row, 0 … 100 %", font={"size": 12}, **place)
     return figure
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """The names; those that became equal by shortening get invisible characters at their end, since categories must differ."""
-    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]

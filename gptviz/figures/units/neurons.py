@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, rows
 from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
@@ -101,11 +101,5 @@ def _rows(labels: tuple[str, ...], unit: str) -> dict[str, object]:
         "dragmode": False,
         "showlegend": False,
         "xaxis": {"title": {"text": unit, "standoff": 6}, "fixedrange": True, "zeroline": True, "nticks": 6},
-        "yaxis": {
-            "range": [len(labels) - 0.5, -0.5],
-            "tickvals": list(range(len(labels))),
-            "ticktext": [plain(label, LONGEST_LABEL) for label in labels],
-            "tickfont": MONOSPACE | {"size": 13},
-            "fixedrange": True,
-        },
+        "yaxis": rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
     }

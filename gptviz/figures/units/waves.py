@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit import heat
@@ -15,7 +14,7 @@ from gptviz.labelled_array import LabelledArray
 def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The activations [first number, second number] as cells, on a scale that 0 is in the middle of."""
     first, second = activations.axes
-    limit = float(np.abs(activations.values).max()) or 1.0
+    limit = heat.largest(activations.values)
     drawn = heat.heatmap(
         activations.values,
         -limit,
