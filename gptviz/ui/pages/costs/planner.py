@@ -38,6 +38,12 @@ class Planned:
     device: str
 
 
+def show(own: Config, chosen: CostSetting, device: str) -> None:
+    """The view: the controls of a plan, and what the run would take here."""
+    if (run := planned(own, chosen, device)) is not None:
+        prediction(run)
+
+
 def planned(own: Config, chosen: CostSetting, device: str) -> Planned | None:
     """The controls of the planner, and the run that they describe, or None, with a message, if sizes do not go together."""
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
