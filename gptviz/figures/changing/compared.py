@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.format import percent as in_percent
 from gptviz.figures.kit.format import side_by_side
 from gptviz.figures.kit.heat import heatmap, scale
-from gptviz.figures.kit.special_tokens import short_label
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, plain
 from gptviz.labelled_array import Axis, LabelledArray
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.heat import add_frame, clickable, heatmap, scale
-from gptviz.figures.kit.special_tokens import short_label
 from gptviz.figures.kit.theme import Theme, base, plain
 from gptviz.labelled_array import Axis, LabelledArray
 

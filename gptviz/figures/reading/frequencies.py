@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, rows
-from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.axes import MONOSPACE, rows, short_label
 from gptviz.figures.kit.theme import Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 

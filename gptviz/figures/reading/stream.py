@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, log_ticks, some
 from gptviz.figures.kit.heat import heatmap, scale
 from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, plain
-from gptviz.figures.kit.ticks import log_ticks
 from gptviz.labelled_array import LabelledArray
 
 # How many names fit on an axis: of positions, and of layers.

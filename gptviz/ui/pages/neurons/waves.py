@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures.kit.format import counted, percent
-from gptviz.figures.units.waves import over_sums
+from gptviz.figures.reading.waves import over_sums
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.figures.kit import heat, scatter, special_tokens
+from gptviz.figures.kit import axes, heat, scatter
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
@@ -127,7 +127,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     labels = tuple(map(lm.tokenizer.label, read.ids))
     reading = attention.reading_of(key, read, block)
     pattern = one_head(reading.patterns, block - reading.first, number, labels)
-    figure = heat.attention_pattern(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
+    figure = heat.attention_pattern(pattern, theme(), title=axes.legend(labels), height=HEIGHT)
     about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", alt=about)
 

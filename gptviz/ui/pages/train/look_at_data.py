@@ -8,7 +8,7 @@ import streamlit as st
 from gptviz.data.batches import Batch
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
 from gptviz.data.trained_on import draw_seed
-from gptviz.figures.kit.special_tokens import legend
+from gptviz.figures.kit.axes import legend
 from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
