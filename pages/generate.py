@@ -19,7 +19,7 @@ from gptviz.ui.widgets.sampling import sampling_controls
 
 subject = subject_bar()
 view = st.container()
-sampling = sampling_controls(temperature=0.8, seed=True)
+sampling = sampling_controls(temperature=0.8)
 writing = current_writing(subject, sampling, stops_at_end(subject))
 
 with view:

@@ -89,7 +89,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
     if subject.kind == "classifier":
         return
     st.markdown("**What it writes**")
-    sampling = sampling_controls(temperature=0.0, seed=True)
+    sampling = sampling_controls(temperature=0.0)
     both = []
     for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
         with place:

@@ -150,9 +150,7 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
     st.dataframe(frame, hide_index=True, height=pixels(240))
-    st.download_button(
-        "Download as CSV", lambda: details.as_csv(frame), "over_prompts.csv", "text/csv", key="list csv", on_click="ignore"
-    )
+    details.csv_button(frame, "over_prompts", key="list csv")
 
 
 def _code(subject: Subject, how: How, text: str) -> str:

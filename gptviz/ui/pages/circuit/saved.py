@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
@@ -33,12 +34,7 @@ def choices(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
         "prompt": subject.left_off + subject.prompt,
         "edits": state.get(edits.EDITS),
         "edit_text": state.get(edits.TEXT),
-        "position": chosen.position,
-        "token": chosen.token,
-        "against": chosen.against,
-        "share": chosen.share,
-        "boxes": chosen.boxes,
-        "beyond_mean": chosen.beyond_mean,
+        **asdict(chosen),
     }
 
 

@@ -48,7 +48,6 @@ WORD, OTHER, LEARNED_FROM = "word", "other", "learned_from"
 TREE = Player("tree", "merges", "Play the merges of this word; at the end, from the start.")
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
 LONGEST_OWN = 1_000_000
-MOST_MERGES = 5_000
 
 
 def in_hexadecimal(data: bytes) -> str:

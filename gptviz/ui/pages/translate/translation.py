@@ -65,7 +65,7 @@ def sampling_control() -> Sampling | None:
     about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
     if not controls.switch("Draw the output", key="drawn", help=about):
         return None
-    return sampling_controls(seed=True)
+    return sampling_controls()
 
 
 def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
