@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -165,20 +165,16 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
     at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
 
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def pick() -> None:
-        if points := st.session_state[GRID].selection.points:
-            row, column = map(int, points[0]["customdata"])
-            if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
-                st.session_state["part"] = one
+    def pick(cell: Sequence[int]) -> None:
+        if (one := names[cell[0]][cell[1]]) in found.sources or one.endswith(".mlp"):
+            st.session_state["part"] = one
 
     above, below = setting.sides
     framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
     show_figure(
         figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
         key=GRID,
-        on_select=pick,
-        selection_mode="points",
+        choose=pick,
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
     )
 

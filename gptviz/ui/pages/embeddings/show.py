@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -101,10 +100,8 @@ def cloud(
     vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
     trained = trails_of(view) if view.method == "PCA" else None
 
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def pick() -> None:
-        if points := st.session_state["map"].selection.points:
-            st.session_state["token"] = vocabulary.names[projected.ids[clicked(points[0])]]
+    def pick(point: Sequence[int]) -> None:
+        st.session_state["token"] = vocabulary.names[projected.ids[point[0]]]
 
     figure = scatter.cloud(
         projected.points,
@@ -122,8 +119,7 @@ def cloud(
     show_figure(
         figure,
         key="map",
-        on_select=pick,
-        selection_mode="points",
+        choose=pick,
         alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, coloured and shaped by kind.",
     )
 
@@ -158,9 +154,3 @@ def trust_in_picture(view: ProjectionChoice, projected: Projection) -> str:
     """How far the picture's neighbours can be trusted."""
     score, judged = trustworthiness_of(view)
     return projections.trust(score, judged, len(projected.ids))
-
-
-def clicked(point: Mapping[str, Any]) -> int:
-    """The index of the token whose point was clicked, from the event of the chart."""
-    custom = point["customdata"]
-    return int(custom[0] if isinstance(custom, list | tuple) else custom)

@@ -244,13 +244,6 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
     best = meaning(one, block, place, prompts.tokens, exact=found.is_exact(name, block, place))
     blocks, places = map(range, shares.values.shape)
     words = [[_brief(one, block, place, exact=found.is_exact(name, block, place)) for place in places] for block in blocks]
-
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def clicked() -> None:
-        points = st.session_state[f"patched {name}"].selection.points
-        if points and len(where := list(points[0].get("customdata") or [])) == 2:
-            _put(PatchCell(name, *map(int, where)))
-
     figure = restored(
         shares,
         theme(),
@@ -263,8 +256,7 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
     show_figure(
         figure,
         key=f"patched {name}",
-        on_select=clicked,
-        selection_mode="points",
+        choose=lambda at: _put(PatchCell(name, *at)),
         config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {best}",
     )
