@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown
 
