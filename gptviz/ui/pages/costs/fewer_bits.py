@@ -1,4 +1,4 @@
-"""The section "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
+"""The view "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ MOST_AT_ONCE = 20_000_000
 LISTED = 12
 
 
-def section(subject: Subject, notices: Any) -> None:
-    """The section: its controls, what the model loses, and the way to the other pages."""
-    st.header("With fewer bits", anchor=False)
+def show(subject: Subject, notices: Any) -> None:
+    """The view: its controls, what the model loses, and the way to the other pages."""
     st.caption(
         "Each number of a matrix is rounded to one that a few bits can name. What that loses is computed here with the rounded "
         "numbers; it is simulated, so nothing becomes faster. Move the bits, and see where the guess and the text give way."

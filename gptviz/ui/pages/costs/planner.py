@@ -40,6 +40,12 @@ class Planned:
     device: str
 
 
+def show(own: Config, chosen: CostSetting, device: str, notices: Any) -> None:
+    """The view: the controls of a plan, and what the run would take here."""
+    if (run := planned(own, chosen, device, notices)) is not None:
+        prediction(run)
+
+
 def planned(own: Config, chosen: CostSetting, device: str, notices: Any) -> Planned | None:
     """The controls of the planner, and the run that they describe, or None, with a message, if sizes do not go together."""
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
