@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE, read_regular
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
 from .growth import check_growth
