@@ -117,9 +117,14 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
     numbers = gguf.dequantize(data.reshape(rows, -1), gguf.GGMLQuantizationType[kind])
     blocks = blocks_of(OpenFile(tmp_path / "a"), len(b"before"), (rows, width), kind)
     assert blocks is not None
-    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.read)
+    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.q, made.scales)
     for some in (torch.arange(rows), torch.arange(3, 9), torch.tensor([9, 8, 11]), torch.tensor([39, 0]), torch.tensor([5])):
         assert np.array_equal(blocks.read(some).numbers().numpy(), numbers[some.numpy()])
+    assert blocks.is_finite(torch.arange(rows))
+    data[-1, scales] = np.array([np.inf, np.nan], np.float16).view(np.uint8)[: scales.stop - scales.start]
+    (tmp_path / "a").write_bytes(b"before" + data.tobytes() + b"after")
+    assert blocks.is_finite(torch.arange(rows - 1))
+    assert not blocks.is_finite(torch.arange(rows))
 
 
 MIXED = {"num_local_experts": 5, "num_experts_per_tok": 3}
