@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.interp.reading.experts import load, taken
+from tests.command_line import answered, error, output
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox"
@@ -24,15 +22,13 @@ def mixed(tiny_model: TinyModel) -> str:
 def test_the_command_says_what_the_library_computes(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     weights = gptviz.load(mixed, device="cpu").experts(TEXT)
     shares = load(weights).values
-    assert main(["experts", mixed, "--prompt", TEXT, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answered(capsys, "experts", mixed, "--prompt", TEXT)
     assert [(row["block"], row["expert"]) for row in rows] == [(block, expert) for block in range(2) for expert in range(4)]
     for row in rows:
         block, expert = row["block"], row["expert"]
         assert row["load"] == pytest.approx(shares[block, expert])
         assert [one["token"] for one in row["tokens"]] == [one.token for one in taken(weights, block, expert)[:8]]
-    assert main(["experts", mixed, "--prompt", TEXT, "--block", "1"]) == 0
-    text = capsys.readouterr().out
+    text = output(capsys, "experts", mixed, "--prompt", TEXT, "--block", "1")
     assert "each token passes 2 of 4 experts: 50.0%" in text
     assert f"{shares[1, 3]:.1%}" in text
     assert "blocks.0" not in text
@@ -45,10 +41,7 @@ def test_what_cannot_be_shown_is_said_in_one_line(
     more: list[str], words: str, mixed: str, tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny_model("whole")
-    assert main(["experts", mixed if more else "whole", "--prompt", "fox", *more]) != 0
-    error = capsys.readouterr().err
-    assert words in error
-    assert len(error.strip().splitlines()) == 1
+    assert words in error(capsys, "experts", mixed if more else "whole", "--prompt", "fox", *more)
 
 
 def test_an_expert_switched_off_changes_what_the_library_computes(mixed: str) -> None:

@@ -11,12 +11,11 @@ from gptviz.figures.units import experts as figures
 from gptviz.interp.reading import experts
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 # Tokens of the text that have a row: the last ones.
 MOST_TOKENS = 64
