@@ -374,6 +374,8 @@ ODD = {
     "olmo": {"residual": "branch-norm", "qk_norm": "whole", "positions": "rotary", "mlp": "gated"},
     "bloom": {"positions": "alibi", "embed_norm": True, "d_head": 4, "mlp": "gated", "qk_norm": "shared"},
     "bert": {"residual": "post-norm", "embed_norm": True, "mask": "full", "final_norm": False, "head": "first", "n_label": 3},
+    "mixture": {"mlp": "experts", "n_expert": 4, "d_shared": 8, "norm": "rmsnorm", "positions": "rotary"},
+    "mixture-beside": {"mlp": "experts", "n_expert": 3, "residual": "parallel-one-norm"},
     "turned": {"residual": "post-norm", "positions": "rotary", "n_head": 24, "d_head": 2, "norm": "rmsnorm"},
 }
 

@@ -159,6 +159,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "neox": {"residual": "parallel", "positions": "rotary", "rotary_fraction": 0.5},
     "gemma": {"residual": "double-norm", "window": 3, "window_pattern": "wwf", "qk_norm": "separate", "positions": "rotary"}
     | {"window_rotary_base": 50.0, "embed_norm": True},
+    "mixture": {"mlp": "experts", "n_expert": 3, "d_shared": 8},
 }
 
 

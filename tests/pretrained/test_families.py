@@ -407,6 +407,15 @@ def test_a_tensor_of_an_expert_that_is_missing_is_named(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+def test_windows_of_a_mixture_of_qwen_2_are_those_that_its_config_lists(tmp_path: Path) -> None:
+    fields = {"model_type": "qwen2_moe", "vocab_size": VOCAB, **MODELS["qwen2_moe"][0], **NEAR, "use_sliding_window": True}
+    listed = {"layer_types": ["full_attention", "sliding_attention", "full_attention"]}
+    config = FAMILIES["qwen2_moe"].config(Given(fields | listed, "Qwen 2 MoE"))
+    assert [config.windowed(block) for block in range(3)] == [False, True, False]
+    with pytest.raises(ImportRefusedError, match="use_sliding_window is True"):
+        FAMILIES["qwen2_moe"].config(Given(fields, "Qwen 2 MoE"))
+
+
 @pytest.mark.parametrize("kind", ["qwen2_moe", "qwen3_moe"])
 def test_a_mixture_with_other_blocks_between_is_refused(kind: str, tmp_path: Path) -> None:
     for field, value in {"mlp_only_layers": [1], "decoder_sparse_step": 2}.items():

@@ -328,7 +328,8 @@ export class Block {
       below = row + low + 9;
     const riser = this.room.isShared ? this.under(x, stream) : this.riser("mlp", x, stream);
     const from = riser.from[riser.from.length - 1];
-    const wide = (this.has("mlp.gate") ? ["gate", "up"] : ["up"]).map((name, i) => {
+    const isMixture = this.has("mlp.router");
+    const wide = (isMixture ? ["router", "experts"] : this.has("mlp.gate") ? ["gate", "up"] : ["up"]).map((name, i) => {
       const box = pen.drawBox(at + name, riser.right + i * (w.mlp + 12), row, w.mlp, low);
       /** @type {Point[]} */
       const beside = [[box.x, from[1]]];
@@ -340,7 +341,12 @@ export class Block {
         [box.cx, below],
         [box.cx, row + low],
       ];
-      pen.arrow(riser.path, box.path, apart([...riser.from, ...(i ? around : beside)]));
+      if (isMixture && i)
+        pen.arrow(`${at}router`, box.path, [
+          [box.x - 12, box.cy],
+          [box.x, box.cy],
+        ]);
+      else pen.arrow(riser.path, box.path, apart([...riser.from, ...(i ? around : beside)]));
       return box;
     });
     const last = wide[wide.length - 1];
@@ -348,7 +354,16 @@ export class Block {
     const neurons = pen.drawBox(`${at}neurons`, wide[0].x, top + 76, down.x + down.w - wide[0].x, 44, {
       sub: sizes(pen.boxes.at(`${at}neurons`).pieces[0].shape),
     });
-    for (const box of wide) pen.plumb(box, neurons, box.cx, { colour: ROLES.mlp });
+    for (const box of isMixture ? [last] : wide) pen.plumb(box, neurons, box.cx, { colour: ROLES.mlp });
+    if (isMixture) {
+      /** @type {Point[]} */
+      const aside = [
+        [riser.right - 8, from[1]],
+        [riser.right - 8, neurons.cy],
+        [neurons.x, neurons.cy],
+      ];
+      pen.arrow(riser.path, neurons.path, apart([...riser.from, ...aside]));
+    }
     pen.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
     return { ...down, right: down.x + down.w };
   }

@@ -9,7 +9,7 @@ import { PALEST, STRONGEST } from "../kit/text.js";
 const NAMED = {
   ...{ q: "query", k: "key", kᵀ: "key", v: "value", z: "value" },
   ...{ scores: "pattern", pattern: "pattern", mask: "pattern", softmax: "pattern" },
-  ...{ gate: "mlp", up: "mlp", neurons: "mlp" },
+  ...{ gate: "mlp", up: "mlp", neurons: "mlp", router: "mlp", weights: "mlp" },
   ...{ logits: "output", shares: "output", pooled: "output", number: "output" },
   ...{ embed: "stream", embed_norm: "stream", positions: "stream", memory: "stream", final_norm: "stream", out: "stream" },
   ...{ resid_pre: "stream", resid_self: "stream", resid_mid: "stream", resid_post: "stream" },

@@ -39,7 +39,7 @@ export class Room {
     this.w = this.isTight
       ? { norm: 42, lead: 12, q: 76, scores: 54, mask: 37, gap: 8, pattern: 96, z: 34, mlp: 58, step: 10 }
       : { norm: 52, lead: 18, q: 92, scores: 70, mask: 42, gap: 14, pattern: 178, z: 86, mlp: 78, step: 16 };
-    if (this.has("mlp.gate")) this.w.mlp -= 14;
+    if (this.hasTwo) this.w.mlp -= 14;
     if (inside.some((path) => boxes.at(path).name === "Window")) this.w.mask += 12;
     for (const part of this.parts) {
       const between = this.between(part);
@@ -47,6 +47,11 @@ export class Room {
       const each = longest * WIDTH_OF_LETTER * SMALL + 6;
       this.w.q = Math.max(this.w.q, between.length * (each + 4) - 4);
     }
+  }
+
+  /** Whether an MLP begins with two boxes side by side. */
+  get hasTwo() {
+    return this.has("mlp.gate") || this.has("mlp.router");
   }
 
   /** @param {string} path */
@@ -82,7 +87,7 @@ export class Room {
     const after = this.has(`${part}.norm_after`) ? w.norm + 12 : 0;
     const post = this.normOfStream(part) ? w.norm + 8 : 0;
     if (part === "mlp") {
-      const gate = this.has("mlp.gate") ? w.mlp + 12 : 0;
+      const gate = this.hasTwo ? w.mlp + 12 : 0;
       return pre + gate + 2 * w.mlp + 12 + after + post + w.step + (this.isParallel ? SUM : 0);
     }
     const mask = this.has(`${part}.mask`) ? w.mask + w.gap : 0;

@@ -225,7 +225,7 @@ export class Whole {
     this.pen.thumbnail(stack ? "encoder" : "decoder", block, null, x + inset, y + inset, side);
     const bars = [
       ...(has("cross_attention.q") ? [/** @type {Bar} */ (["pattern", "cross"])] : []),
-      ...(has("mlp.up") ? [/** @type {Bar} */ (["mlp", "MLP"])] : []),
+      ...(has("mlp.out") ? [/** @type {Bar} */ (["mlp", "MLP"])] : []),
     ];
     let below = y + inset + side + 3;
     const tall = (y + h - 17 - below - 3 * (bars.length - 1)) / bars.length;

@@ -14,6 +14,7 @@ from gptviz.labelled_array import LabelledArray
 MOST_NAMED = 16
 # The most experts in a row with room for a number in each cell.
 MOST_NUMBERED = 10
+SHORT = {"len": 0.4}  # the unit stands beside the scale
 ROW, AROUND, TALLEST = 34, 92, 620
 
 
@@ -36,7 +37,7 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         theme,
         colour=MLP,
         y=token_names(tokens),
-        colorbar=scale((0, 0.5, 1), ("0", "0.5", "1")),
+        colorbar=scale((0, 0.5, 1)) | SHORT,
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="%{y}<br>expert %{customdata}<br>weight <b>%{z:.3f}</b><extra></extra>",
     )
@@ -48,7 +49,7 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
         yaxis=token_axis(tokens, down=True) | {"autorange": "reversed"},
     )
-    add_unit(figure, f"{weights.unit} (blank: not chosen)", 18)
+    add_unit(figure, "weight (blank: not chosen)", 18)
     if chosen is not None:
         corners = {"x0": chosen - 0.5, "x1": chosen + 0.5, "y0": -0.5, "y1": len(tokens.labels) - 0.5}
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
@@ -67,7 +68,7 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         theme,
         colour=MLP,
         gap=2,
-        colorbar=scale((0, 0.5, 1), ("0 %", "50 %", "100 %")),
+        colorbar=scale((0, 0.5, 1)) | SHORT,
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the tokens<extra></extra>",
     )
@@ -82,7 +83,7 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
         yaxis=axis(blocks.name) | {"tickvals": list(rows), "range": [n_block - 0.5, -0.5]},
     )
-    add_unit(figure, shares.unit, 18)
+    add_unit(figure, "share of tokens", 18)
     if chosen is not None:
         add_frame(figure, chosen, theme)
     return figure

@@ -157,7 +157,7 @@ class Qwen2(Llama):
 
     model_type, title = "qwen2", "Qwen 2"
     architecture = "Qwen2ForCausalLM"
-    biases = ()
+    biases: ClassVar[tuple[str, ...]] = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
         return super().settings(given) | {"qkv_bias": True, "output_bias": False} | chosen_windows(given)

@@ -141,6 +141,8 @@ class Qwen2Moe(_QwenMixture, Qwen2):
 
     def settings(self, given: Given) -> dict[str, Any]:
         bias = given.switch("qkv_bias", True)
+        if given.optional("layer_types") is None:
+            given.only("use_sliding_window", False)  # which blocks then have a window, versions of its code see differently
         return super().settings(given) | {"d_shared": given.whole("shared_expert_intermediate_size", 5_632), "qkv_bias": bias}
 
     def fields(self, config: Config) -> dict[str, Any]:

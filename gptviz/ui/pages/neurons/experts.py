@@ -99,7 +99,8 @@ def show(subject: Subject) -> pd.DataFrame:
         even = experts.even_load(config)
         st.caption(
             f"How often each expert is chosen, over {counted(len(subject.seen), 'token')}: if all were chosen alike, each would "
-            f"have {percent(even)} of them ({config.n_active} of {config.n_expert})."
+            f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one off, and see on "
+            "Switch off or Next token what the model guesses without it."
         )
         found = experts.taken(weights, block, expert)
         share = float(shares.values[block, expert])
