@@ -1,7 +1,8 @@
 """Controls whose values live in the address, and the details folded below a figure; here what nearly every page uses of them."""
 
 from .buttons import pressed
+from .figure import show_figure, theme
 from .markdown import escaped, in_quotes
 from .tries import Try, try_this
 
-__all__ = ["Try", "escaped", "in_quotes", "pressed", "try_this"]
+__all__ = ["Try", "escaped", "in_quotes", "pressed", "show_figure", "theme", "try_this"]

@@ -14,8 +14,7 @@ from gptviz.interp.over_training.measures import Given, Measure, Question, Value
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import LITTLE, MOST, effort
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.widgets import jobs
 
 # How many likely tokens are listed.
