@@ -135,8 +135,8 @@ def _step(name: str, a: Subject, differs: bool) -> int | None:
     if not known:
         return None
     options = [*map(str, known), scrubber.LAST]
-    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0 no
-    # token is likelier than another.
+    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
+    # no token is likelier than another.
     usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
     if st.session_state.get(STEP) == st.session_state.get(_STEP_SHOWN) is not None:
         st.session_state[STEP] = usual
