@@ -622,15 +622,9 @@ def count(of: Sequence[Any]) -> int:
     return len(of)
 
 
-OF_MODELS: dict[str, Function] = {
-    name: function
-    for name, function in dict(globals()).items()
-    if inspect.isroutine(inspect.unwrap(function) if callable(function) else None)
-    and function.__module__ == __name__
-    and not name.startswith("_")
-    and next(iter(inspect.signature(function).parameters), "") == "lm"
-}
-"""The functions of this module that run or read a model, their first argument `lm`."""
+_public = [each for name, each in globals().items() if getattr(each, "__module__", "") == __name__ and name[0] != "_"]
+OF_MODELS: dict[str, Function] = {each.__name__: each for each in _public if "lm" in inspect.signature(each).parameters}
+"""The functions of this file that run or read a model, their first argument `lm`."""
 
 PLAIN: dict[str, Function] = {
     "percent": percent,

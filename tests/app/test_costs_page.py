@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from gptviz.train import estimate
 from gptviz.ui.pages.costs import BITS, COUNTS, PLAN, planner
 from gptviz.ui.views import planned_run
 from tests.app.conftest import SPEED
-from tests.app.opening import chart, page_at
+from tests.app.opening import chart, page_at, ran
 from tests.drawn import numbers
 from tests.tiny import CONTEXT, TinyModel, tiny
 from tests.waiting import PATIENCE
@@ -53,8 +52,7 @@ def test_the_numbers_of_the_page_are_those_of_the_batch_and_context_in_the_addre
 def test_the_code_gives_the_numbers_of_the_figures() -> None:
     at = page(model="small", batch="2")
     (code,) = [one.value for one in at.code if "operations_over" in one.value]
-    names: dict[str, Any] = {}
-    exec(code, names)
+    names = ran(code)
     for key, table in (("operations", names["operations"]), ("memory", names["memory"])):
         for trace, row in zip(chart(at, key)["data"], table.values, strict=True):
             np.testing.assert_array_equal(numbers(trace["y"]), row)

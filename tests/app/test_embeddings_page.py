@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +28,7 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, opened, page_at, says
+from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -51,17 +50,17 @@ def until_ready(at: AppTest) -> AppTest:
 
 @pytest.mark.full
 def test_the_page_opens_on_pca_without_loading_umap() -> None:
-    script = """
+    printed_elsewhere("""
 import sys
 from streamlit.testing.v1 import AppTest
+from tests.command_line import printed_elsewhere
 at = AppTest.from_file("app.py", default_timeout=300).switch_page("pages/embeddings.py")
 at.query_params["model"] = "tiny"
 at.run()
 assert not at.exception, at.exception
 assert any("PCA keeps" in caption.value for caption in at.caption)
 assert not {"sklearn", "umap", "numba"} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=600, cwd=ROOT)
+""")
 
 
 def test_another_method_another_seed_and_another_dimension_are_other_pictures() -> None:

@@ -14,7 +14,7 @@ import gptviz
 from gptviz.interp.changing.fewer_bits import by_block, errors
 from gptviz.machine.memory import in_bytes
 from gptviz.ui.pages.costs import BITS, fewer_bits
-from tests.app.opening import chart, page_at, payload, says
+from tests.app.opening import chart, page_at, payload, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -60,8 +60,7 @@ def test_one_matrix_alone_is_rounded_and_the_code_gives_the_same() -> None:
     at = page(matrix=UP, bits="3 bits", scale="each row")
     assert f"{UP} loses most" in says(at)
     (code,) = [one.value for one in at.code if "by_block" in one.value]
-    names: dict[str, Any] = {}
-    exec(code, names)
+    names = ran(code)
     assert [one.name for one in names["found"] if one.relative] == [UP]
     assert len(names["moved"]) == len(PROMPT)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER
 from gptviz.ui.views.read import Read
 from tests.app.conftest import with_snapshots
-from tests.app.opening import chart, opened, page_at, says
+from tests.app.opening import chart, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -127,8 +126,7 @@ def test_every_series_has_a_panel_and_a_measure_that_is_not_here_is_named() -> N
 
 def test_the_code_computes_what_is_drawn() -> None:
     at = page(measures="heads.self,probability", prompt=PROMPT)
-    made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
+    made = ran(at.code[0].value)
     (drawn,) = (one for one in chart(at, "over probability")["data"] if one["mode"] == "lines+markers")
     assert numbers(drawn["y"])[1:].tolist() == pytest.approx(made["probability"].values[1:, 0].tolist())
     assert made["heads_self"].values.shape == (len(STEPS), 6)

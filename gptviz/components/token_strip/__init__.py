@@ -82,15 +82,15 @@ def token_strip(
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for people who cannot see it.
         legend: the words next to the scale that say what a probability is; empty for no legend.
-        height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: the height of its
-            text.
+        height: pixels on a page of usual size; the strip scrolls, and follows its end while its text goes on. None: the height
+            of its text.
         spaced: a gap between tokens, for vocabularies whose text has one there.
         kinds: for each kind of token its colour and the line below it, `solid`, `dotted`, `dashed` or `double`; they are listed
             below the strip, as far as they are there.
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
-        events["on_pick_change"] = lambda: _answer(key, on_pick)
+        events["pick"] = lambda value: _answer(value, key, on_pick)
     settings = {
         "generation": _generation(key, tuple(tokens)),
         "colour": colour,
@@ -127,10 +127,9 @@ def _generation(key: str, tokens: tuple[Token, ...]) -> int:
     return int(generation)
 
 
-def _answer(key: str, act: Callable[[int], None]) -> None:
+def _answer(value: object, key: str, act: Callable[[int], None]) -> None:
     """Act on a click in the strip `key`, unless it was made on an earlier text."""
-    at = clicked(st.session_state[key].get("pick"), *st.session_state[_shown(key)])
-    if at is not None:
+    if (at := clicked(value, *st.session_state[_shown(key)])) is not None:
         act(at)
 
 
