@@ -13,19 +13,19 @@ from gptviz.ui.pages.costs.views import view_control
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
-notices = st.container()
-view = view_control(notices)
+controls.notices_in(st.container())
+view = view_control()
 if view == BITS:
-    fewer_bits.show(subject, notices)
+    fewer_bits.show(subject)
     next_step()
     st.stop()
 with st.container(gap="xsmall"):
-    chosen = counts.setting(config, notices)
+    chosen = counts.setting(config)
     found = counts.costs_of(config, chosen.batch, chosen.tokens)
     if view == COUNTS:
         counts.charts(config, found, chosen)
@@ -36,7 +36,7 @@ if view == COUNTS:
     counts.parameters(config)
     counts.formulas(found, chosen)
 else:
-    planner.show(config, chosen, subject.key.device, notices)
+    planner.show(config, chosen, subject.key.device)
 details(
     lambda: counts.operations(config, chosen.batch, chosen.of),
     code=code(subject, chosen),

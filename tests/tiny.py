@@ -18,6 +18,7 @@ from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.qk_norms import QK_NORMS
 from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.text import BPETokenizer
 
 VOCAB, CONTEXT = 11, 8
 TinyModel = Callable[..., Path]
@@ -95,3 +96,9 @@ def families(draw: st.DrawFn, **fixed: Any) -> Config:
         "logit_cap": draw(st.sampled_from([None, 5.0])),
     }
     return replace(config, **drawn)
+
+
+def byte_letters(tokenizer: BPETokenizer) -> list[str]:
+    """The tokens of a vocabulary of bytes, as a tokenizer.json writes them."""
+    vocabulary = tokenizer._backend.get_vocab()
+    return sorted(vocabulary, key=vocabulary.__getitem__)

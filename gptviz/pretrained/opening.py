@@ -16,10 +16,12 @@ from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.builder import lay_out
 from gptviz.model.costs import memory_needed
 from gptviz.model.precision import are_finite, place
+from gptviz.text import Tokenizer
 
 from .families import ImportRefusedError
 from .families.base import MISMATCHED, ShapeError, lacking
 from .sources.folder import Folder
+from .sources.folder_tokens import FILES, FolderTokens
 from .sources.gguf import GGUF
 from .sources.mapped import Mapped
 from .sources.nanogpt import MinGPT, NanoGPT
@@ -54,6 +56,19 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
         f"{path} holds no model that gptviz can open: it opens a folder with config.json and weights, a .gguf file, "
         "the ckpt.pt of nanoGPT, or a .pt or .safetensors file with a mapping"
     )
+
+
+def tokenizer_at(path: Path) -> Tokenizer:
+    """The tokenizer at this path: of a model, or in a folder that has the files of a tokenizer alone. No weights are read.
+
+    Raises:
+        ImportRefusedError: there is none, or gptviz cannot read it.
+        OSError: a file cannot be read.
+    """
+    found = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
+    if found is None:
+        raise ImportRefusedError(f"{path} holds no tokenizer: none of {', '.join(FILES)} is there")
+    return found
 
 
 def reference(source: ModelSource) -> dict[str, Any]:

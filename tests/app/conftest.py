@@ -15,13 +15,14 @@ from streamlit.testing.v1.element_tree import ElementTree
 from gptviz.model import devices
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
-from gptviz.text import CharTokenizer, WordTokenizer
+from gptviz.text import BPETokenizer, CharTokenizer, WordTokenizer
+from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.train import estimate
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import planned_run
 from tests.drawn import looked_at
-from tests.tiny import TinyModel, scrambled, tiny
+from tests.tiny import TinyModel, byte_letters, scrambled, tiny
 
 
 # Caches are keyed by a model's name and by when its files were written: what one test filled is never the answer to another.
@@ -127,6 +128,21 @@ def tiny_pair(home: Path) -> TinyModel:
         tokenizer = SpecialTokensTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
         sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "n_encoder_layer": 3, "context_length": 24}
         return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {}, replace=True)
+
+    return make
+
+
+@pytest.fixture
+def chats(home: Path) -> Any:
+    """Saves a model with the special tokens of turns and this chat template, called chats."""
+
+    def make(template: str) -> None:
+        plain = BPETokenizer.learn("How now, my love?", 256)
+        tokens = [*byte_letters(plain), "<|im_start|>", "<|im_end|>"]
+        tokenizer = byte_pairs(tokens, [], [256, 257], [], CUTS["gpt-2"])
+        model = scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=64))
+        card = {"chat": {"template": template, "tokens": {"bos_token": "<|im_start|>"}}, "end_tokens": [257]}
+        checkpoints.save("chats", model, tokenizer, card, replace=True)
 
     return make
 

@@ -11,34 +11,13 @@ from gptviz.runs import checkpoints
 from gptviz.text import BPETokenizer
 from gptviz.text.tokenizers.byte_pairs import CUTS, byte_pairs
 from tests.app.opening import opened, page_at, views
-from tests.tiny import scrambled, tiny
+from tests.tiny import byte_letters, scrambled, tiny
 
 CHATML = (
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 TURN = "<|im_start|>user\nHow now?<|im_end|>\n<|im_start|>assistant\n"
-
-
-@pytest.fixture
-def chats(home: Path) -> Any:
-    """Saves a model with special tokens and this chat template."""
-
-    def make(template: str) -> None:
-        plain = BPETokenizer.learn("How now, my love?", 256)
-        tokens = [*byte_letters(plain), "<|im_start|>", "<|im_end|>"]
-        tokenizer = byte_pairs(tokens, [], [256, 257], [], CUTS["gpt-2"])
-        model = scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=64))
-        card = {"chat": {"template": template, "tokens": {"bos_token": "<|im_start|>"}}, "end_tokens": [257]}
-        checkpoints.save("chats", model, tokenizer, card, replace=True)
-
-    return make
-
-
-def byte_letters(tokenizer: BPETokenizer) -> list[str]:
-    """The tokens of a vocabulary of bytes, as a tokenizer.json writes them."""
-    vocabulary = tokenizer._backend.get_vocab()
-    return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 page = page_at("pages/next_token.py", model="chats")

@@ -32,7 +32,7 @@ from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, says, views
 from tests.command_line import printed_elsewhere

@@ -16,8 +16,7 @@ from gptviz.ui.page import Page
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.costs import PLAN
 from gptviz.ui.shell.around import lesson, present
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, escaped
 from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.opening import ROOT, opened
 from tests.examples import tried

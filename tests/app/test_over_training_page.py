@@ -23,8 +23,8 @@ from gptviz.ui.pages.heads import computed as heads
 from gptviz.ui.pages.over_training.computed import values
 from gptviz.ui.pages.stream import computed as stream
 from gptviz.ui.pages.switch_off import grid
-from gptviz.ui.shell.subject.bar import Subject, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject.bar import read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views import guesses, sums
 from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER

@@ -25,7 +25,7 @@ from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import suggested
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.opening import charts, headings, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel

@@ -25,8 +25,7 @@ from gptviz.ui.pages.generate import beginning
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import playing
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, playing
 from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
 from tests.app.opening import charts, opened, payload, ran, says, views

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -10,12 +11,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.text import passages
+from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.learning import learned
-from gptviz.ui.pages.tokens import COMPARE, LEARN
+from gptviz.ui.pages.tokens import COMPARE, LEARN, computed
+from gptviz.ui.pages.tokens.choices import IN_A_FOLDER, LEARNED
 from gptviz.ui.views.texts import PASSAGES
 from tests.app.opening import chart, opened, page_at, ran, says, strip, views
+from tests.app.test_chat_turn import CHATML, TURN
 from tests.tiny import TinyModel
 
 PROMPT = "the king and the unicorn"
@@ -128,3 +131,93 @@ def test_a_text_of_ones_own_may_be_too_short() -> None:
     at.text_area(key="pasted").set_value("a").run()
     assert "no two neighbours that could be merged" in says(at)
     assert not at.exception
+
+
+# In a text of which the first tokens alone are shown, too.
+@pytest.mark.parametrize("most", [2_000, 20])
+def test_the_tokens_of_a_chat_template_and_its_special_ones_have_looks_of_their_own(
+    chats: Any, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    chats(CHATML)
+    monkeypatch.setattr(computed, "MOST_SHOWN", most)
+    at = opened("pages/tokens.py", model="chats", prompt=TURN)
+    shown = [(token[0], token[6]) for token in strip(at)["tokens"]]
+    message = [*"How␣now?"]
+    plain = [*"user⏎", *message, "<|im_end|>", *"⏎", "<|im_start|>", *"assistant⏎"]
+    assert [label for label, _ in shown] == ["<|im_start|>", *plain][:most]
+    kinds = ["special", *["chat template"] * 5, *[""] * len(message), "special", "chat template", "special"]
+    kinds += ["chat template"] * 10
+    for (label, kind), wanted in zip(shown, kinds, strict=False):
+        assert kind == wanted if wanted else kind in ("part of a word", "sign"), label
+    looks = strip(at)["settings"]["kinds"]
+    assert len({tuple(looks[kind]) for kind in ("special", "chat template", "part of a word", "sign")}) == 4
+    other = opened("pages/tokens.py", model="chats", prompt="How now?")
+    assert not {"special", "chat template"} & {token[6] for token in strip(other)["tokens"]}, "no turn, no template"
+
+
+def bare(folder: Path, text: str, size: int) -> BPETokenizer:
+    """Writes a tokenizer without a model into this folder."""
+    tokenizer = BPETokenizer.learn(text, size)
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json())
+    return tokenizer
+
+
+def test_a_tokenizer_of_the_hub_without_a_model_is_a_choice(user: Path) -> None:
+    cached = user / "hub" / "models--someone--words"
+    tokenizer = bare(cached / "snapshots" / "abc", "the king and the unicorn", 260)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    computed.places.clear()
+    at = page(view=COMPARE, other="someone/words (Hugging Face)")
+    assert "someone/words (Hugging Face)" in at.selectbox(key="other").options
+    assert [token[7] for token in chips(at, 1)] == [str(i) for i in tokenizer.encode(PROMPT).ids]
+    assert run_code(at)["last"][1]["English"].tokens == len(tokenizer.encode(examples()["English"]).ids)
+
+
+def test_a_tokenizer_in_a_folder_that_is_named_is_a_choice(user: Path) -> None:
+    tokenizer = bare(user / "mine" / "first", "the king and the unicorn", 260)
+    bare(user / "mine" / "second", "abcabc", 257)
+    at = page(view=COMPARE, other=IN_A_FOLDER)
+    assert "Type the path of a folder" in says(at)
+    at.text_input(key="folder").set_value(str(user / "mine")).run()
+    assert at.selectbox(key="inside").options == ["first", "second"]
+    assert [token[7] for token in chips(at, 1)] == [str(i) for i in tokenizer.encode(PROMPT).ids]
+    at.selectbox(key="inside").set_value("second").run()
+    assert run_code(at)["last"][1]["English"].tokens == len(examples()["English"].encode()), "no pair of this text was learned"
+    at.text_input(key="folder").set_value(str(user / "none")).run()
+    assert "There is no folder" in says(at)
+    (user / "empty").mkdir()
+    at.text_input(key="folder").set_value(str(user / "empty")).run()
+    assert "No tokenizer was found" in says(at)
+
+
+def test_a_damaged_tokenizer_is_one_line_that_names_it(user: Path) -> None:
+    bare(user / "mine", "abcabc", 257)
+    (user / "mine" / "tokenizer.json").write_text("{}")
+    at = page(view=COMPARE, other=IN_A_FOLDER, folder=str(user / "mine"))
+    (error,) = at.error
+    assert "tokenizer\\.json is damaged" in error.value
+    assert "Choose another one" in error.value
+
+
+def test_readers_of_a_server_that_only_shows_models_do_not_learn_what_is_on_it(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
+    computed.places.clear()
+    at = page(view=COMPARE)
+    assert IN_A_FOLDER not in at.selectbox(key="other").options
+    assert not [name for name in at.selectbox(key="other").options if "Hugging Face" in name]
+
+
+def test_a_tokenizer_that_is_learned_here_stands_beside_that_of_the_model() -> None:
+    found = learned(passages(), 200)
+    at = page(view=LEARN, learned_from=PASSAGES, learn="200")
+    (link,) = (one.proto for one in at.main.get("page_link") if "Beside the tokenizer" in one.proto.label)
+    query = {key: values[0] for key, values in parse_qs(link.query_string).items()}
+    beside = opened("pages/tokens.py", **query)
+    assert beside.selectbox(key="other").value == LEARNED
+    assert [token[7] for token in chips(beside, 1)] == [str(i) for i in found.tokenizer.encode(PROMPT).ids]
+    assert "200 merges learned from passages of books" in says(beside)
+    assert run_code(beside)["last"][1]["English"].tokens == len(found.tokenizer.encode(examples()["English"]).ids)

@@ -31,7 +31,7 @@ from gptviz.ui.pages.translate import CROSS_ATTENTION, VIEWS, beam_search, trans
 from gptviz.ui.pages.translate.known import known_words, unknown_words
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.explorer import pattern, sent
 from tests.app.opening import charts, opened, page_at, payload, ran, strip
 from tests.drawn import numbers

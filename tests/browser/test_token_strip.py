@@ -89,11 +89,16 @@ def test_a_click_sends_the_chip_and_the_text_it_was_made_on(mounted: Mount) -> N
     assert len(strip.sent) == 2
 
 
-def test_chips_that_stay_are_left_alone_and_the_strip_follows_its_end(mounted: Mount) -> None:
+def test_chips_that_stay_are_left_alone_and_the_strip_opens_at_its_beginning_and_follows_its_end(mounted: Mount) -> None:
     long = [Token(f"{i}␣", 0.5) for i in range(400)]
     strip = mounted("token_strip", packed(long, height=90))
     page = strip.page
     page.evaluate("root = document.querySelector('body > div').shadowRoot; root.querySelector('.chip').same = true")
+    assert page.evaluate("root.querySelector('.strip').scrollTop") == 0
+    strip.show(packed([Token("another"), *long], height=90))
+    assert page.evaluate("root.querySelector('.strip').scrollTop") == 0, "another text is not one that goes on"
+    strip.show(packed(long, height=90))
+    page.evaluate("root.querySelector('.chip').same = true")
     strip.show(packed([*long, Token("end")], height=90))
     assert len(labels(page)) == 401
     assert page.evaluate("root.querySelector('.chip').same")

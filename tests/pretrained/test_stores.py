@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from gptviz.model.costs.memory_needed import needed
-from gptviz.pretrained.opening import source_at
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import source_at, tokenizer_at
 from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place, summary
+from gptviz.text import BPETokenizer
 from tests.pretrained.test_families import GROUPED, theirs
 
 
@@ -122,6 +124,26 @@ def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_open
     store = stores.inside(user / "mine")
     assert {place.name for place in store.models} == {"a", "b/ckpt.pt", "c.gguf"}
     assert not store.is_cut
+
+
+def test_tokenizers_are_found_without_a_model_too(user: Path) -> None:
+    tokenizer = BPETokenizer.learn("aababc", 258)
+    kept = user / "hub" / "models--someone--words" / "snapshots" / "abc"
+    write(kept / "tokenizer.json", tokenizer.to_json().encode())
+    write(kept / "tokenizer_config.json", b"{}")
+    write(user / "hub" / "models--someone--model" / "snapshots" / "abc" / "config.json", b"{}")
+    write(user / "hub" / "models--someone--data" / "snapshots" / "abc" / "data.csv")
+    assert [place.name for place in stores.tokenizers()] == ["someone/model", "someone/words"]
+    assert "someone/words" not in found(), "it is no model"
+    assert tokenizer_at(kept).encode("aab").ids == tokenizer.encode("aab").ids
+    mine = user / "mine"
+    for name in ("both/vocab.txt", "both/tokenizer.json", "whole/config.json", "whole/tokenizer.json"):
+        write(mine / name)
+    inside = stores.inside(mine)
+    assert [place.name for place in inside.tokenizers] == ["both"]
+    assert [place.name for place in inside.models] == ["whole"]
+    with pytest.raises(ImportRefusedError, match="holds no tokenizer"):
+        tokenizer_at(kept.parent)
 
 
 def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user: Path) -> None:

@@ -82,8 +82,8 @@ def token_strip(
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for people who cannot see it.
         legend: the words next to the scale that say what a probability is; empty for no legend.
-        height: pixels on a page of usual size; the strip scrolls, and stays at its end while it grows. None: the height of its
-            text.
+        height: pixels on a page of usual size; the strip scrolls, and follows its end while its text goes on. None: the height
+            of its text.
         spaced: a gap between tokens, for vocabularies whose text has one there.
         kinds: for each kind of token its colour and the line below it, `solid`, `dotted`, `dashed` or `double`; they are listed
             below the strip, as far as they are there.

@@ -68,7 +68,7 @@ class Strip {
     this.setLook(data);
     const root = /** @type {ShadowRoot} */ (text.getRootNode());
     const focused = chips.indexOf(/** @type {HTMLElement} */ (root.activeElement));
-    this.change(before, data);
+    const kept = this.change(before, data);
     if (focused >= 0 && !chips.includes(/** @type {HTMLElement} */ (root.activeElement))) this.focus(focused);
     this.select(data);
     const isNew = data.selected !== before?.selected || data.generation !== before?.generation;
@@ -77,7 +77,8 @@ class Strip {
       this.reveal(chips[data.selected]);
     } else if (data.selected === null) {
       this.isFollowing ||= before !== null && before.selected !== null;
-      const grew = data.tokens.length > (before?.tokens.length ?? 0);
+      // A text opens at its beginning, and so does another one; only what goes on is followed.
+      const grew = kept > 0 && kept === before?.tokens.length && kept < data.tokens.length;
       // Not under an open card: who reads it would lose its chip.
       if (grew && this.isFollowing && !this.card.chip) text.scrollTop = text.scrollHeight;
     }
@@ -109,7 +110,8 @@ class Strip {
     return chip;
   }
 
-  /** Keep the chips up to the first that differs, make the rest again. @param {Payload | null} before @param {Payload} data */
+  /** Keep the chips up to the first that differs, make the rest again; gives how many were kept.
+      @param {Payload | null} before @param {Payload} data */
   change(before, data) {
     const isSameKind = before !== null && before.spaced === data.spaced;
     const kept = isSameKind ? inCommon(before.tokens, data.tokens) : 0;
@@ -123,6 +125,7 @@ class Strip {
       this.flow.add(chip, token.label);
       this.chips.push(chip);
     }
+    return kept;
   }
 
   /** @param {Token} token */

@@ -16,6 +16,7 @@ from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
 from ..opening import source_at
+from ..sources.folder_tokens import FILES
 from .hub import is_whole
 
 MOST_MODELS = 100  # of a store
@@ -51,12 +52,14 @@ class Store:
         path: its folder.
         models: what was found in it, at most `MOST_MODELS`.
         is_cut: whether there may be more: the search stopped at a bound.
+        tokenizers: folders that have a tokenizer and no model, at most as many.
     """
 
     title: str
     path: Path
     models: tuple[Place, ...]
     is_cut: bool
+    tokenizers: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,23 @@ class Summary:
 
 def stores() -> list[Store]:
     """The models of all programs that keep models on this machine; programs without models are left out."""
+    return [store for store in _looked_through() if store.models]
+
+
+def tokenizers() -> list[Place]:
+    """All that has a tokenizer: the models of other programs, and folders of the hub's cache that hold a tokenizer alone."""
+    return [place for store in _looked_through() for place in (*store.models, *store.tokenizers)]
+
+
+def _looked_through() -> list[Store]:
     found = [_hugging_face(), _ollama()]
     found += [_files("LM Studio", folder) for folder in _lm_studio()]
     found += [_files("llama.cpp", folder) for folder in _llama_cpp()]
-    return [store for store in found if store.models]
+    return found
 
 
 def inside(folder: Path) -> Store:
-    """The models in a folder that the user names, and in those below it."""
+    """The models and tokenizers in a folder that the user names, and in those below it."""
     return _files(str(folder), folder, also_folders=True)
 
 
@@ -114,7 +126,7 @@ def _hugging_face() -> Store:
 
     root = Path(constants.HF_HUB_CACHE)
     names = (entry for entry in _entries(root) if entry.startswith("models--"))
-    models: list[Place] = []
+    models, tokenizers = list[Place](), list[Place]()
     for entry in islice(names, MOST_MODELS):
         name = entry.removeprefix("models--").replace("--", "/", 1)
         folder, is_main = _snapshot(root / entry)
@@ -127,7 +139,9 @@ def _hugging_face() -> Store:
         else:
             ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
             models += [Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file)) for file in ggufs[:MOST_MODELS]]
-    return Store("Hugging Face", root, tuple(models[:MOST_MODELS]), next(names, None) is not None)
+            if not ggufs and any(file in FILES for file in there):
+                tokenizers.append(Place("Hugging Face", name, folder, str(folder)))
+    return Store("Hugging Face", root, tuple(models[:MOST_MODELS]), next(names, None) is not None, tuple(tokenizers))
 
 
 def _snapshot(model: Path) -> tuple[Path | None, bool]:
@@ -180,8 +194,9 @@ def _llama_cpp() -> list[Path]:
 
 
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
-    """The GGUF files in a folder and below it; with `also_folders`, also all other models that gptviz opens."""
+    """The GGUF files in a folder and below it; with `also_folders`, also all other models that gptviz opens, and tokenizers."""
     found: list[Place] = []
+    tokenizers: dict[Path, Place] = {}
     is_cut = False
     for path in _walk(root, DEEPEST):
         if path is None or len(found) == MOST_MODELS:
@@ -190,10 +205,15 @@ def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
         of_folder = also_folders and path.name == "config.json"
         is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth"))
         if of_folder or is_model:
-            place = path.parent if of_folder else path
-            name = str(place.relative_to(root)) if place != root else place.name
-            found.append(Place(title, name, place, str(place)))
-    return Store(title, root, tuple(found), is_cut)
+            found.append(_place(title, root, path.parent if of_folder else path))
+        elif also_folders and path.name in FILES and not (path.parent / "config.json").exists():
+            tokenizers[path.parent] = _place(title, root, path.parent)
+    return Store(title, root, tuple(found), is_cut, tuple(tokenizers.values())[:MOST_MODELS])
+
+
+def _place(title: str, root: Path, path: Path) -> Place:
+    name = str(path.relative_to(root)) if path != root else path.name
+    return Place(title, name, path, str(path))
 
 
 def _walk(root: Path, depth: int) -> Iterator[Path | None]:

@@ -23,6 +23,8 @@ LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
 # The files of Marian's tokenizer: two vocabularies of SentencePiece, and the ids of their pieces.
 MARIAN = ("source.spm", "target.spm", "vocab.json")
+# The files that a folder with a tokenizer has at least one of.
+FILES = ("tokenizer.json", "tokenizer.model", "vocab.txt", "merges.txt", MARIAN[0])
 # The names, in its settings, of the language that a translator reads and of the one that it writes.
 LANGUAGES = ("source_lang", "target_lang")
 # The name of the template for plain chats, if a model has several.

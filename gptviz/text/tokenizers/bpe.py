@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from copy import copy
 from itertools import groupby, islice, pairwise
 from os import PathLike
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from gptviz.machine import progress
 from gptviz.machine.bounded import SURROGATE, read_regular
 from gptviz.text.visible_form import visible
 
@@ -34,6 +36,7 @@ _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
 _SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
 LONGEST_FILE: Final = 64 * 2**20  # bytes: about twice the largest that are published
 _CHUNK = 1 << 16
+_READ_AT_A_TIME: Final = 1 << 12  # characters: the trainer asks for 256 such pieces at once
 _WAYS: Final = {"BPE": "merges", "WordPiece": "longest pieces", "Unigram": "likeliest pieces"}
 _CHUNKS_AT_A_TIME: Final = 16
 
@@ -96,7 +99,8 @@ class BPETokenizer(Tokenizer):
     def learn(cls, text: str, vocab_size: int = 2000) -> "BPETokenizer":
         """A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
 
-        It stays smaller than `vocab_size` if the text has no more pairs to merge.
+        It stays smaller than `vocab_size` if the text has no more pairs to merge. It reports how much of the text was read, and
+        can be stopped meanwhile; the merges, which take less time, are learned at once.
 
         Raises:
             ValueError: the text is empty, or `vocab_size` is below 256.
@@ -113,7 +117,7 @@ class BPETokenizer(Tokenizer):
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
         )
-        backend.train_from_iterator(map(_without_surrogates, _chunks(text)), trainer)
+        backend.train_from_iterator(_reported(text, _READ_AT_A_TIME), trainer)
         return cls(backend)
 
     @classmethod
@@ -417,7 +421,7 @@ def split_words(text: str) -> dict[str, int]:
     from tokenizers import pre_tokenizers
 
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    return dict(Counter(word for part in _chunks(text) for word, _ in split.pre_tokenize_str(_without_surrogates(part))))
+    return dict(Counter(word for part in _reported(text) for word, _ in split.pre_tokenize_str(part)))
 
 
 def _split_as_gpt2(backend: "tokenizers.Tokenizer") -> None:
@@ -547,10 +551,25 @@ def _label(data: bytes) -> str:
     return "".join(parts)
 
 
-def _chunks(text: str) -> Iterator[str]:
-    """`text` in pieces of about `_CHUNK` characters that, split as GPT-2 splits, have the same tokens."""
-    start = 0
-    while len(text) - start > _CHUNK and (cut := _SAFE_CUT.search(text, start + _CHUNK)):
+def _reported(text: str, size: int | None = None) -> Iterator[str]:
+    """The `_chunks` of a text without lone surrogates; each reports how much of the text was read before it."""
+    here = copy_context()  # the library asks for them in threads of its own, which do not know who listens
+
+    def chunks() -> Iterator[str]:
+        read = 0
+        for chunk in _chunks(text, size):
+            here.run(progress.report, read, len(text), "character")
+            read += len(chunk)
+            yield _without_surrogates(chunk)
+        here.run(progress.report, read, len(text), "character")
+
+    return chunks()
+
+
+def _chunks(text: str, size: int | None = None) -> Iterator[str]:
+    """`text` in pieces of about `size` characters (`_CHUNK` without one) that, split as GPT-2 splits, have the same tokens."""
+    start, size = 0, size or _CHUNK
+    while len(text) - start > size and (cut := _SAFE_CUT.search(text, start + size)):
         yield text[start : cut.start()]
         start = cut.start()
     yield text[start:]

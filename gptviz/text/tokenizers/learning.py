@@ -10,11 +10,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from gptviz.machine import progress
+
 from .bpe import BPETokenizer, split_words
 from .merging import replayed
 
 BYTES = 256
 """The tokens before the first merge: one for each byte."""
+# Counting words takes about twice as long as learning, which uses all cores.
+PASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +88,13 @@ class Learned:
 def learned(text: str, merges: int) -> Learned:
     """Learn up to this many merges from a text: fewer if it has no more pairs.
 
-    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`.
+    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read twice, by the trainer and to
+    count its words, and it is reported how much of it was read.
 
     Raises:
         ValueError: the text is empty, or the number is below 0.
     """
-    return Learned(BPETokenizer.learn(text, BYTES + merges), split_words(text))
+    with progress.part(0, PASSES):
+        tokenizer = BPETokenizer.learn(text, BYTES + merges)
+    with progress.part(1, PASSES, PASSES - 1):
+        return Learned(tokenizer, split_words(text))

@@ -93,6 +93,7 @@ def open_page(page: Page) -> None:
     if model_on_screen() != default_model():
         st.session_state[HAS_CHOSEN] = True
     addresses.forget_taken()
+    controls.notices_in()
     for key in SHARED:
         addresses.takes(key, ANY)
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)

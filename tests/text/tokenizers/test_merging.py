@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
-from tokenizers import models, pre_tokenizers
+from tokenizers import models, pre_tokenizers, trainers
 
+from gptviz.machine import progress
+from gptviz.machine.job import StoppedError
+from gptviz.machine.progress import Progress
 from gptviz.text import BPETokenizer, CharTokenizer, python_reference
 from gptviz.text.tokenizers.learning import BYTES, Learned, learned
 from gptviz.text.tokenizers.padded import PaddedTokenizer
@@ -126,3 +129,39 @@ def test_a_text_without_pairs_has_no_merges() -> None:
     assert (found.merges, found.tokens.tolist(), found.pairs(0)) == ([], [1], [])
     with pytest.raises(ValueError, match="empty"):
         learned("", 10)
+
+
+def test_learning_says_how_much_of_the_text_was_read() -> None:
+    text = python_reference().text
+    while len(text) < 2_000_000:
+        text += text
+    seen: list[Progress] = []
+    with progress.listening(seen.append):
+        found = learned(text, 10)
+    shares = [one.share for one in seen]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert len({share for share in shares if 0.02 < share < 0.98}) > 20
+    assert {one.of for one in seen} == {len(text)}
+    assert found.bytes == len(text.encode()), "all of it"
+
+
+@pytest.mark.parametrize("after", [0.05, 0.7])  # while the trainer reads, and while words are counted
+def test_learning_can_be_stopped_while_the_text_is_read(after: float) -> None:
+    def stop(now: Progress) -> None:
+        if now.share > after:
+            raise StoppedError
+
+    with pytest.raises(StoppedError), progress.listening(stop):
+        learned("the king and the unicorn. " * 100_000, 10)
+
+
+def test_a_megabyte_gives_the_merges_of_the_library_when_it_reads_the_text_as_one() -> None:
+    text = (python_reference().text * 10)[:1_000_000]
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    backend.train_from_iterator([text], trainers.BpeTrainer(vocab_size=1_256, initial_alphabet=alphabet, show_progress=False))
+    merges = json.loads(backend.to_str())["model"]["merges"]
+    assert len(merges) == 1_000
+    assert learned(text, 1_000).merges == [tuple(one) for one in merges]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from gptviz.ui.widgets import addresses, controls
@@ -14,7 +12,7 @@ from . import BITS, PLAN, VIEWS
 OWN = {PLAN: {"plan_of", "plan_steps"}, BITS: {"bits", "scale", "matrix"}}
 
 
-def view_control(notices: Any) -> str:
+def view_control() -> str:
     """The control `view`. A link that names none, but a choice of one of them, opens that one."""
     asked = st.query_params
     if "view" not in asked and st.session_state.get("view") not in VIEWS:
@@ -26,4 +24,4 @@ def view_control(notices: Any) -> str:
         "Counts: parameters, operations and memory, as formulas. Training it here: what a run would take on this machine. With "
         "fewer bits: what the model loses if its weights are rounded."
     )
-    return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", notices=notices)
+    return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")

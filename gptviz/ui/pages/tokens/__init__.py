@@ -22,7 +22,8 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "**One text**: its tokens; click one to see how its word was put together, merge by merge.",
-        "**Two tokenizers**: the same text cut by another one, and what eight languages, numbers and code cost with each.",
+        "**Two tokenizers**: the same text cut by another one, of any model, of files on this machine or learned here, and what "
+        "eight languages, numbers and code cost with each.",
         "**Learn one**: byte-pair encoding on a text of yours, as a film of its merges; then train a model with it.",
         DETAILS_BELOW,
         TOKEN_KEYS,

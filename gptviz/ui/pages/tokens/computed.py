@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.pretrained.opening import source_at
+from gptviz.machine.hosting import hosting
+from gptviz.pretrained import opening
 from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place
 from gptviz.runs import checkpoints
@@ -46,13 +47,23 @@ def merging(key: ModelKey, ids: tuple[int, ...]) -> Merging | None:
 
 @st.cache_data(ttl=60, show_spinner="Looking for tokenizers on this machine")
 def places() -> dict[str, Place]:
-    """The models that other programs keep on this machine, by what the list of tokenizers calls them."""
-    return {f"{place.name} ({store.title})": place for store in stores.stores() for place in store.models}
+    """The tokenizers that other programs keep on this machine, by what the list calls them; none on a server that only shows
+    models, whose readers are not to learn what is on it.
+    """
+    return {} if hosting().read_only else {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
+
+
+@st.cache_data(ttl=20, max_entries=8, show_spinner="Looking for tokenizers in the folder")
+def places_inside(folder: Path) -> dict[str, Place]:
+    """The tokenizers in a folder that the user names and below it, by their names there."""
+    found = stores.inside(folder)
+    return {place.name: place for place in (*found.tokenizers, *found.models)}
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the tokenizer")
-def _on_this_machine(path: Path) -> Tokenizer:
-    return source_at(path).opened().tokenizer
+def tokenizer_at(path: Path) -> Tokenizer:
+    """The tokenizer of a model of another program, or of a folder with a tokenizer alone."""
+    return opening.tokenizer_at(path)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the tokenizer")
@@ -61,22 +72,19 @@ def _of_model(folder: Path, written: float) -> Tokenizer:
 
 
 def tokenizer_named(name: str) -> Tokenizer:
-    """The tokenizer of a model of gptviz, or of one that another program keeps here.
+    """The tokenizer of a model of gptviz.
 
     Raises:
-        ValueError: it cannot be read.
+        CheckpointError: there is no such model, or its tokenizer cannot be read.
         OSError: as above.
     """
-    if name not in checkpoints.folders() and name in places():
-        return _on_this_machine(places()[name].path)
     folder = checkpoints.find(name)
     return _of_model(folder, (folder / "tokenizer.json").stat().st_mtime)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def costs(name: str, _tokenizer: Tokenizer) -> dict[str, Cost]:
-    """What each of the examples costs the tokenizer called `name`."""
-    return {title: cost(_tokenizer, text) for title, text in examples().items()}
+def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
+    """What each of the examples, which are short, costs a tokenizer."""
+    return {title: cost(tokenizer, text) for title, text in examples().items()}
 
 
 def _ratio(text: Cost, usual: Cost) -> float:

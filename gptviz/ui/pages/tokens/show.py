@@ -16,23 +16,22 @@ from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, V
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs import checkpoints
-from gptviz.text import CorpusUnavailableError, Tokenizer, corpora, passages, visible
+from gptviz.text import CorpusUnavailableError, Tokenizer, visible
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.learning import BYTES, Learned
 from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Cost, Piece, pieces
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.chat_turn import frame_of
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import addresses, controls, picking
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, picking
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 from gptviz.ui.widgets.playing import Player
 
-from . import computed, words
+from . import COMPARE, PAGE, choices, computed, words
+from .choices import Beside
 
 # How tokens of each kind look: colour, and the line below.
 LOOKS = {
@@ -46,11 +45,9 @@ LOOKS = {
 }
 # Pixels of a strip: the same for every text, so that nothing moves while merges are played.
 HEIGHT = 170
-WORD, OTHER, LEARNED_FROM = "word", "other", "learned_from"
+WORD = "word"
 TREE = Player("tree", "merges", "Play the merges of this word; at the end, from the start.")
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
-LONGEST_OWN = 1_000_000
-MOST_MERGES = 5_000
 
 
 def in_hexadecimal(data: bytes) -> str:
@@ -102,7 +99,7 @@ def with_template(subject: Subject, found: Sequence[Piece]) -> list[Piece]:
         return list(found)
     encode = subject.lm.tokenizer.encode
     before, after = (encode(part).ids for part in (around.before, around.after))
-    ids = [piece.id for piece in found]
+    ids = subject.encoding.ids  # all of them, of which `found` may be the first
     first = next((place for place, (one, other) in enumerate(zip(ids, before, strict=False)) if one != other), len(before))
     last = next(
         (place for place, (one, other) in enumerate(zip(ids[::-1], after[::-1], strict=False)) if one != other), len(after)
@@ -213,28 +210,26 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
     )
 
 
-def other_control(subject: Subject) -> str:
-    """The control `other`: the tokenizer beside that of the model on screen."""
-    names = [name for name in (*checkpoints.folders(), *computed.places()) if name != subject.key.name]
-    usual = "shakespeare" if subject.key.name != "shakespeare" else "bpe"
-    about = "Any model of the list, or one that another program keeps on this machine: only its tokenizer is read."
-    return controls.select("Beside it", names, key=OTHER, default=usual, help=about)
-
-
 def compare(subject: Subject) -> Shown | None:
     """Two tokenizers on the text on screen, and on eight languages, numbers and code."""
-    name, own = other_control(subject), subject.key.name
+    own = Beside.of_model(subject.key.name)
+    name = choices.other(own.name)
     try:
-        both = {own: subject.lm.tokenizer, name: computed.tokenizer_named(name)}
+        other = choices.beside(name)
+        if other is None:
+            return None
+        both = {one.name: one.tokenizer for one in (own, other)}
         read = {one: tokenizer.encode(subject.prompt) for one, tokenizer in both.items()}
-        found = {one: computed.costs(one, tokenizer) for one, tokenizer in both.items()}
-    except (ValueError, OSError, checkpoints.CheckpointError) as error:
+        found = {one: computed.costs(tokenizer) for one, tokenizer in both.items()}
+    except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
         st.error(escaped(f"{name}: {error}. Choose another one beside it."))
         return None
     for place, (column, (one, tokenizer)) in enumerate(zip(st.columns(2, gap="medium"), both.items(), strict=True)):
         with column:
             st.markdown(f"**{escaped(one)}**: {words.SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in its vocabulary")
             cut_text = pieces(tokenizer, computed.first(read[one]))
+            if one == own.name:
+                cut_text = with_template(subject, cut_text)
             strip(cut_text, tokenizer, key=f"tokens {place}", label=f"The tokens of the prompt with {one}")
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
     st.markdown("**What languages cost**")
@@ -254,7 +249,7 @@ def compare(subject: Subject) -> Shown | None:
         "Tokens per word is left out for scripts that write no spaces between words. More bytes per token is a shorter text for "
         "the model; a letter beyond the Latin ones has two to four bytes."
     )
-    return times, words.code_of_costs(subject, name)
+    return times, words.code_of_costs(own.code, other.code)
 
 
 def _dearest(times: LabelledArray, tokenizer: int) -> str:
@@ -295,27 +290,14 @@ def _table(found: dict[str, dict[str, Cost]]) -> pd.DataFrame:
     )
 
 
-def learning_text() -> tuple[str, str]:
-    """The control `learned_from`: the text that merges are learned from, and its name."""
-    ready = [offer.name for offer in corpora() if offer.ready]
-    about = "Merges are learned from this text alone. A text of yours may have up to a million characters."
-    name = controls.select("Learn from", [*ready, PASSAGES, words.OWN], key=LEARNED_FROM, help=about)
-    if name == words.OWN:
-        about = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
-        return controls.text("Your text", key="pasted", help=about, longest=LONGEST_OWN, height=pixels(110), lasting=True), name
-    return passages() if name == PASSAGES else computed.corpus_text(name), name
-
-
 def learn(subject: Subject) -> Shown | None:
     """Byte-pair encoding learned from a text, with a slider through its merges."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         try:
-            text, name = learning_text()
+            text, name, most = choices.to_learn()
         except CorpusUnavailableError as error:
             st.error(escaped(f"{error}."))
             return None
-        about = "How many merges are learned at most: each adds one token to the vocabulary."
-        most = int(controls.notch("Merges to learn", words.LEARNED, key="learn", help=about, default=1_000, format_func=str))
     if not text.strip():
         st.info("There is no text to learn from: type or paste one above.")
         return None
@@ -345,7 +327,7 @@ def learn(subject: Subject) -> Shown | None:
         )
     with right:
         _pairs(found, text, most, made)
-    _to_train(name, text, count)
+    _onwards(name, text, most, count)
     return shrunk, words.code_of_learned(text, name, most)
 
 
@@ -364,15 +346,25 @@ def _pairs(found: Learned, text: str, most: int, made: int) -> None:
         st.caption("All merges that were to be learned are made. These pairs would come next.")
 
 
-def _to_train(name: str, text: str, count: int) -> None:
-    """The link to Train, with this text and a vocabulary of this size: the run learns the same merges."""
-    if count < words.FEWEST_TO_TRAIN:
-        st.caption(f"A model is trained with {words.FEWEST_TO_TRAIN} merges or more.")
-        return
+def _onwards(name: str, text: str, most: int, count: int) -> None:
+    """The links to what is done with these merges: a comparison with the tokenizer of the model, and a run on Train that learns
+    the same ones from this text.
+    """
+    pasted = name in (PASSAGES, words.OWN)
     try:
-        data = {"data": words.PASTED, "pasted": addresses.value_of(text)} if name in (PASSAGES, words.OWN) else {"data": name}
+        own = {"pasted": addresses.value_of(text)} if pasted else {}
     except OSError as error:
-        st.caption(f"This text cannot be handed to Train ({escaped(str(error))}): paste it there.")
+        st.caption(f"This text cannot be handed on ({escaped(str(error))}): paste it there.")
         return
-    query = {**frame.shared_state(), "plan": "bpe", **data, "tokens": "bpe", "run_vocabulary": str(BYTES + count)}
-    frame.link(TRAIN, f"Train a model with these {BYTES + count:,} tokens", query=query)
+    shared = frame.shared_state()
+    learned = {choices.OTHER: choices.LEARNED, choices.FROM: name, choices.MOST: str(most)}
+    with st.container(horizontal=True):
+        if count < words.FEWEST_TO_TRAIN:
+            st.caption(f"A model is trained with {words.FEWEST_TO_TRAIN} merges or more.")
+        else:
+            query = {"plan": "bpe", "data": words.PASTED if pasted else name, **own, "tokens": "bpe"}
+            size = BYTES + count
+            label = f"Train a model with these {size:,} tokens"
+            frame.link(TRAIN, label, query={**shared, **query, "run_vocabulary": str(size)})
+        own = own if name == words.OWN else {}
+        frame.link(PAGE, "Beside the tokenizer of the model", query={**shared, "view": COMPARE, **learned, **own})

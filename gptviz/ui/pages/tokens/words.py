@@ -10,10 +10,9 @@ import numpy as np
 from gptviz.settings.address_values import whole
 from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.tokenizers.merging import Merging
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject.models import Subject, load_call
 from gptviz.ui.views.texts import PASSAGES, in_code
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 SEVERAL: Final = {
     "whole word": "whole words",
@@ -106,27 +105,38 @@ pieces = lm.pieces({subject.prompt!r})  # each with its number, bytes and kind
 lm.tokenizer.merging([piece.id for piece in pieces])  # the merges that made them; None for other kinds of tokenizers"""
 
 
-def code_of_costs(subject: Subject, other: str) -> str:
-    """The lines of `gptviz` that compare two tokenizers."""
+def code_of_costs(*codes: str) -> str:
+    """The lines of `gptviz` that compare tokenizers, each made by one of these expressions."""
+    uses = {
+        "gptviz.text": "import gptviz.text",
+        "gptviz.pretrained": "import gptviz.pretrained.opening",
+        "learned(": "from gptviz.text.tokenizers.learning import learned",
+        "Path(": "from pathlib import Path",
+    }
+    more = "".join(f"{line}\n" for use, line in uses.items() if any(use in code for code in codes))
     return f"""import gptviz
-from gptviz.text.datasets.languages import examples
+{more}from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.pieces import cost
 
-for lm in ({load_call(subject.lm)}, gptviz.load({other!r})):
-    {{name: cost(lm.tokenizer, text) for name, text in examples().items()}}"""
+tokenizers = [{", ".join(codes)}]
+[{{name: cost(one, text) for name, text in examples().items()}} for one in tokenizers]"""
+
+
+def given(text: str, name: str) -> str:
+    """The expression that gives the text called `name`."""
+    if name == PASSAGES:
+        return in_code(text)
+    if name == OWN:
+        return repr(text) if len(text) <= LONGEST_IN_CODE else 'open("your text.txt", encoding="utf-8").read()'
+    return f"next(one for one in gptviz.text.corpora() if one.name == {name!r}).open().text"
 
 
 def code_of_learned(text: str, name: str, merges: int) -> str:
     """The lines of `gptviz` that learn merges from the text called `name`."""
-    given = f"next(one for one in gptviz.text.corpora() if one.name == {name!r}).open().text"
-    if name == PASSAGES:
-        given = in_code(text)
-    elif name == OWN:
-        given = repr(text) if len(text) <= LONGEST_IN_CODE else 'open("your text.txt", encoding="utf-8").read()'
     return f"""import gptviz
 import gptviz.text
 from gptviz.text.tokenizers.learning import learned
 
-found = learned({given}, {merges})
+found = learned({given(text, name)}, {merges})
 found.tokens  # of the text, before the first merge and after each
 found.pairs(0)  # the pairs that are most frequent before the first merge"""
