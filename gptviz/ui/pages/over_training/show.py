@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -34,15 +35,24 @@ def title(history: History, series: int, config: Config) -> str:
         return history.measure.title.lower()
     if history.measure.needs == "held-out texts":
         return f"position {name}"
-    try:
-        return unit(name, config).title
-    except ValueError:
-        return name
+    *whole, matrix = name.removesuffix(".weight").split(".")
+    for given, words in (
+        (name, ""),
+        (".".join(whole), f"matrix {matrix} of the "),
+        (name.removesuffix(".weight"), "matrix of the "),
+    ):
+        with suppress(ValueError):
+            return words + unit(given, config).title
+    return name
 
 
 def short(name: str) -> str:
-    """The name of a series above its panel: a head as block and number, "1.2"."""
-    return name.replace(".attention.head.", ".").removeprefix("blocks.").removesuffix(".weight")
+    """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an encoder, "c1.2" if it crosses."""
+    if ".attention.head." in name:
+        return name.replace(".attention.head.", ".").replace("encoder.blocks.", "e").removeprefix("blocks.")
+    if ".cross_attention.head." in name:
+        return name.replace(".cross_attention.head.", ".").replace("blocks.", "c")
+    return name.removeprefix("blocks.").removesuffix(".weight")
 
 
 def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
@@ -71,10 +81,11 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
+    of_heads = " 0.1 is head 1 of block 0."
+    if subject.kind == "encoder-decoder":
+        of_heads = " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
     cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
-    st.caption(
-        f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{' 0.1 is head 1 of block 0.' if heads else ''}{cut}"
-    )
+    st.caption(f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{of_heads if heads else ''}{cut}")
 
 
 def sharpest(subject: Subject, history: History, axes: Axes) -> str:
