@@ -12,10 +12,10 @@ open_page(PAGE)
 from gptviz.ui.pages.home import computed, show
 from gptviz.ui.shell.around import lesson
 from gptviz.ui.shell.around.next_step import next_step, reading_order
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import kinds
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import model_map
+from gptviz.ui.widgets.figure import theme
 
 subject = subject_bar()
 lesson.first()

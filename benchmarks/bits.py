@@ -69,7 +69,7 @@ def written(path: Path, size: str) -> Path:
     writer.add_tokenizer_model("llama")
     writer.add_token_list([f"<0x{i:02X}>" if i < 256 else f"▁t{i}" for i in range(vocabulary)])
     writer.add_token_scores([0.0] * vocabulary)
-    writer.add_token_types([6 if i < 256 else 1 for i in range(vocabulary)])
+    writer.add_token_types([6 if i < 256 else 2 if i == 256 else 1 for i in range(vocabulary)])
 
     def add(name: str, rows: int, columns: int, kind: str) -> None:
         writer.add_tensor(name, random_blocks(rows, columns, kind), raw_dtype=gguf.GGMLQuantizationType[kind])

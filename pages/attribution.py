@@ -16,26 +16,25 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import controls, escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
-notices = st.container()
+controls.notices_in(st.container())
 show.check_head(subject)
 text = read_by(subject)
 *beside, of, less = st.columns([6, 2, 2, 2] if subject.kind != "classifier" else 2)
-strip, place = beside or (notices, notices)
+strip, place = beside or [controls.notices()] * 2
 position = position_control(subject, text, strip, place)
 with show.refused():
-    chosen = setting(subject, text, position, of, less, notices)
+    chosen = setting(subject, text, position, of, less)
     found = chosen.found()
 
 left, right = st.columns([1, 1], gap="medium")
 with left:
     show.parts(chosen, found)
 with right:
-    part = show.part_control(found, notices)
+    part = show.part_control(found)
     if found.grid(subject.lm.model.config).values.size:
         show.grid(chosen, found, part)
 show.verdict(chosen, found)

@@ -11,8 +11,8 @@ from gptviz.ui.pages.circuit import saved, show, words
 from gptviz.ui.pages.circuit.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = show.with_room(subject_bar())
 chosen = show.choose(subject)

@@ -13,9 +13,8 @@ from gptviz.ui.pages.classify.show import show
 from gptviz.ui.pages.classify.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 check_words(subject)

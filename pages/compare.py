@@ -13,16 +13,15 @@ from gptviz.ui.pages.compare.sides import bar_of_b
 from gptviz.ui.pages.compare.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
-notices = st.container()
+controls.notices_in(st.container())
 with st.container(gap="xsmall"):
     compared, of_b = st.columns([4, 1])  # all views stand in one line, so that the picture begins high
     with of_b:
-        sides = bar_of_b(subject, notices)
+        sides = bar_of_b(subject)
     with compared:
         view = controls.select(
             "Compared",
@@ -31,10 +30,9 @@ with st.container(gap="xsmall"):
             help="What is compared; each has a page of its own that says more about it.",
             label_visibility="collapsed",
             segmented=True,
-            notices=notices,
         )
     st.caption(words.said(sides))
-    shown = SHOWS[view](sides, notices)
+    shown = SHOWS[view](sides)
 
 try_this(tries(sides))
 

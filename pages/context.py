@@ -11,13 +11,13 @@ from gptviz.ui.pages.context import show, words
 from gptviz.ui.pages.context.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
-notices = st.container()
+controls.notices_in(st.container())
 text = show.text_of(subject)
-how = show.how_control(notices)
+how = show.how_control()
 found = show.measured(subject, text, how)
 if found is None:
     st.stop()

@@ -7,29 +7,36 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.costs import counts, fewer_bits, planner
+from gptviz.ui.pages.costs import BITS, COUNTS, counts, fewer_bits, planner
 from gptviz.ui.pages.costs.tries import tries
+from gptviz.ui.pages.costs.views import view_control
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
-notices = st.container()
+controls.notices_in(st.container())
+view = view_control()
+if view == BITS:
+    fewer_bits.show(subject)
+    next_step()
+    st.stop()
 with st.container(gap="xsmall"):
-    chosen = counts.setting(config, notices)
+    chosen = counts.setting(config)
     found = counts.costs_of(config, chosen.batch, chosen.tokens)
-    counts.charts(config, found, chosen)
-counts.headline(found, chosen)
-
-try_this(tries(config, chosen))
-
-st.header("Where the parameters are", anchor=False)
-counts.parameters(config)
-counts.formulas(found, chosen)
-
+    if view == COUNTS:
+        counts.charts(config, found, chosen)
+if view == COUNTS:
+    counts.headline(found, chosen)
+    try_this(tries(config, chosen))
+    st.header("Where the parameters are", anchor=False)
+    counts.parameters(config)
+    counts.formulas(found, chosen)
+else:
+    planner.show(config, chosen, subject.key.device)
 details(
     lambda: counts.operations(config, chosen.batch, chosen.of),
     code=code(subject, chosen),
@@ -37,10 +44,4 @@ details(
     limits=LIMITS,
     key="costs",
 )
-
-st.header("What would it cost to train here?", anchor=False)
-run = planner.planned(config, chosen, subject.key.device, notices)
-if run is not None:
-    planner.prediction(run)
-fewer_bits.section(subject, notices)
 next_step()

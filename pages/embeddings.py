@@ -12,8 +12,8 @@ from gptviz.ui.pages.embeddings.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.sums import WAVES
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
@@ -22,12 +22,12 @@ if waves.view(subject) == WAVES:
     details(lambda: powers, code=words.waves_code(subject.lm), how=words.WAVES_HOW, limits=words.WAVES_LIMITS, key="waves")
     next_step()
     st.stop()
-notices = st.container()
-view, trail, compared = show.view_controls(key, config, notices)
+controls.notices_in(st.container())
+view, trail, compared = show.view_controls(key, config)
 
 picture, side = st.columns([5, 2])
 with side:
-    token = show.token_control(subject, notices)
+    token = show.token_control(subject)
     show.bars(view, token, height=310)
 with picture:
     projection, shown = computed.projection(view)

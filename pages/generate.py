@@ -13,13 +13,13 @@ from gptviz.ui.pages.generate.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.sampling import sampling_controls
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 view = st.container()
-sampling = sampling_controls(temperature=0.8, seed=True)
+sampling = sampling_controls(temperature=0.8)
 writing = current_writing(subject, sampling, stops_at_end(subject))
 
 with view:

@@ -11,20 +11,19 @@ from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
 from gptviz.ui.pages.gradients import computed, show, words
 from gptviz.ui.pages.gradients.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels
-from gptviz.ui.widgets.tries import try_this
 
-notices = st.container()
-chosen = show.setup(notices)
+controls.notices_in(st.container())
+chosen = show.setup()
 sizes = computed.table(chosen)
 
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
         st.markdown("**Gradient of the loss**: read from right to left", width="content")
-        span, left_out = show.scale_control(sizes, notices)
+        span, left_out = show.scale_control(sizes)
     show.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
     with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
@@ -41,7 +40,6 @@ with right:
             format_func=str.capitalize,
             label_visibility="collapsed",
             segmented=True,
-            notices=notices,
         )
     show.panel("beside", sizes, beside, span, height=340)
 st.caption(left_out + show.summary(sizes))

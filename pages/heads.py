@@ -16,9 +16,8 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.by_token import by_token
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 stack = attention.stack_of(subject)

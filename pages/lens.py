@@ -13,8 +13,8 @@ from gptviz.ui.pages.lens.tries import tries, where_the_answer_comes_from
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 read = show.rows_of(subject, read_by(subject))

@@ -13,8 +13,8 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import text_position
 from gptviz.ui.views.append_token import explain_refusal
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":

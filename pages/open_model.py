@@ -17,8 +17,8 @@ from gptviz.ui.pages.open_model.tries import tries
 from gptviz.ui.pages.open_model.upload import zip_box
 from gptviz.ui.pages.open_model.words import CODE, HOW, LIMITS, READ_ONLY
 from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 if hosting().read_only:  # a reader who may type paths here learns which files there are
     st.info(READ_ONLY)

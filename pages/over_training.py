@@ -13,9 +13,8 @@ from gptviz.ui.pages.over_training.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 if not scrubber.steps(subject.key.name):

@@ -14,8 +14,8 @@ from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.over_prompts import over_prompts
+from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = with_room(subject_bar())
 both = prompts(subject)

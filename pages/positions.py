@@ -12,23 +12,20 @@ from gptviz.interp.reading import positions
 from gptviz.ui.pages.positions import computed, show, words
 from gptviz.ui.pages.positions.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
-notices = st.container()
+controls.notices_in(st.container())
 for sentence in edits.about_positions(subject.lm):
-    notices.info(escaped(sentence), icon=":material/edit:")
+    controls.notices().info(escaped(sentence), icon=":material/edit:")
 stack, block = encoder_decoder.DECODER, 0
 if subject.kind == "encoder-decoder" and computed.has_own_stacks(config.positions):
-    stack = encoder_decoder.stack_control(notices)  # each has vectors of its own
+    stack = encoder_decoder.stack_control()  # each has vectors of its own
 own, fixed = computed.kinds(key, stack)
 own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
 if own != "none" and positions.differ_by_block(own_config):
@@ -50,7 +47,6 @@ with right:
             format_func=show.name,
             label_visibility="collapsed",
             segmented=True,
-            notices=notices,
         )
     show.panel("beside", subject, beside, 0, height=400)
 

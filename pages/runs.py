@@ -19,9 +19,8 @@ from gptviz.ui.pages.runs.tries import tries
 from gptviz.ui.pages.runs.words import HOW, LIMITS, code
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.views.entries import entries
-from gptviz.ui.widgets import addresses
+from gptviz.ui.widgets import addresses, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 models = entries()
 if not models:

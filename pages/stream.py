@@ -12,15 +12,15 @@ from gptviz.ui.pages.stream.tries import tries, who_writes_most
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 read = read_by(subject)
-notices = st.container()
-view = show.view_control(notices)
+controls.notices_in(st.container())
+view = show.view_control()
 picture = st.container()
-index = None if view == LENGTHS else show.position_control(subject, read, notices)
+index = None if view == LENGTHS else show.position_control(subject, read)
 
 chosen = None
 with picture:
@@ -32,7 +32,7 @@ with picture:
     elif view == DIRECTIONS:
         shown = show.directions(subject, read, index)
     else:
-        chosen = show.map_controls(subject, read, notices)
+        chosen = show.map_controls(subject, read)
         shown = show.map_of(subject, read, chosen, index)
 
 try_this(tries(subject, read))

@@ -16,9 +16,8 @@ from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.over_prompts import over_prompts
+from gptviz.ui.widgets import escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 lm = subject.lm

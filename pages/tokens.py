@@ -10,9 +10,8 @@ from gptviz.ui.pages.tokens.tries import tries
 from gptviz.ui.pages.tokens.words import HOW, LIMITS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
 about = "One text and its tokens, two tokenizers beside each other, or the merges of a text as they are learned."

@@ -15,20 +15,20 @@ from gptviz.ui.pages.train.words import HOW, LIMITS, code, validation_losses
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import device_box
 from gptviz.ui.views.planned_run import commands
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
-notices = st.container()
+controls.notices_in(st.container())
 device = device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):
-    planned = form(notices, device)
+    planned = form(device)
     name = name_control(planned)
     train_button(planned, name, device)
 
 with view:
-    watched = monitor.bar(notices)
+    watched = monitor.bar()
     if watched is None:
         st.info("There is no model yet: press Train.")
         st.stop()

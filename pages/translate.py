@@ -21,14 +21,13 @@ from gptviz.ui.pages.translate.words import (
 )
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
 
 subject = subject_bar()
-notices = st.container()
+controls.notices_in(st.container())
 say_languages(subject)
-warn_of_unknown_words(subject, notices)
+warn_of_unknown_words(subject)
 left, right = st.columns(2, vertical_alignment="center")
 with left:
     help_text = (
@@ -39,13 +38,13 @@ with left:
 shown = st.container()
 sampling = None if view == BEAM_SEARCH else sampling_control()  # a search draws nothing
 with right:
-    translation = output_control(subject, sampling, notices)
+    translation = output_control(subject, sampling)
 
 with shown:
     if view == CROSS_ATTENTION:
         attention.show_attention(translation)
     elif view == NEXT_TOKEN:
-        position = next_token.position_control(translation, notices)
+        position = next_token.position_control(translation)
         next_token.show_strip(translation, position)
         next_token.show_ledger(translation, position)
     else:

@@ -17,6 +17,7 @@ from gptviz.interp.changing.ablation import loss
 from gptviz.model.lora import MergedTransformer
 from gptviz.runs import checkpoints
 from gptviz.text import Corpus
+from tests.command_line import answered, error, output, printed
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("home")
@@ -61,50 +62,42 @@ def test_the_losses_along_its_strength_are_those_of_its_edits_on_both_texts() ->
 
 
 def test_the_command_compares_the_weights_of_an_adapter_with_its_base(capsys: Capture) -> None:
-    assert main(["compare", "finetune-lora", "--what", "weights", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = answered(capsys, "compare", "finetune-lora", "--what", "weights")
     a, b = (gptviz.load(name).side("x") for name in ("finetune-lora", "pretrain"))
     np.testing.assert_allclose(np.array(said["difference"]["values"], float), compare.weights(a, b).difference.values)  # type: ignore[union-attr]
     assert said["difference"]["unit"] == "norm of B − A"
-    assert main(["compare", "pretrain", "finetune", "--what", "weights"]) == 0
-    assert "mlp." in capsys.readouterr().out
-    assert main(["compare", "finetune-lora"]) == 2
-    assert "give one, with --prompt TEXT" in capsys.readouterr().err
+    assert "mlp." in output(capsys, "compare", "pretrain", "finetune", "--what", "weights")
+    assert "give one, with --prompt TEXT" in error(capsys, "compare", "finetune-lora")
 
 
 def test_the_command_prints_the_singular_values_of_what_was_added_to_a_matrix(capsys: Capture) -> None:
     asked = ["compare", "finetune-lora", "--what", "weights", "--matrix", "blocks.0.mlp.up"]
-    assert main([*asked, "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)["singular_values"]
+    values = answered(capsys, *asked)["singular_values"]
     one = checkpoints.read_factors(checkpoints.find("finetune-lora"))["blocks.0.mlp.up"]
     expected = np.linalg.svd(one.change.numpy().astype(np.float64), compute_uv=False)
     np.testing.assert_allclose(values, expected, atol=1e-4)
     assert sum(value > 1e-4 for value in values) == one.rank == 4
     assert main(asked) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == [f"{values[0]:.6f}"]
-    assert main([*asked[:-1], "blocks.0.mlp.upp"]) == 2
-    assert "did you mean 'blocks.0.mlp.up'?" in capsys.readouterr().err
+    assert "did you mean 'blocks.0.mlp.up'?" in error(capsys, *asked[:-1], "blocks.0.mlp.upp")
 
 
 def test_the_command_prints_the_losses_along_the_strength_and_names_data_that_are_not_here(capsys: Capture) -> None:
-    assert main(["compare", "finetune-lora", "--what", "strength", "--json"]) == 0
-    said = capsys.readouterr()
-    assert said.err.startswith("gptviz: tiny-shakespeare (finetune-lora) is left out: ")
-    assert said.err.count("\n") == 1
-    found = json.loads(said.out)
+    out, err = printed(capsys, "compare", "finetune-lora", "--what", "strength", "--json")
+    assert err.startswith("gptviz: tiny-shakespeare (finetune-lora) is left out: ")
+    assert err.count("\n") == 1
+    found = json.loads(out)
     with pytest.warns(UserWarning, match="is left out"):
         table = gptviz.load("finetune-lora").along_strength()
     assert found["loss"] == {"python-reference (pretrain)": table.values[0].tolist()}
     assert found["strength"][8] == 1.0
-    assert main(["compare", "finetune-lora", "--what", "strength"]) == 0
-    assert capsys.readouterr().out.splitlines()[2].split() == ["0", f"{table.values[0, 0]:.4f}"]
+    out, _ = printed(capsys, "compare", "finetune-lora", "--what", "strength")
+    assert out.splitlines()[2].split() == ["0", f"{table.values[0, 0]:.4f}"]
 
 
 def test_a_model_that_is_no_adapter_has_no_strength(capsys: Capture) -> None:
-    assert main(["compare", "pretrain", "--what", "strength"]) == 2
-    assert "pretrain is no LoRA adapter" in capsys.readouterr().err
-    assert main(["evaluate", "pretrain", "--without", "adapter=0.5"]) == 2
-    assert "this model is no LoRA adapter" in capsys.readouterr().err
+    assert "pretrain is no LoRA adapter" in error(capsys, "compare", "pretrain", "--what", "strength")
+    assert "this model is no LoRA adapter" in error(capsys, "evaluate", "pretrain", "--without", "adapter=0.5")
 
 
 def test_a_run_with_a_rank_on_the_command_line_is_an_adapter(home: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -115,5 +108,4 @@ def test_a_run_with_a_rank_on_the_command_line_is_an_adapter(home: Path, tmp_pat
     assert main([*words, *more]) == 0
     assert checkpoints.read_adapter(checkpoints.find("mine")).base == "ladder-8"
     assert gptviz.load("mine").base is not None
-    assert main(["train", "sums", "--lora-rank", "1"]) == 2
-    assert "choose one to begin with (--from NAME)" in capsys.readouterr().err
+    assert "choose one to begin with (--from NAME)" in error(capsys, "train", "sums", "--lora-rank", "1")

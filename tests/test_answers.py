@@ -9,17 +9,10 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.runs.experiments import PLANS
 from gptviz.text import read_corpus, task
+from tests.command_line import Capture, answered, error, output, printed
 from tests.tiny import TinyModel
-
-Capture = pytest.CaptureFixture[str]
-
-
-def output(capsys: Capture, *arguments: object) -> str:
-    assert main([*map(str, arguments), "--device", "cpu"]) == 0
-    return capsys.readouterr().out
 
 
 def test_a_word_of_several_tokens_has_the_product_of_their_probabilities(tiny_model: TinyModel) -> None:
@@ -59,7 +52,7 @@ def test_a_card_that_says_too_much_or_nonsense_is_refused(tiny_model: TinyModel)
 @pytest.mark.parametrize("name", ["jobs-90", "jobs-10"])
 def test_the_command_prints_what_the_library_says(name: str, capsys: Capture) -> None:
     lm = gptviz.load(name, device="cpu")
-    (told,) = json.loads(output(capsys, "answers", name, "--json", "--sentence", "the nurse knew that", "--word", "she"))
+    (told,) = answered(capsys, "answers", name, "--sentence", "the nurse knew that", "--word", "she")
     (row,) = told["answers"]
     assert row["probability"] == pytest.approx(float(lm.answers(["the nurse knew that"], ["she"]).values[0, 0]))
     ((share,),) = lm.shares_in_data(["the nurse knew that"], ["she"])
@@ -76,10 +69,9 @@ def test_both_models_stand_in_one_table_with_the_nearest_words(capsys: Capture) 
 
 def test_a_model_without_questions_needs_some(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model()
-    assert main(["answers", "tiny"]) == 2
-    assert "give --sentence and --word" in capsys.readouterr().err
-    out = json.loads(output(capsys, "answers", "tiny", "--sentence", "the", "--word", " fox", "--json"))
-    assert out[0]["answers"][0]["share"] is None
+    assert "give --sentence and --word" in error(capsys, "answers", "tiny")
+    out, _ = printed(capsys, "answers", "tiny", "--sentence", "the", "--word", " fox", "--json")
+    assert json.loads(out)[0]["answers"][0]["share"] is None
 
 
 def test_the_shares_of_a_text_are_those_in_the_part_it_was_trained_on(tmp_path: Path, home: Path, capsys: Capture) -> None:
@@ -88,7 +80,7 @@ def test_the_shares_of_a_text_are_those_in_the_part_it_was_trained_on(tmp_path: 
     quick = ("--steps", "2", "--batch-size", "2", "--precision", "float32", "--compile", "no", "--set", "d_model=8")
     output(capsys, "train", "bigram", "--corpus", text, "--name", "own", *quick)
     part = read_corpus(text).split(PLANS["bigram"].fraction)[0]
-    (told,) = json.loads(output(capsys, "answers", "own", "--sentence", "said ", "--word", "she", "--word", "he", "--json"))
+    (told,) = answered(capsys, "answers", "own", "--sentence", "said ", "--word", "she", "--word", "he")
     she, he = told["answers"]
     assert she["of"] == he["of"] == part.count("said ")
     assert she["share"] == part.count("said she") / part.count("said ")
@@ -100,16 +92,15 @@ def test_a_task_is_set_on_the_command_line(capsys: Capture, home: Path) -> None:
     output(capsys, "train", "jobs", "--name", "own", "--task", "nurse=5", "--task", "others=baker 30", *quick)
     lm = gptviz.load("own")
     assert lm.task == task("jobs", nurse=5, others="baker 30")
-    assert main(["train", "jobs", "--task", "nurse=101"]) == 2
-    assert "nurse of the task jobs is 101" in capsys.readouterr().err
-    assert main(["train", "jobs", "--task", "nurses=10"]) == 2
-    assert "the task jobs has no setting 'nurses'" in capsys.readouterr().err
-    assert main(["train", "generator", "--corpus", "python-reference", "--task", "nurse=10"]) == 2
-    assert "--task sets what a task generates" in capsys.readouterr().err
+    assert "nurse of the task jobs is 101" in error(capsys, "train", "jobs", "--task", "nurse=101")
+    assert "the task jobs has no setting 'nurses'" in error(capsys, "train", "jobs", "--task", "nurses=10")
+    assert "--task sets what a task generates" in error(
+        capsys, "train", "generator", "--corpus", "python-reference", "--task", "nurse=10"
+    )
 
 
 def test_the_command_rows_prints_what_the_library_says(capsys: Capture) -> None:
-    told = json.loads(output(capsys, "rows", "modular", "--most", "8", "--before", "724", "--json"))
+    told = answered(capsys, "rows", "modular", "--most", "8", "--before", "724")
     lm, earlier = gptviz.load("modular", device="cpu"), gptviz.load("modular", device="cpu", step=724)
     rows = lm.data_rows(most=8)
     assert [row["text"] for row in told["rows"]] == [row.text for row in rows]
@@ -119,7 +110,7 @@ def test_the_command_rows_prints_what_the_library_says(capsys: Capture) -> None:
             model.losses_of_rows(rows).values.tolist(), rel=1e-4, abs=1e-6
         )
     # Before the rule is found, what was read is known by heart, and nothing else is.
-    found = json.loads(output(capsys, "rows", "modular", "--most", "8", "--json"))["seen_minus_unseen"]
+    found = answered(capsys, "rows", "modular", "--most", "8")["seen_minus_unseen"]
     assert found["counts"] == [8, 8]
     by_heart = earlier.losses_of_rows(rows).values
     assert max(by_heart[[row.times > 0 for row in rows]]) < 0.1 < 3 < by_heart[[row.times == 0 for row in rows]].mean()
@@ -128,14 +119,13 @@ def test_the_command_rows_prints_what_the_library_says(capsys: Capture) -> None:
 def test_a_text_of_ones_own_is_read_row_by_row_and_other_tokens_are_refused(capsys: Capture, tmp_path: Path) -> None:
     text = tmp_path / "own.txt"
     text.write_text("the nurse said that she. the doctor knew that she.")
-    told = json.loads(output(capsys, "rows", "jobs-90", "--text", text, "--than", "jobs-10", "--json"))
+    told = answered(capsys, "rows", "jobs-90", "--text", text, "--than", "jobs-10")
     nurse, doctor = told["rows"]
     assert nurse["times"] is None
     assert nurse["loss"] < nurse["before"]
     assert doctor["loss"] > doctor["before"]
     assert "seen_minus_unseen" in told
-    assert main(["rows", "jobs-90", "--than", "addition"]) == 2
-    assert "made of other tokens" in capsys.readouterr().err
+    assert "made of other tokens" in error(capsys, "rows", "jobs-90", "--than", "addition")
     assert "the hardest rows" in output(capsys, "rows", "jobs-90", "--most", "5", "--before", "0")
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.data.classification import LabelledSource
 from gptviz.model import RUNGS
 from gptviz.runs import checkpoints
@@ -21,6 +20,7 @@ from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 from gptviz.text.datasets.jobs import Jobs
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.train.recipe import Recipe
+from tests.command_line import output
 from tests.examples import quick
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
@@ -33,8 +33,7 @@ ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].corpus == "tiny-shakes
 
 
 def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    assert main(["evaluate", name, "--json", "--device", "cpu"]) == 0
-    row: dict[str, float] = json.loads(capsys.readouterr().out)
+    row: dict[str, float] = json.loads(output(capsys, "evaluate", name, "--json", "--device", "cpu"))
     return row
 
 
@@ -105,8 +104,7 @@ def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
 ) -> None:
     folder = film_reviews(tmp_path)
     assert read_labelled(folder).sha256 == CARDS[name].corpus_sha256
-    assert main(["evaluate", name, "--corpus", str(folder), "--json", "--device", "cpu"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    row = json.loads(output(capsys, "evaluate", name, "--corpus", folder, "--json", "--device", "cpu"))
     assert row["texts"] == CARDS[name].texts["held_out"] == 1_066
     assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=2e-3)
     # Rounding to float16 may turn a text or two on the border.
@@ -164,8 +162,7 @@ def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: pytest.
     assert row["exact_match"] >= 0.99
     # Rounding to float16 may turn an answer or two.
     assert row["exact_match"] == pytest.approx(card.to_json()["exact_match"], abs=3 / 2_000)
-    assert main(["generate", "seq2seq", "--prompt", "the third of march 1977"]) == 0
-    assert capsys.readouterr().out == "1977-03-03\n"
+    assert output(capsys, "generate", "seq2seq", "--prompt", "the third of march 1977") == "1977-03-03\n"
 
 
 def test_the_encoder_decoder_is_small() -> None:

@@ -44,13 +44,13 @@ from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
+from tests.command_line import Capture, answered, error, output
 from tests.examples import quick
 from tests.processes import running
 from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
-Capture = pytest.CaptureFixture[str]
 
 
 pytestmark = pytest.mark.usefixtures("no_bundled_models")
@@ -63,27 +63,6 @@ def corpus(tmp_path: Path) -> Path:
     file = tmp_path / "corpus.txt"
     file.write_text(" ".join(words)[:2000], encoding="utf-8")
     return file
-
-
-def output(capture: Capture, *arguments: str | Path) -> str:
-    """The output of a command that succeeds, with nothing on stderr."""
-    assert main([str(argument) for argument in arguments]) == 0
-    printed = capture.readouterr()
-    assert printed.err == ""
-    return printed.out
-
-
-def error(capture: Capture, *arguments: str | Path) -> str:
-    """The one line that a command that fails prints on stderr; it has printed nothing else, unless a training had begun."""
-    try:
-        status = main([str(argument) for argument in arguments])
-    except SystemExit as ended:
-        status = ended.code
-    printed = capture.readouterr()
-    assert status == 2
-    assert re.fullmatch(r"gptviz: [^\n]+\n", printed.err), printed.err
-    assert not printed.out or "no longer a number" in printed.err
-    return printed.err
 
 
 def run(*arguments: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
@@ -108,12 +87,12 @@ def test_help_and_version_are_no_errors(option: str, capsys: Capture) -> None:
 
 def test_models_are_listed_the_broken_ones_with_what_is_wrong(capsys: Capture, tiny_model: TinyModel) -> None:
     assert output(capsys, "models") == ""
-    assert json.loads(output(capsys, "models", "--json")) == []
+    assert answered(capsys, "models") == []
     tiny_model("good", card={"preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234, "steps": 3})
     tiny_model("odd", card={"validation_loss": float("nan"), "preset": 3})
     (tiny_model("bad") / "config.json").write_text("{")
     (tiny_model("cut") / "model.safetensors").write_bytes(b"")
-    bad, cut, good, odd = json.loads(output(capsys, "models", "--json"))
+    bad, cut, good, odd = answered(capsys, "models")
     assert good == {"name": "good", "parameters": 3_184, "preset": "ladder", "corpus": "c.txt", "validation_loss": 1.51234}
     assert odd == {"name": "odd", "parameters": 3_184}
     assert set(bad) == {"name", "error"}
@@ -135,7 +114,7 @@ def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capt
     assert [line.split()[0] for line in lines] == [r"caf\xe9", "good", "pipe", r"two\nlines"]
     assert "rename the folder" in lines[0]
     assert "pipe/card.json cannot be read (it is a pipe" in lines[2]
-    assert [set(row) for row in json.loads(output(capsys, "models", "--json"))] == 2 * [{"name", "error"}, {"name", "parameters"}]
+    assert [set(row) for row in answered(capsys, "models")] == 2 * [{"name", "error"}, {"name", "parameters"}]
 
 
 class FakeTerminal(io.StringIO):
@@ -173,7 +152,7 @@ def test_json_has_null_where_a_number_is_none_that_json_has(capsys: Capture) -> 
 
 @pytest.mark.parametrize("name", ["generator", "gpt2"])
 def test_describe_lists_layers_whose_counts_sum_to_the_total(name: str, capsys: Capture) -> None:
-    described = json.loads(output(capsys, "describe", "--preset", name, "--json"))
+    described = answered(capsys, "describe", "--preset", name)
     assert set(described) == {"parameters", "layers"}
     assert described["parameters"] == {"generator": 44_487, "gpt2": 124_439_808}[name]
     assert sum(layer["parameters"] for layer in described["layers"]) == described["parameters"]
@@ -185,7 +164,7 @@ def test_describe_lists_layers_whose_counts_sum_to_the_total(name: str, capsys: 
 
 def test_describe_takes_a_model_by_name(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", tied=True)
-    described = json.loads(output(capsys, "describe", "mine", "--json"))
+    described = answered(capsys, "describe", "mine")
     assert described["layers"][0] == {
         "name": "embed",
         "kind": "Embedding",
@@ -198,7 +177,7 @@ def test_describe_takes_a_model_by_name(capsys: Capture, tiny_model: TinyModel) 
 def test_generate_prints_the_prompt_and_what_follows_or_json(capsys: Capture, tiny_model: TinyModel) -> None:
     folder = tiny_model("mine")
     arguments = ("generate", "mine", "--prompt", "the fox", "--max-new-tokens", "40", "--seed", "3")
-    told = json.loads(output(capsys, *arguments, "--json"))
+    told = answered(capsys, *arguments)
     assert set(told) == {"text", "tokens", "ended", "tokens_per_second"}
     lm = gptviz.load(folder)
     assert told["text"] == lm.generate("the fox", 40, seed=3)
@@ -226,13 +205,13 @@ def test_generate_stops_where_the_model_ends_its_text_and_says_so(capsys: Captur
     tiny_model("ends", card={"end_tokens": [end]})
     arguments = ("generate", "ends", "--prompt", "the fox", "--max-new-tokens", "30", "--seed", "3")
     cut = whole[: whole.index(whole[9])]
-    told = json.loads(output(capsys, *arguments, "--json"))
+    told = answered(capsys, *arguments)
     assert (told["text"], told["ended"], len(told["tokens"])) == (cut, True, len(cut))
     assert main([*arguments]) == 0
     printed = capsys.readouterr()
     assert printed.out == f"the fox{cut}\n"
     assert re.search(r"the model ended its text with .*; with --go-on it writes on", printed.err)
-    told = json.loads(output(capsys, *arguments, "--go-on", "--json"))
+    told = answered(capsys, *arguments, "--go-on")
     assert (told["text"], told["ended"]) == (whole, False)
 
 
@@ -244,16 +223,16 @@ def test_generate_stops_where_a_sequence_of_the_task_ends_and_says_so(capsys: Ca
     assert len(printed.out) == len("123+456=9750\n")
     assert "a sequence of its task ends here; with --go-on it writes on" in printed.err
     for most, ended in ((4, True), (3, False), (200, True)):
-        told = json.loads(output(capsys, *arguments, "--max-new-tokens", str(most), "--json"))
+        told = answered(capsys, *arguments, "--max-new-tokens", str(most))
         assert (len(told["text"]), told["ended"]) == (min(most, 4), ended)
-    assert len(json.loads(output(capsys, *arguments, "--go-on", "--json"))["text"]) == 200
+    assert len(answered(capsys, *arguments, "--go-on")["text"]) == 200
 
 
 def test_greedy_is_temperature_zero_and_settings_reach_the_draw(capsys: Capture, tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model("mine"))
 
     def text(*options: str) -> str:
-        return json.loads(output(capsys, "generate", "mine", "--prompt", "a", "--json", *options))["text"]
+        return answered(capsys, "generate", "mine", "--prompt", "a", *options)["text"]
 
     greedy = text("--greedy")
     assert greedy == text("--temperature", "0") == text("--greedy", "--seed", "9") == text("--top-k", "1")
@@ -275,7 +254,7 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     text = read_corpus(corpus).text
     told = {}
     for split, part in (("validation", text[1800:]), ("all", text)):
-        told = json.loads(output(capsys, "evaluate", "mine", "--corpus", corpus, "--split", split, "--json"))
+        told = answered(capsys, "evaluate", "mine", "--corpus", corpus, "--split", split)
         found = evaluate(lm.model, consecutive_windows(torch.from_numpy(lm.tokenizer.encode_ids(part)), CONTEXT))
         expected = {"loss": found.loss, "perplexity": math.exp(found.loss), "accuracy": found.accuracy, "tokens": len(part) - 1}
         assert told == expected
@@ -286,7 +265,7 @@ def test_evaluate_tells_the_loss_on_the_last_tenth_or_on_all(capsys: Capture, ti
     odd.write_text(text + "€€", encoding="utf-8")
     assert main(["evaluate", "mine", "--corpus", str(odd)]) == 0
     assert re.fullmatch(r"gptviz: Not in the vocabulary: € \(U\+20AC EURO SIGN\); .* instead\.\n", capsys.readouterr().err)
-    default = json.loads(output(capsys, "evaluate", "mine", "--corpus", corpus, "--json"))
+    default = answered(capsys, "evaluate", "mine", "--corpus", corpus)
     assert default["tokens"] == 199
 
 
@@ -299,19 +278,19 @@ def test_evaluate_without_a_piece_of_the_model_is_that_of_the_edited_model(
     command = ("evaluate", "mine", "--corpus", corpus)
     units = ["blocks.0.mlp.neuron.7", "blocks.1.attention.head.2", "blocks.1.mlp"]
     asked = [each for unit in units for each in ("--without", unit)]
-    told = json.loads(output(capsys, *command, *asked, "--json"))
+    told = answered(capsys, *command, *asked)
     assert told["edits"] == units
     assert told["loss"] == pytest.approx(evaluate(lm.edited(*units).model, batches).loss)
     assert told["loss"] != pytest.approx(evaluate(lm.model, batches).loss)
     mean = [*asked, "--replace-by", "mean"]
-    told = json.loads(output(capsys, *command, *mean, "--json"))
+    told = answered(capsys, *command, *mean)
     assert told["edits"] == [f"{unit}=mean" for unit in units]
     # The rows are consecutive windows: all but the last token of the text are in the mean.
     assert told["loss"] == pytest.approx(evaluate(lm.edited(*told["edits"], text=text[:-1]).model, batches).loss)
     plain = output(capsys, *command, *mean)
     assert "MLP of block 1 is replaced by its mean over the reference text.\n" in plain
     assert f"loss {told['loss']:.4f} nats" in plain
-    told = json.loads(output(capsys, *command, "--without", "blocks.0.attention.head.1=uniform", "--json"))
+    told = answered(capsys, *command, "--without", "blocks.0.attention.head.1=uniform")
     assert told["loss"] == pytest.approx(evaluate(lm.edited("blocks.0.attention.head.1=uniform").model, batches).loss)
 
 
@@ -339,15 +318,15 @@ def test_train_keeps_a_model_that_opens_with_a_card_that_says_how_it_was_made(ca
     validation = [entry.validation for entry in lm.card.losses]
     assert validation[-1] < validation[0] - 0.2
     assert lm.card.validation_loss == validation[-1]
-    told = json.loads(output(capsys, "evaluate", "rung", "--corpus", corpus, "--json"))
+    told = answered(capsys, "evaluate", "rung", "--corpus", corpus)
     assert told["loss"] == pytest.approx(validation[-1], abs=2e-3)  # stored in float16
     corpus.unlink()
-    assert json.loads(output(capsys, "evaluate", "rung", "--json")) == told
+    assert answered(capsys, "evaluate", "rung") == told
 
 
 def test_a_model_of_a_task_is_evaluated_without_a_text(capsys: Capture) -> None:
     output(capsys, *TASK, "--steps", "3")
-    told = json.loads(output(capsys, "evaluate", "reversal", "--json"))
+    told = answered(capsys, "evaluate", "reversal")
     card = gptviz.load("reversal").card
     assert set(told) == {"loss", "perplexity", "accuracy", "floor", "tokens"}
     assert told["floor"] == math.log(100) * 7 / 15
@@ -415,7 +394,7 @@ def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden_which_
         capsys, *TASK, "--steps", "1", "--name", "reversal"
     )
     assert "reversal is a model of yours and hides the one of this name" in output(capsys, *TASK, "--steps", "1", "--replace")
-    (row,) = json.loads(output(capsys, "models", "--json"))
+    (row,) = answered(capsys, "models")
     assert row["hides"] == str(shipped)
     assert output(capsys, "models").rstrip().endswith("yours; it hides the one that came with gptviz")
     assert main(["evaluate", "reversal", "--json"]) == 0
@@ -430,7 +409,7 @@ def test_a_run_that_diverges_is_said_to_have_and_listed_so(capsys: Capture, corp
     assert out[-2].startswith("it diverged: after 30 steps its loss is ")
     assert "To change: lower the learning rate (10)" in out[-2]
     assert out[-1].startswith("finished: kept as")
-    (row,) = json.loads(output(capsys, "models", "--json"))
+    (row,) = answered(capsys, "models")
     assert row["diverged"] == out[-2]
     assert output(capsys, "models").rstrip().endswith("it diverged")
 
@@ -689,7 +668,7 @@ def test_a_table_keeps_all_its_numbers_in_a_narrow_terminal(
 ) -> None:
     tiny_model("mine")
     monkeypatch.setenv("COLUMNS", str(columns))
-    rows = json.loads(output(capsys, "heads", "mine", "--json"))
+    rows = answered(capsys, "heads", "mine")
     printed = output(capsys, "heads", "mine")
     assert max(map(len, printed.splitlines())) <= columns
     read: dict[str, dict[str, str]] = {}
@@ -805,18 +784,18 @@ def test_a_classifier_is_trained_on_a_table_and_says_beside_it_what_counting_wor
     lm = gptviz.load("classifier")
     assert lm.card.labels == lm.labels == ("bad", "good")
     assert (lm.card.accuracy, lm.card.baseline_accuracy) == (1.0, 1.0)
-    told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--json"))
+    told = answered(capsys, "evaluate", "classifier", "--corpus", reviews)
     assert told == {
         "loss": pytest.approx(lm.card.validation_loss, rel=1e-5),
         "accuracy": 1.0,
         "texts": 12,  # every text stands twice in the table, both times on one side
         "baseline_accuracy": 1.0,
     }
-    whole = json.loads(output(capsys, "evaluate", "classifier", "--corpus", reviews, "--split", "all", "--json"))
+    whole = answered(capsys, "evaluate", "classifier", "--corpus", reviews, "--split", "all")
     assert set(whole) == {"loss", "accuracy", "texts"}
     assert whole["texts"] == 100
     reviews.unlink()
-    assert json.loads(output(capsys, "evaluate", "classifier", "--json")) == told
+    assert answered(capsys, "evaluate", "classifier") == told
     plain = output(capsys, "evaluate", "classifier")
     assert plain.startswith(f"loss {told['loss']:.4f} nats per text, accuracy 100.00%, over 12 texts\nwords counted and weighed")
 
@@ -829,9 +808,9 @@ def test_a_folder_with_a_file_for_each_of_five_labels_is_learned_too(capsys: Cap
             "".join(f"{name} for this {word}, {i}\n" for i in range(6) for word in ("film", "play", "book", "song"))
         )
     output(capsys, *LABEL, "--corpus", folder, "--steps", "100", "--learning-rate", "0.02")
-    told = json.loads(output(capsys, "evaluate", "classifier", "--corpus", folder, "--json"))
+    told = answered(capsys, "evaluate", "classifier", "--corpus", folder)
     assert told["accuracy"] == 1.0
-    found = json.loads(output(capsys, "classify", "classifier", "--text", "Three STARS for this film!", "--json"))
+    found = answered(capsys, "classify", "classifier", "--text", "Three STARS for this film!")
     assert found["label"] == "3"
     assert list(found["probabilities"]) == list("12345")
     assert sum(found["probabilities"].values()) == pytest.approx(1)
@@ -897,17 +876,17 @@ def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_
     assert re.search(r"^step 4: training [\d.]+, validation [\d.]+ nats/token, accuracy [\d.]+%\n    [a-f]{3} → ", out, re.M)
     lm = gptviz.load("seq2seq")
     assert lm.card.corpus == "mirrored.tsv"
-    told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
+    told = answered(capsys, "evaluate", "seq2seq")
     assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "tokens"}
     assert told["loss"] == pytest.approx(lm.card.validation_loss, rel=1e-5)
     assert (told["exact_match"], told["tokens"]) == (lm.card.to_json()["exact_match"], 20 * 4)
-    whole = json.loads(output(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all", "--json"))
+    whole = answered(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all")
     assert whole["tokens"] == 200 * 4
     mirrored.with_name("odd.csv").write_text("abc,€ba\nabd,dba\n", encoding="utf-8")
     assert main(["evaluate", "seq2seq", "--corpus", str(mirrored.with_name("odd.csv"))]) == 0
     assert re.fullmatch(r"gptviz: Not in the vocabulary: € \(U\+20AC EURO SIGN\); .* instead\.\n", capsys.readouterr().err)
     mirrored.unlink()
-    assert json.loads(output(capsys, "evaluate", "seq2seq", "--json")) == told
+    assert answered(capsys, "evaluate", "seq2seq") == told
     plain = output(capsys, "evaluate", "seq2seq").splitlines()
     assert plain[0].startswith(f"loss {told['loss']:.4f} nats per token, perplexity ")
     assert plain[1:] == [f"exact match {told['exact_match']:.2%}"]
@@ -917,7 +896,7 @@ def test_an_encoder_decoder_is_trained_on_two_columns_and_tells_how_often_it_is_
 def test_pairs_that_are_generated_are_trained_on_by_name(name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gptviz.data.seq2seq.MOST_ANSWERED", 50)
     output(capsys, *ANSWER, "--corpus", name, "--steps", "1", "--evaluations", "1")
-    told = json.loads(output(capsys, "evaluate", "seq2seq", "--json"))
+    told = answered(capsys, "evaluate", "seq2seq")
     assert set(told) == {"loss", "perplexity", "accuracy", "exact_match", "floor", "tokens"}
     card = gptviz.load("seq2seq").card
     assert (card.task, card.floor, told["floor"]) == (name, 0.0, 0.0)
@@ -931,14 +910,14 @@ def test_generate_answers_greedily_or_by_beams(capsys: Capture, mirrored: Path) 
     tokens, ended = lm.decoded("abc", 6)
     assert ended
     assert output(capsys, *asked) == output(capsys, *asked, "--greedy") == f"{lm.answer('abc', 6)}\n"
-    read = json.loads(output(capsys, "lens", "seq2seq", "--prompt", "abc", "--json"))["tokens"]
+    read = answered(capsys, "lens", "seq2seq", "--prompt", "abc")["tokens"]
     assert read[0] == "⟨start⟩"  # as pages call it
     assert "".join(read[1:]) in lm.answer("abc")
-    told = json.loads(output(capsys, *asked, "--json"))
+    told = answered(capsys, *asked)
     assert told.pop("tokens_per_second") > 0
     assert told == {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": True}
     found = lm.beams("abc", 3, 6).finished
-    told = json.loads(output(capsys, *asked, "--beams", "3", "--json"))
+    told = answered(capsys, *asked, "--beams", "3")
     assert [beam["text"] for beam in told["beams"]] == [lm.tokenizer.decode(one.ids) for one in found]
     assert [beam["log_probability"] for beam in told["beams"]] == [one.total for one in found]
     assert told["text"] == told["beams"][0]["text"]
@@ -958,8 +937,7 @@ def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirror
         printed = capsys.readouterr()
         assert len(printed.out.splitlines()[0].split()[-1]) == longest
         assert printed.err == f"gptviz: the answer has no end: it was cut after {longest} tokens\n"
-    assert main(["generate", "seq2seq", "--prompt", "abc", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = answered(capsys, "generate", "seq2seq", "--prompt", "abc")
     assert (len(told["tokens"]), told["ended"]) == (64, False)
 
 
@@ -968,8 +946,7 @@ def test_an_answer_is_drawn_where_a_setting_asks_for_it_and_else_the_likeliest(c
     lm = gptviz.load("seq2seq")
 
     def told(*more: str) -> str:
-        assert main(["generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", "9", "--json", *more]) == 0
-        return str(json.loads(capsys.readouterr().out)["text"])
+        return str(answered(capsys, "generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", "9", *more)["text"])
 
     assert told() == lm.answer("abc", 9) == told("--greedy", "--top-k", "2")
     drawn = told("--temperature", "1.5", "--top-k", "6", "--seed", "3")
@@ -1000,7 +977,7 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(capsys: Capture
 
 def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
-    found = json.loads(output(capsys, "context", "mine", "--prompt", "a cab", "--how", "removed", "--json"))
+    found = answered(capsys, "context", "mine", "--prompt", "a cab", "--how", "removed")
     used = gptviz.load("mine").context_use("a cab", "removed")
     assert found["tokens"][:-1] == list("a cab")
     assert (found["windows"], found["left_out"]) == ([1, 2, 4, 5], [0, 1, 2, 3, 4])
@@ -1015,7 +992,7 @@ def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_mod
 def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     lm = gptviz.load("mine")
-    found = json.loads(output(capsys, "lens", "mine", "--prompt", "a cab", "--json"))
+    found = answered(capsys, "lens", "mine", "--prompt", "a cab")
     assert found["tokens"] == list("a cab")
     assert found["layers"] == ["embed", "blocks.0.attention", "blocks.0.mlp", "blocks.1.attention", "blocks.1.mlp"]
     own = lm.model(lm.encode("a cab")[None])[0].softmax(-1)
@@ -1029,14 +1006,14 @@ def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Captu
     assert last.startswith("blocks.1.mlp")
     assert last.count("%") == 2
     assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")
-    blocks = json.loads(output(capsys, "lens", "mine", "--prompt", "a cab", "--blocks-only", "--json"))
+    blocks = answered(capsys, "lens", "mine", "--prompt", "a cab", "--blocks-only")
     assert blocks["layers"] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
 
 
 def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     seen, tokens = gptviz.load("mine").stream("a cab"), list("a cab")
-    found = json.loads(output(capsys, "stream", "mine", "--prompt", "a cab", "--json"))
+    found = answered(capsys, "stream", "mine", "--prompt", "a cab")
     assert found["tokens"] == tokens
     assert found["layers"] == ["embed", *found["sublayers"]]
     size, along = stream.shares(seen, tokens).values
@@ -1047,7 +1024,7 @@ def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Ca
         ("along", along),
     ):
         np.testing.assert_allclose(found[name], expected, atol=1e-9)
-    alone = json.loads(output(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2", "--json"))
+    alone = answered(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2")
     np.testing.assert_allclose(alone["cosine"], stream.cosines(seen, 2).values, atol=1e-9)
     said = output(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2").splitlines()
     layers, sublayers = ([line.split() for line in said if line.startswith("blocks.1.mlp")][i] for i in (0, 1))
@@ -1063,7 +1040,7 @@ def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Ca
 def test_what_parts_add_to_a_logit_is_that_of_the_library_and_adds_up(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ", logit_cap=5.0)
     asked = ("attribute", "mine", "--prompt", "a cab", "--token", "g", "--position", "2")
-    found = json.loads(output(capsys, *asked, "--json"))
+    found = answered(capsys, *asked)
     lm = gptviz.load("mine")
     expected = lm.attribute("a cab", "g", 2)
     assert found["parts"] == [{"name": part.name, "value": part.value} for part in expected.parts]
@@ -1083,7 +1060,7 @@ def test_what_parts_add_to_a_logit_is_that_of_the_library_and_adds_up(capsys: Ca
 
 def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
-    found = json.loads(output(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "good", "--json"))
+    found = answered(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "good")
     assert (found["token"], found["position"]) == ("good", None)
     assert found["sum"] == pytest.approx(found["logit"], rel=1e-4)
     assert output(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "bad").startswith("the logit of bad is ")
@@ -1096,7 +1073,7 @@ def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: Tiny
 def test_a_circuit_is_that_of_the_library_with_its_check(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     asked = ("circuit", "mine", "--prompt", "a cab", "--token", "g", "--position", "2", "--share", "0.6")
-    found = json.loads(output(capsys, *asked, "--json"))
+    found = answered(capsys, *asked)
     lm = gptviz.load("mine")
     expected = lm.circuit("a cab", "g", 2, share=0.6)
     kept = lm.check_circuit(expected)
@@ -1131,7 +1108,7 @@ def test_a_list_of_prompts_is_that_of_the_library(
     file = tmp_path / "pairs.csv"
     file.write_text(as_csv(rows), encoding="utf-8")
     expected = gptviz.load("mine").over_prompts(rows, how)
-    found = json.loads(output(capsys, command, "mine", "--pairs", str(file), "--json"))
+    found = answered(capsys, command, "mine", "--pairs", str(file))
     assert (found["how"], found["prompts"]) == (how, 3)
     assert list(found["mean"]) == list(expected.units)
     for column, values in (
@@ -1155,12 +1132,12 @@ def test_a_list_of_prompts_is_that_of_the_library(
 def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("mine", text="abcdefg ")
     asked = ("patch", "mine", "--prompt", "a cab", "--corrupted", "a cad", "--right", "a", "--wrong", "b")
-    found = json.loads(output(capsys, *asked, "--what", "attention.z", "--json"))
+    found = answered(capsys, *asked, "--what", "attention.z")
     expected = gptviz.load("mine").patch("a cab", "a cad", "a", "b", "attention.z")
     assert found["restored"] == expected.restored.values.tolist()
     assert found["answers"] == expected.answers.tolist()
     assert (found["right"], found["wrong"], found["by"], found["places"]) == ("a", "b", "head", ["0", "1", "2"])
-    guessed = json.loads(output(capsys, *asked, "--preview", "--json"))
+    guessed = answered(capsys, *asked, "--preview")
     assert (guessed["what"], guessed["exact"], guessed["places"]) == ("resid_pre", False, list("a␣cab"))
     expected_guess = gptviz.load("mine").patch("a cab", "a cad", "a", "b", exact=False)
     assert isinstance(expected_guess, Preview)
@@ -1176,7 +1153,7 @@ def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel
     assert lines[0].startswith("logit of 'a' minus logit of 'b': ")
     assert lines[2].endswith("position 4 b")
     assert "the same answer" in output(capsys, *asked[:5], "a cab")
-    same = json.loads(output(capsys, *asked[:5], "a cab", "--json"))
+    same = answered(capsys, *asked[:5], "a cab")
     assert {share for row in same["restored"] for share in row} == {None}
     assert "3 tokens and the corrupted prompt 2" in error(capsys, "patch", "mine", "--prompt", "abc", "--corrupted", "ab")
     assert "'x' cannot be patched" in error(capsys, *asked, "--what", "x")
@@ -1187,11 +1164,11 @@ def test_the_tokens_are_those_of_the_library(capsys: Capture, tiny_model: TinyMo
     learned = BPETokenizer.learn("the return of the king, the return of the queen", 270)
     checkpoints.save("bpe", scrambled(tiny(vocab_size=learned.vocab_size)), learned, {})
     lm = gptviz.load("bpe")
-    found = json.loads(output(capsys, "tokens", "bpe", "--prompt", "the unicorn", "--merges", "--json"))
+    found = answered(capsys, "tokens", "bpe", "--prompt", "the unicorn", "--merges")
     assert [one["id"] for one in found["tokens"]] == lm.tokenizer.encode("the unicorn").ids
     assert b"".join(bytes.fromhex(one["bytes"]) for one in found["tokens"]) == b"the unicorn"
     assert found["merges"][-1]["token"] in [one["token"] for one in found["tokens"]]
-    rows = json.loads(output(capsys, "tokens", "bpe", "--languages", "--json"))
+    rows = answered(capsys, "tokens", "bpe", "--languages")
     assert [one["tokens"] for one in rows] == [len(lm.tokenizer.encode(text).ids) for text in examples().values()]
     assert "part of a word" in output(capsys, "tokens", "bpe", "--prompt", "the unicorn")
     assert "Japanese" in output(capsys, "tokens", "bpe", "--languages")

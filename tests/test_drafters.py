@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -10,16 +9,8 @@ import pytest
 import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.speculation import Speculated
+from tests.command_line import Capture, answered, error
 from tests.tiny import TinyModel
-
-Capture = pytest.CaptureFixture[str]
-
-
-def output(capsys: Capture, *arguments: str) -> str:
-    assert main([*arguments]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    return printed.out
 
 
 @pytest.mark.parametrize("drafter", ["prompt", "generator", "shakespeare"])
@@ -68,9 +59,9 @@ def test_what_is_impossible_is_named() -> None:
 def test_generate_with_a_drafter_says_what_was_accepted_and_why(capsys: Capture) -> None:
     asked = ("generate", "ladder-8", "--prompt", "Before we", "--max-new-tokens", "30", "--draft")
     for drafter in ("ladder-2", "prompt"):
-        told = json.loads(output(capsys, *asked, drafter, "--json", "--greedy"))
+        told = answered(capsys, *asked, drafter, "--greedy")
         assert told["text"] == gptviz.load("ladder-8").generate("Before we", 30, temperature=0)
-    told = json.loads(output(capsys, *asked, "ladder-2", "--json", "--seed", "5", "--drafted", "3"))
+    told = answered(capsys, *asked, "ladder-2", "--seed", "5", "--drafted", "3")
     drafts = [one for each in told["rounds"] for one in each["drafted"]]
     assert all(one["accepted"] == (one["number"] < one["p"] / one["q"]) for one in drafts if one["accepted"] is not None)
     judged = [one["accepted"] for one in drafts if one["accepted"] is not None]
@@ -99,7 +90,4 @@ def test_generate_with_a_drafter_says_what_was_accepted_and_why(capsys: Capture)
     ],
 )
 def test_what_cannot_be_drafted_is_refused_in_one_line(arguments: tuple[str, ...], message: str, capsys: Capture) -> None:
-    assert main(["generate", *arguments, "--prompt", "abc"]) == 2
-    refused = capsys.readouterr().err
-    assert refused.count("\n") == 1
-    assert re.search(message, refused)
+    assert re.search(message, error(capsys, "generate", *arguments, "--prompt", "abc"))

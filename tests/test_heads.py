@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -10,12 +9,12 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.interp.units.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
 from gptviz.interp.units.head_weights import copying
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.text import BPETokenizer
+from tests.command_line import answered, error, output
 from tests.tiny import TinyModel
 
 
@@ -68,13 +67,11 @@ def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention(
 
 
 def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["heads", "induction", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answered(capsys, "heads", "induction")
     expected = gptviz.load("induction").heads()
     assert [row["name"] for row in rows] == [row["name"] for row in expected]
     assert max(rows, key=lambda row: row["induction"])["block"] == 1
-    assert main(["heads", "induction"]) == 0
-    header, *lines = capsys.readouterr().out.splitlines()
+    header, *lines = output(capsys, "heads", "induction").splitlines()
     scores = [name for name in SCORES if name != "delta_loss"]
     assert header.split() == scores
     for line, row in zip(lines, expected, strict=True):
@@ -92,16 +89,14 @@ def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_rando
 
 
 def test_what_has_no_meaning_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["heads", "classifier", "--json"]) == 0
-    for row in json.loads(capsys.readouterr().out):
+    for row in answered(capsys, "heads", "classifier"):
         assert row["copying"] is None
         assert all(math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss"))
         assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
 
 
 def test_on_request_there_is_the_loss_without_each_head(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["heads", "induction", "--losses", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = answered(capsys, "heads", "induction", "--losses")
     lm = gptviz.load("induction")
     ids = lm.repeated_tokens()
     second = lm.second_half(ids)
@@ -111,8 +106,7 @@ def test_on_request_there_is_the_loss_without_each_head(capsys: pytest.CaptureFi
     assert [row["delta_loss"] for row in rows] == pytest.approx(list(expected.values()))
     worst = max(rows, key=lambda row: row["delta_loss"])
     assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, "one of the heads of the induction circuit"
-    assert main(["heads", "classifier", "--losses"]) == 2
-    assert "has no loss" in capsys.readouterr().err
+    assert "has no loss" in error(capsys, "heads", "classifier", "--losses")
 
 
 def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
@@ -122,10 +116,8 @@ def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
 
 
 def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["heads", "seq2seq"]) == 2
-    assert "give a prompt" in capsys.readouterr().err
-    assert main(["heads", "induction", "--prompt", ""]) == 2
-    assert "the prompt is empty" in capsys.readouterr().err
+    assert "give a prompt" in error(capsys, "heads", "seq2seq")
+    assert "the prompt is empty" in error(capsys, "heads", "induction", "--prompt", "")
 
 
 def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_text() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import gptviz
 from gptviz.__main__ import main
 from gptviz.interp.over_training.measures import MEASURES
 from gptviz.runs import checkpoints
+from tests.command_line import answered, error, output
 from tests.tiny import TinyModel
 
 Capture = pytest.CaptureFixture[str]
@@ -23,8 +22,7 @@ def mine(tiny_model: TinyModel) -> None:
 
 
 def test_json_has_the_steps_and_the_values_of_every_series(capsys: Capture) -> None:
-    assert main(["history", "mine", "--measure", "heads.previous_token", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = answered(capsys, "history", "mine", "--measure", "heads.previous_token")
     found = gptviz.load("mine").over_training("heads.previous_token")
     assert said["steps"] == [0, 4]
     assert {one["name"]: one["values"] for one in said["series"]} == {
@@ -37,10 +35,8 @@ def test_the_table_has_a_line_for_every_snapshot_and_list_names_every_measure(ca
     assert main(["history", "mine", "--measure", "probability", "--prompt", "the fox", "--token", "o"]) == 0
     value = gptviz.load("mine").over_training("probability", "the fox", "o").values[-1, 0]
     assert capsys.readouterr().out.splitlines()[-1].split() == ["4", f"{value:.4g}"]
-    assert main(["history", "mine", "--measure", "list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(MEASURES)
+    assert [line.split()[0] for line in output(capsys, "history", "mine", "--measure", "list").splitlines()] == list(MEASURES)
 
 
 def test_a_misspelt_measure_is_an_error_in_one_line(capsys: Capture) -> None:
-    assert main(["history", "mine", "--measure", "weights.nrom"]) == 2
-    assert "did you mean 'weights.norm'?" in capsys.readouterr().err
+    assert "did you mean 'weights.norm'?" in error(capsys, "history", "mine", "--measure", "weights.nrom")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,10 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
 from gptviz.interp.units.neurons import observe, promoted
+from tests.command_line import answered, error, output
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 30
@@ -55,22 +54,20 @@ def test_the_command_ranks_the_neurons_of_a_block(
     lm = gptviz.load("mine")
     seen = lm.neurons(1, TEXT)
     for by in ("largest", "active", "effect"):
-        assert main(["neurons", "mine", "--block", "1", "--corpus", str(file), "--by", by, "--json"]) == 0
-        rows = json.loads(capsys.readouterr().out)
+        rows = answered(capsys, "neurons", "mine", "--block", "1", "--corpus", file, "--by", by)
         assert [row["neuron"] for row in rows] == seen.ranked(by)
         for row in rows:
             assert row["block"] == 1
             assert row[by] == pytest.approx(float(getattr(seen, by)[row["neuron"]]))
         assert [row[by] for row in rows] == sorted((row[by] for row in rows), reverse=True)
-    assert main(["neurons", "mine", "--block", "1", "--corpus", str(file)]) == 0
-    assert f"neuron {seen.ranked('largest')[0]}" in capsys.readouterr().out.splitlines()[1]
+    said = output(capsys, "neurons", "mine", "--block", "1", "--corpus", file)
+    assert f"neuron {seen.ranked('largest')[0]}" in said.splitlines()[1]
 
 
 def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_model("mine", context_length=32)
     (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
-    assert main(["neurons", "mine", "--block", "0", "--neuron", "7", "--corpus", str(file), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = answered(capsys, "neurons", "mine", "--block", "0", "--neuron", "7", "--corpus", file)
     lm = gptviz.load("mine")
     seen = lm.neurons(0, TEXT)
     assert found["largest"] == pytest.approx(float(seen.largest[7]))
@@ -84,8 +81,7 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}
     assert all(one["value"] > 0 for one in found["promoted"])
     assert all(one["value"] < 0 for one in found["suppressed"])
-    assert main(["neurons", "mine", "--neuron", "7", "--corpus", str(file)]) == 0
-    said = capsys.readouterr().out
+    said = output(capsys, "neurons", "mine", "--neuron", "7", "--corpus", file)
     assert f"neuron 7 of block 1, over {lm.neurons(1, TEXT).n_tokens:,} tokens" in said
     assert "promoted, by what is added to their logits" in said
 
@@ -100,14 +96,9 @@ def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(
         (): "does not say what it learned from",
     }
     for arguments, message in wrong.items():
-        assert main(["neurons", "mine", *arguments]) == 2
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-    assert main(["neurons", "seq2seq"]) == 2
-    assert "two stacks" in capsys.readouterr().err
-    assert main(["neurons", "induction"]) == 2
-    assert "0 neurons" in capsys.readouterr().err
+        assert message in error(capsys, "neurons", "mine", *arguments)
+    assert "two stacks" in error(capsys, "neurons", "seq2seq")
+    assert "0 neurons" in error(capsys, "neurons", "induction")
 
 
 def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,8 +133,7 @@ def counts(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
 
 from gptviz.figures.reading import repeats
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 
 def bars(counts: LabelledArray) -> None:
@@ -144,7 +143,7 @@ def bars(counts: LabelledArray) -> None:
     f"{ROOM}/words.py": '''
 """How the page Repeats counts, what it cannot show, and its code."""
 
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 
 HOW = "For each token, the equal ones before it are counted."
 LIMITS = "Whether the model makes any use of them."
@@ -157,7 +156,7 @@ def code(subject: Subject) -> str:
     f"{ROOM}/tries.py": '''
 """What the page Repeats suggests to try."""
 
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 
 def tries() -> list[Try]:
@@ -177,7 +176,7 @@ from gptviz.ui.pages.repeats.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.tries import try_this
+from gptviz.ui.widgets import try_this
 
 subject = subject_bar()
 counts = computed.counts(subject.key, subject.seen)

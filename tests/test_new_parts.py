@@ -31,6 +31,7 @@ from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
 from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 from tests.app.opening import opened
+from tests.command_line import output
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
 
@@ -302,8 +303,7 @@ def test_the_command_line_trains_with_it_describes_it_and_names_it_in_the_help(c
     quick = ("--steps", "2", "--batch-size", "2", "--evaluations", "1", "--snapshots", "0", "--device", "cpu")
     assert main(["train", "copy", "--name", "new", *quick, *changes]) == 0
     capsys.readouterr()
-    assert main(["describe", "new"]) == 0
-    described = capsys.readouterr().out
+    described = output(capsys, "describe", "new")
     assert re.search(r"blocks.0.attention_residual.norm +Centre ", described)
     assert re.search(r"blocks.0.mlp.activation +Swish ", described)
     with pytest.raises(SystemExit):

@@ -8,6 +8,7 @@ import pytest
 
 import gptviz
 from gptviz.machine.memory import in_bytes
+from tests.command_line import answered
 from tests.test_cli import Capture, error, output
 from tests.tiny import TinyModel
 
@@ -16,7 +17,7 @@ UP = "blocks.1.mlp.up.weight"
 
 def test_the_json_is_what_the_library_says_and_the_table_has_the_same_numbers(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine")
-    found = json.loads(output(capsys, "quantise", "mine", "--as", "3bit.row", "--prompt", "the fox", "--json"))
+    found = answered(capsys, "quantise", "mine", "--as", "3bit.row", "--prompt", "the fox")
     expected = gptviz.load("mine").fewer_bits("3bit.row", "the fox").to_dict()
     assert found == json.loads(json.dumps(expected))
     printed = output(capsys, "quantise", "mine", "--as", "3bit.row", "--prompt", "the fox")
@@ -29,7 +30,7 @@ def test_the_json_is_what_the_library_says_and_the_table_has_the_same_numbers(ca
 
 def test_one_matrix_alone_is_quantised(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine")
-    found = json.loads(output(capsys, "quantise", "mine", "--matrix", UP, "--json"))
+    found = answered(capsys, "quantise", "mine", "--matrix", UP)
     assert [one["name"] for one in found["matrices"]] == [UP]
     assert found["loss"] is found["divergence"] is None  # nobody knows what it was trained on
     assert "give a text with --prompt" in output(capsys, "quantise", "mine")
@@ -38,7 +39,7 @@ def test_one_matrix_alone_is_quantised(capsys: Capture, tiny_model: TinyModel) -
 def test_a_model_that_is_no_decoder_takes_no_prompt(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("labels", head="mean", n_label=3, mask="full")
     assert "leave the prompt out" in error(capsys, "quantise", "labels", "--prompt", "the fox")
-    assert json.loads(output(capsys, "quantise", "labels", "--as", "Q8_0", "--json"))["matrices"]
+    assert answered(capsys, "quantise", "labels", "--as", "Q8_0")["matrices"]
 
 
 @pytest.mark.parametrize(

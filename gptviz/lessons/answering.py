@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .expression import ExpressionError, computed
 from .lesson import EXPRESSION, Question

@@ -622,35 +622,9 @@ def count(of: Sequence[Any]) -> int:
     return len(of)
 
 
-OF_MODELS: dict[str, Function] = {
-    function.__name__: function
-    for function in (
-        *(
-            tokens,
-            merges,
-            times_as_many,
-            vocabulary,
-            probability,
-            share_in_data,
-            logit,
-            rank,
-            likeliest,
-            entropy,
-            loss,
-            continuation,
-            tokens_per_pass,
-            share_accepted,
-            drafted_continuation,
-            answer,
-        ),
-        *(label, label_probability, share_in_data),
-        *(attention_sum, best_head, head_score, highest_score, contribution, strongest_head, strongest_part, lens_rank),
-        *(drawn, stay, source_read, restored, stream_length, validation_loss_at, snapshots, half_done, name, dot),
-        *(attends, most_read, parameters, setting, validation_loss, similarity, nearest, nearest_within, pca_share),
-        *(position_similarity, accuracy, right, frequencies, right_with, cache_size, least_expected, training_loss_at, wave),
-    )
-}
-"""The functions that run or read a model, their first argument."""
+_public = [each for name, each in globals().items() if getattr(each, "__module__", "") == __name__ and name[0] != "_"]
+OF_MODELS: dict[str, Function] = {each.__name__: each for each in _public if "lm" in inspect.signature(each).parameters}
+"""The functions of this file that run or read a model, their first argument `lm`."""
 
 PLAIN: dict[str, Function] = {
     "percent": percent,

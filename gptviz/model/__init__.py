@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gptviz.machine.lazily import lazily
 
 if TYPE_CHECKING:
     from .builder import WeightedPart, build, describe, parameter_count
@@ -15,51 +16,4 @@ if TYPE_CHECKING:
     from .tap import GLOSSARY, IDENTITY, Edit, EnoughError, Record, Tap, Watch
     from .transformer import Transformer
 
-__all__ = [
-    "GLOSSARY",
-    "IDENTITY",
-    "PRESETS",
-    "RUNGS",
-    "Config",
-    "Edit",
-    "EnoughError",
-    "KVCache",
-    "Memory",
-    "Record",
-    "Tap",
-    "Transformer",
-    "Watch",
-    "WeightedPart",
-    "build",
-    "changed",
-    "describe",
-    "parameter_count",
-    "passes",
-    "preset",
-    "read_in_passes",
-    "sinusoid",
-]
-
-# The module of each name. torch takes a second to import, and the frame of a page, which needs none of these, does not wait for
-# it.
-_MODULES = {
-    **dict.fromkeys(("WeightedPart", "build", "describe", "parameter_count"), "builder"),
-    "Config": "config",
-    **dict.fromkeys(("passes", "read_in_passes"), "long_texts"),
-    **dict.fromkeys(("KVCache", "Memory"), "parts.attention"),
-    "sinusoid": "parts.positions",
-    **dict.fromkeys(("PRESETS", "RUNGS", "changed", "preset"), "presets"),
-    **dict.fromkeys(("GLOSSARY", "IDENTITY", "Edit", "EnoughError", "Record", "Tap", "Watch"), "tap"),
-    "Transformer": "transformer",
-}
-
-
-def __dir__() -> list[str]:
-    """All that `__all__` names, so that editors and `help` know of what is imported later."""
-    return sorted({*globals(), *__all__})
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'gptviz.model' has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+__getattr__, __dir__, __all__ = lazily(__name__)

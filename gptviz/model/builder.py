@@ -104,7 +104,7 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
     into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            scale = into_stream if name.endswith(("attention.output", "mlp.down")) else 1.0
+            scale = into_stream if name.endswith(("attention.output", ".down")) else 1.0
             part.weight.normal_(0.0, 0.02 * scale, generator=generator)
         if isinstance(part, nn.Linear) and part.bias is not None:
             part.bias.zero_()

@@ -19,6 +19,7 @@ from .parts.qk_norms import QK_NORMS
 from .parts.residuals import RESIDUALS
 
 MOST_BLOCKS = 256
+MOST_EXPERTS = 16_384  # of all blocks: each has parts of its own, which take time to lay out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class Config:
     d_mlp: int | None = setting(
         None,
         "Neurons per MLP",
-        "How many neurons a block's MLP has; 0 is no MLP. Unless given, four times the width.",
+        "How many neurons a block's MLP has, in a mixture each of its experts; 0 is no MLP. Unless given, four times the width.",
         low=0,
         high=10_000_000,
         group="MLP",
@@ -184,12 +185,48 @@ class Config:
         needs=("window", ()),
     )
     mlp: str = setting("plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS, group="MLP")
+    n_expert: int = setting(
+        8,
+        "Experts per MLP",
+        "How many MLPs a mixture has side by side.",
+        low=1,
+        high=1_024,
+        group="MLP",
+        needs=("mlp", ("experts",)),
+    )
+    n_active: int = setting(
+        2,
+        "Experts per token",
+        "How many experts the router chooses for each token.",
+        low=1,
+        high=1_024,
+        group="MLP",
+        needs=("mlp", ("experts",)),
+    )
+    expert_norm: bool = setting(
+        True,
+        "Weights sum to 1",
+        "Whether the weights of the chosen experts are divided by their sum. If not, they are shares of all experts.",
+        group="MLP",
+        needs=("mlp", ("experts",)),
+    )
+    d_shared: int = setting(
+        0,
+        "Neurons of the shared expert",
+        "How many neurons an expert has that every token passes, with a weight of its own; 0 is none.",
+        low=0,
+        high=10_000_000,
+        group="MLP",
+        needs=("mlp", ("experts",)),
+    )
     activation: str = setting(
         "gelu", "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS, group="MLP"
     )
     qkv_bias: bool = setting(True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias.", group="Biases")
     output_bias: bool = setting(True, "Output bias", "Whether the output of attention has a learned bias.", group="Biases")
-    mlp_bias: bool = setting(True, "MLP bias", "Whether both layers of the MLP have a learned bias.", group="Biases")
+    mlp_bias: bool = setting(
+        True, "MLP bias", "Whether both layers of the MLP have a learned bias; experts have none.", group="Biases"
+    )
     unembed_bias: bool = setting(False, "Unembed bias", "Whether every token's score has a learned bias.", group="Biases")
     tied: bool = setting(
         False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.", group="Embedding and output"
@@ -321,6 +358,10 @@ class Config:
             raise ValueError(f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f (everything), such as fw")
         if self.window is not None and self.mask != "causal":
             raise ValueError(f"window is {self.window}; it needs a causal mask, not {self.mask}")
+        if self.mlp == "experts" and self.n_layer * self.n_expert > MOST_EXPERTS:
+            raise ValueError(f"n_expert is {self.n_expert} in {self.n_layer} blocks; the most of a model are {MOST_EXPERTS:,}")
+        if self.mlp == "experts" and self.n_active > self.n_expert:
+            raise ValueError(f"n_active is {self.n_active}; a router of n_expert {self.n_expert} experts cannot choose more")
         if RESIDUALS[self.residual].parallel and self.n_encoder_layer:
             raise ValueError(f"residual {self.residual} has attention and an MLP side by side; there is no cross-attention in it")
         if self.n_encoder_layer and not QK_NORMS[self.qk_norm].crosses:
@@ -368,7 +409,14 @@ class Config:
 
     @property
     def mlp_size(self) -> int:
-        """Neurons per MLP, `d_mlp` with its default filled in; 0 where there is no MLP."""
+        """Neurons per MLP, those of all its experts together; 0 where there is no MLP."""
+        if self.mlp != "experts" or not self.expert_size:
+            return self.expert_size
+        return self.n_expert * self.expert_size + self.d_shared
+
+    @property
+    def expert_size(self) -> int:
+        """Neurons of an MLP or of each expert, `d_mlp` with its default filled in."""
         assert self.d_mlp is not None
         return self.d_mlp
 

@@ -72,6 +72,9 @@ class StoredRows(Protocol):
             OSError: the file cannot be read any more.
         """
 
+    def is_finite(self, rows: Tensor) -> bool:
+        """Whether all numbers of some rows are; reads and raises as `read`."""
+
 
 Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
 
@@ -175,10 +178,11 @@ class Packed(Tensor):
         return [slice(start, min(start + each, len(self.row))) for start in range(0, len(self.row), each)]
 
     def is_finite(self) -> bool:
-        """Whether all its numbers are: those that a file has in few bits are, if their scales and offsets are."""
+        """Whether all its numbers are."""
         pieces = (self.rows(at) for at in self.pieces())
-        groups = (piece.stored[int(piece.of[run.start])].read(piece.row[run]) for piece in pieces for run in _runs(piece.of))
-        return all(bool(some.scale.isfinite().all() & some.offset.isfinite().all()) for some in groups)
+        return all(
+            piece.stored[int(piece.of[run.start])].is_finite(piece.row[run]) for piece in pieces for run in _runs(piece.of)
+        )
 
     def prepare(self, allocate: Allocate) -> None:
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""

@@ -123,3 +123,10 @@ def in_sight(at: AppTest) -> Iterator[Node]:
                 yield from within(child)
 
     return within(at.main)
+
+
+def ran(code: str) -> dict[str, Any]:
+    """What the lines of code that a page shows have made, by name."""
+    made: dict[str, Any] = {}
+    exec(code, made)
+    return made

@@ -15,7 +15,7 @@ from gptviz.ui.pages.attention import tries
 from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
 from tests.app.explorer import pattern, sent
-from tests.app.opening import opened, page_at, views
+from tests.app.opening import opened, page_at, ran, views
 from tests.tiny import TinyModel
 
 
@@ -154,8 +154,7 @@ def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: i
     prompt = ("How now, 'my love'?\n" * 9)[:tokens]
     at = page(prompt=prompt)
     header, arrays = sent(at)
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     for block in range(3):
         np.testing.assert_allclose(made["reading"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
         rollout = made["reading"].rollout(block)[np.tril_indices(tokens)]
@@ -190,8 +189,7 @@ def test_the_code_for_a_block_that_is_sent_alone_reads_that_block(seed_sized: Pa
     monkeypatch.setattr(attention.attention_explorer, "MOST_BYTES", 1)
     at = page(prompt="How now now")
     header, arrays = sent(at)
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     np.testing.assert_allclose(made["reading"].pattern(2, 1), pattern(at, 2, 1), atol=1e-6)
     np.testing.assert_allclose(made["reading"].rollout(2)[np.tril_indices(11)], arrays["rollout"][0], atol=1e-6)
     np.testing.assert_array_equal(made["reading"].q[0], arrays["q"][0])
@@ -207,8 +205,7 @@ def test_of_a_text_too_long_for_the_explorer_the_end_is_read_and_the_page_says_s
     assert [label.replace("␣", " ") for label in sent(at)[0]["keys"]] == list(" my love?")
     assert "reads the last 9 tokens" in at.info[0].value
     np.testing.assert_allclose(pattern(at, 1, 1), expected(" my love?", 1, 1), atol=1e-6)
-    made: dict[str, Any] = {}
-    exec(sent(at)[0]["code"], made)
+    made = ran(sent(at)[0]["code"])
     np.testing.assert_allclose(made["reading"].pattern(1, 1), pattern(at, 1, 1), atol=1e-6)
 
 

@@ -14,7 +14,7 @@ from gptviz.figures.kit.format import power, signed
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.attribution import show
-from tests.app.opening import chart, page_at, says
+from tests.app.opening import chart, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -148,8 +148,7 @@ def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyMo
 def test_the_code_gives_the_numbers_of_the_figure() -> None:
     at = page(model="mine", prompt="a cab", position="2", logit_of="c")
     (code,) = (block.value for block in at.code)
-    space: dict[str, Any] = {}
-    exec(code, space)
+    space = ran(code)
     values = np.asarray(eval("found.labelled().values", space))
     (bars,) = chart(at, "parts")["data"]
     assert values.sum() == pytest.approx(numbers(bars["x"])[-1], abs=1e-6)

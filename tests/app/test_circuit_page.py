@@ -14,7 +14,7 @@ from gptviz.figures.kit.format import brief, signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.ui.pages.circuit import show as page_code
 from gptviz.ui.pages.circuit.tries import CORE
-from tests.app.opening import in_sight, opened, page_at, payload, views
+from tests.app.opening import in_sight, opened, page_at, payload, ran, views
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
@@ -119,8 +119,7 @@ def test_without_the_mean_all_that_parts_add_counts() -> None:
 
 def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     sent = shown(page(share="0.6"))
-    lines: dict[str, Any] = {}
-    exec(sent["code"], lines)
+    lines = ran(sent["code"])
     for (source, target, kind, value), expected in zip(lines["numbers"], sent_edges(sent), strict=True):
         assert (source, target, kind) == expected[:3]
         assert value == pytest.approx(expected[3], abs=1e-6)

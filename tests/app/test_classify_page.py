@@ -26,7 +26,7 @@ from gptviz.ui.pages.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS, eva
 from gptviz.ui.pages.classify.decision import ALONE
 from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
-from tests.app.opening import chart, page_at, says
+from tests.app.opening import chart, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import scrambled, tiny
 
@@ -403,8 +403,7 @@ def test_the_code_behind_each_view_runs_and_makes_it(
     if view == OWN:
         (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
         give(at, (tmp_path / "mine.csv").read_bytes())
-    made: dict[str, Any] = {}
-    exec(sent(at)[0]["code"] if view == ATTENTION else at.code[0].value, made)
+    made = ran(sent(at)[0]["code"] if view == ATTENTION else at.code[0].value)
     if view == WORDS:
         np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
     elif view == ATTENTION:
@@ -518,6 +517,5 @@ def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Opene
 def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Opened) -> None:
     first_token()
     at = page(prompt="the plot was 'dull'\nor good")
-    made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
+    made = ran(at.code[0].value)
     np.testing.assert_allclose(made["found"].of_tokens, bars(at), atol=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
 from gptviz.ui.pages.compare import VIEWS
 from tests.app.conftest import with_snapshots
-from tests.app.opening import button, chart, page_at, says
+from tests.app.opening import button, chart, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -36,10 +35,10 @@ def bars(at: AppTest) -> dict[str, float]:
     return dict(zip(trace["y"], numbers(trace["x"]).tolist(), strict=True))
 
 
-def test_a_model_with_snapshots_is_compared_with_the_beginning_of_its_training(trained: Path) -> None:
+def test_a_model_with_snapshots_is_compared_with_an_earlier_step_of_its_training(trained: Path) -> None:
     at = page()
     assert "They differ in the step of training" in says(at)
-    a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 0))
+    a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 1))
     found = compare.chosen(compare.next_token(a, b), 16)
     assert found.difference is not None
     np.testing.assert_allclose([*bars(at).values()], found.difference.values, atol=1e-6)
@@ -61,8 +60,7 @@ def test_a_model_without_snapshots_is_compared_with_one_other_token(tiny_model: 
 def test_the_code_of_every_view_gives_the_numbers_of_its_table(view: str, trained: Path) -> None:
     at = page(compared=view, b_prompt="the dog", b_step="1", b_edits="blocks.0.mlp")
     (code,) = [one.value for one in at.code if "compare." in one.value]
-    names: dict[str, Any] = {}
-    exec(code, names)
+    names = ran(code)
     at.session_state["compare numbers"] = True
     at.run()
     table = names["compared"].table()

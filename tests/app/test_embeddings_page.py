@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,12 +23,12 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import computed
-from gptviz.ui.pages.embeddings import show as ui
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, opened, page_at, says
+from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -52,17 +50,17 @@ def until_ready(at: AppTest) -> AppTest:
 
 @pytest.mark.full
 def test_the_page_opens_on_pca_without_loading_umap() -> None:
-    script = """
+    printed_elsewhere("""
 import sys
 from streamlit.testing.v1 import AppTest
+from tests.command_line import printed_elsewhere
 at = AppTest.from_file("app.py", default_timeout=300).switch_page("pages/embeddings.py")
 at.query_params["model"] = "tiny"
 at.run()
 assert not at.exception, at.exception
 assert any("PCA keeps" in caption.value for caption in at.caption)
 assert not {"sklearn", "umap", "numba"} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=600, cwd=ROOT)
+""")
 
 
 def test_another_method_another_seed_and_another_dimension_are_other_pictures() -> None:
@@ -84,19 +82,20 @@ def test_another_method_another_seed_and_another_dimension_are_other_pictures() 
     assert {trace["type"] for trace in pictures[-1]["data"]} == {"scatter3d"}
 
 
-def test_a_click_on_a_point_of_a_sample_chooses_its_own_token(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("carried", [[5], 5])  # Streamlit gives either
+def test_a_click_on_a_point_of_a_sample_chooses_its_own_token(carried: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
 
     def clickable(*_: object, on_select: Callable[[], None] | None = None, **_others: object) -> None:
         def click() -> None:
             assert on_select is not None
-            st.session_state["map"] = SimpleNamespace(selection=SimpleNamespace(points=[{"customdata": [5]}]))
+            st.session_state["map"] = SimpleNamespace(selection=SimpleNamespace(points=[{"customdata": carried}]))
             on_select()
 
         if on_select is not None:
             st.button("click", key="click", on_click=click)
 
-    monkeypatch.setattr(ui, "show_figure", clickable)
+    monkeypatch.setattr(st, "plotly_chart", clickable)
     at = until_ready(page(model="tiny", method="t-SNE"))
     at.button(key="click").click().run()
     names = at.selectbox(key="token").options
@@ -236,11 +235,6 @@ def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: py
     options = at.selectbox(key="token").options
     assert len(set(options)) == len(options)
     assert options[3] == "� (token 3)"
-
-
-@pytest.mark.parametrize(("point", "index"), [({"customdata": 7}, 7), ({"customdata": [7]}, 7)])
-def test_a_click_names_the_point(point: dict[str, Any], index: int) -> None:
-    assert ui.clicked(point) == index
 
 
 @pytest.mark.parametrize("n_tokens", [65, 300, 5_000])

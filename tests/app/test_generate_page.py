@@ -7,8 +7,6 @@ import contextlib
 import io
 import math
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -34,9 +32,10 @@ from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.picture import Picture
 from gptviz.ui.pages.generate.shelf import Shelf
 from gptviz.ui.pages.generate.writing import Writing
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, says, views
+from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -669,13 +668,6 @@ def printed_here(code: str) -> str:
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "<the code shown>", "exec"), {"__name__": "__main__"})
     return printed.getvalue()
-
-
-def printed_elsewhere(code: str) -> str:
-    """The output of `code`, run in another process."""
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT_FOLDER, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 @pytest.mark.parametrize(

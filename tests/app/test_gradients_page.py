@@ -13,7 +13,7 @@ from gptviz.figures.kit.format import power
 from gptviz.interp.reading import gradients
 from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 from gptviz.ui.pages.gradients.tries import tries
-from tests.app.opening import charts, page_at
+from tests.app.opening import charts, page_at, ran
 
 SENTENCE = "The gradient says how to lower the loss."
 
@@ -100,8 +100,7 @@ def test_what_overflows_says_so() -> None:
 def test_the_code_computes_the_same_numbers() -> None:
     at = page(depth="3", std="0.08", shrink="false", seed="2", activation="gelu")
     (code,) = [one.value for one in at.code if "gradients.compare" in one.value]
-    computed: dict[str, Any] = {}
-    exec(code, computed)
+    computed = ran(code)
     shown = table(Setup(depth=3, std=0.08, width=64, activation="gelu", shrink=False, seed=2))
     assert np.allclose(computed["sizes"].values, shown.values, rtol=1e-9, atol=0, equal_nan=True)
 

@@ -27,7 +27,7 @@ from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, opened, page_at, press, says
+from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -36,9 +36,7 @@ page = page_at("pages/heads.py")
 
 def code(at: AppTest) -> dict[str, Any]:
     """The names that the code below the view defines."""
-    made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
-    return made
+    return ran(at.code[0].value)
 
 
 def link(at: AppTest, label: str) -> dict[str, list[str]]:

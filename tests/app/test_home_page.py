@@ -19,7 +19,7 @@ from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.home.computed import shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import append_token, model_map
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.opening import page_at, views
 from tests.tiny import TinyModel, tiny
 

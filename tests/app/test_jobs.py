@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.machine import job, progress
 from gptviz.machine.job import Results
-from gptviz.ui.widgets import jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, jobs
 from tests.app.opening import button, press
 from tests.waiting import PATIENCE, wait_until
 

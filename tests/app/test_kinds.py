@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -30,7 +29,7 @@ from gptviz.ui.shell.subject import kinds, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.conftest import OF_KIND
 from tests.app.explorer import pattern, sent
-from tests.app.opening import chart, last_link, opened, says, views
+from tests.app.opening import chart, last_link, opened, ran, says, views
 from tests.tiny import TinyModel, scrambled
 
 REVIEW = "The film was never dull, and good"
@@ -218,8 +217,7 @@ def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
 @pytest.mark.parametrize("prompt", ["good film", "never good " * 20])
 def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: str) -> None:
     at = opened("pages/attention.py", **query, prompt=prompt)
-    made: dict[str, Any] = {}
-    exec(sent(at)[0]["code"], made)
+    made = ran(sent(at)[0]["code"])
     np.testing.assert_allclose(made["reading"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
 
 
@@ -267,8 +265,7 @@ def test_each_stack_shows_the_positions_it_has_learned(tiny_pair: TinyModel, pos
         y = chart(at, "wave line")["data"][-1]["y"]
         shown = np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"]) if isinstance(y, dict) else np.array(y)
         np.testing.assert_allclose(shown, table[:, 1].detach().numpy(), atol=1e-6)
-        made: dict[str, Any] = {}
-        exec(at.code[0].value, made)
+        made = ran(at.code[0].value)
         np.testing.assert_allclose(made["vectors"].values, table.detach().numpy(), atol=1e-6)
 
 

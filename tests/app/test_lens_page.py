@@ -18,7 +18,7 @@ from gptviz.ui.pages.lens import computed, words
 from gptviz.ui.pages.lens import show as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.widgets import visit
-from tests.app.opening import charts, opened, views
+from tests.app.opening import charts, opened, ran, views
 from tests.tiny import TinyModel
 
 PAGE = "pages/lens.py"
@@ -41,8 +41,7 @@ def _writer(tiny_model: TinyModel) -> None:
 
 def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_computes_it() -> None:
     header, arrays = sent(opened(PAGE, model="writer", prompt=TEXT))
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     seen = made["seen"]
     np.testing.assert_allclose(arrays["probability"], seen.probability, atol=1e-6)
     np.testing.assert_allclose(arrays["entropy"], seen.entropy, atol=1e-6)
@@ -101,8 +100,7 @@ def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attentio
     assert header["tokens"] == [lm.tokenizer.label(i) for i in read]
     assert "blocks.0.cross_attention" in [layer["name"] for layer in header["layers"]]
     assert (header["true"][-1] is not None) == (ended or len(answer) == lm.model.config.context_length)
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
 
 
@@ -146,8 +144,7 @@ def test_a_large_model_is_read_after_every_block_until_more_is_asked_for(
     at = opened(PAGE, model="writer", prompt=TEXT)
     header, arrays = sent(at)
     assert [layer["name"] for layer in header["layers"]] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
     at.segmented_control(key="rows").set_value(page.SUBLAYERS).run()
     assert len(sent(at)[0]["layers"]) == 5
@@ -168,8 +165,7 @@ def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeyp
     assert header["first"] == 4
     assert arrays["entropy"].shape == (5, 5)
     assert any("the last 5 are shown" in caption.value for caption in at.caption)
-    made: dict[str, Any] = {}
-    exec(header["code"], made)
+    made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from gptviz.ui.pages.neurons.choices import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, opened, page_at, press, says
+from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.hand_built import Neuron
 from tests.tiny import TinyModel
@@ -75,8 +74,7 @@ def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: st
 def test_what_is_shown_is_computed_by_the_code_below_it() -> None:
     for query in ({"text": OWN, "own": TEXT}, {"text": PROMPT, "prompt": "the fox"}, {"text": WRITTEN}):
         at = page(model="mine", block="1", **query)
-        made: dict[str, Any] = {}
-        exec(at.code[0].value, made)
+        made = ran(at.code[0].value)
         frame = at.dataframe[0].value.set_index("neuron")
         seen, neuron = made["seen"], int(at.dataframe[0].value["neuron"][0])
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):

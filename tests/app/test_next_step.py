@@ -13,7 +13,7 @@ from gptviz.ui.pages.home import PAGE as HOME
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import model_list
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.opening import last_link, opened
 from tests.tiny import TinyModel
 

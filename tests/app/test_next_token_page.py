@@ -24,7 +24,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.next_token import show as next_token
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.opening import opened, page_at, payload, strip, views
 from tests.tiny import TinyModel, scrambled, tiny
 

@@ -14,9 +14,9 @@ from gptviz.runs import checkpoints
 from gptviz.settings.address_values import NOTED
 from gptviz.ui.page import Page
 from gptviz.ui.pages import PAGES
+from gptviz.ui.pages.costs import PLAN
 from gptviz.ui.shell.around import lesson, present
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, escaped
 from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.opening import ROOT, opened
 from tests.examples import tried
@@ -58,7 +58,11 @@ ODD = {
     "1,000 edits": ",".join(f"blocks.0.mlp.neuron.{number}" for number in range(1_000)),
 }
 # What some keys of an address depend on.
-MORE_STATES = {"embeddings": [{"method": "t-SNE"}], "positions": [{"table": "learned"}], "costs": [{"plan_of": "Another size"}]}
+MORE_STATES = {
+    "embeddings": [{"method": "t-SNE"}],
+    "positions": [{"table": "learned"}],
+    "costs": [{"view": PLAN, "plan_of": "Another size"}],
+}
 # How a page names what it does not take, where it does so with words of its own.
 SENTENCES = {
     "chosen": "The link asks for the model “",

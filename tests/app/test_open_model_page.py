@@ -13,7 +13,6 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from gptviz.__main__ import main
 from gptviz.machine import memory, progress
 from gptviz.pretrained.places import download
 from gptviz.runs import checkpoints, import_job, sharing
@@ -21,6 +20,7 @@ from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from gptviz.ui.pages.open_model import here, upload
 from gptviz.ui.shell.subject import model_list
 from tests.app.opening import ROOT, opened, press, says
+from tests.command_line import answered, output
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.test_mapping import CourseGPT
@@ -328,11 +328,9 @@ def test_what_was_imported_stands_in_every_list_with_source_and_licence(user: Pa
     assert f"Llama, from {folder}, licence mit." in says(at)
     rows = {row["model"]: row for row in at.dataframe[0].value.to_dict("records")}
     assert (rows["mine"]["state"], rows["shakespeare"]["state"]) == ("imported", "finished")
-    assert main(["models", "--json"]) == 0
-    row = next(row for row in json.loads(capsys.readouterr().out) if row["name"] == "mine")
+    row = next(row for row in answered(capsys, "models") if row["name"] == "mine")
     assert (row["family"], row["licence"], row["imported_from"]) == ("Llama", "mit", str(folder))
-    assert main(["models"]) == 0
-    assert "Llama, licence mit" in capsys.readouterr().out
+    assert "Llama, licence mit" in output(capsys, "models")
 
 
 def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

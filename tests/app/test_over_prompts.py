@@ -17,7 +17,7 @@ from gptviz.machine import job
 from gptviz.text.datasets.prompt_pairs import as_csv, prompt_rows
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import over_prompts
-from tests.app.opening import charts, opened, says
+from tests.app.opening import charts, opened, ran, says
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE, wait_until
 
@@ -67,8 +67,7 @@ def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(lm: gptviz.Lan
 @pytest.mark.parametrize("name", PAGES)
 def test_the_code_computes_it_and_without_a_list_there_is_none(lm: gptviz.LanguageModel, name: str) -> None:
     (code,) = (one.value for one in page(name, pairs=TYPED).code if "over_prompts" in one.value)
-    scope: dict[str, Any] = {}
-    exec(code, scope)
+    scope = ran(code)
     np.testing.assert_allclose(scope["found"].mean, lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name]).mean)
     assert not [one for one in page(name).code if "over_prompts" in one.value]
 

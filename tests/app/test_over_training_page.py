@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,14 +32,14 @@ from gptviz.ui.pages.over_training.computed import values
 from gptviz.ui.pages.stream import computed as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.pages.translate.translation import output_of
-from gptviz.ui.shell.subject.bar import Subject, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject.bar import read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views import attention, guesses, sums
 from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER
 from gptviz.ui.views.read import Read, read_by
 from tests.app.conftest import OF_KIND, with_snapshots
-from tests.app.opening import chart, opened, page_at, says
+from tests.app.opening import chart, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -240,8 +239,7 @@ def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds
         some = every[start : start + 8]
         at = opened(PAGE, model=name, prompt=prompt, measures=",".join(some))
         assert not at.error
-        made: dict[str, Any] = {}
-        exec(at.code[0].value, made)
+        made = ran(at.code[0].value)
         for one in some:
             drawn = [trace for trace in chart(at, f"over {one}")["data"] if trace["mode"] == "lines+markers"]
             assert len(drawn) == len(made[one.replace(".", "_")].series), one
@@ -272,8 +270,7 @@ def test_every_series_has_a_panel_and_a_measure_that_is_not_here_is_named() -> N
 
 def test_the_code_computes_what_is_drawn() -> None:
     at = page(measures="heads.self,probability", prompt=PROMPT)
-    made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
+    made = ran(at.code[0].value)
     (drawn,) = (one for one in chart(at, "over probability")["data"] if one["mode"] == "lines+markers")
     assert numbers(drawn["y"])[1:].tolist() == pytest.approx(made["probability"].values[1:, 0].tolist())
     assert made["heads_self"].values.shape == (len(STEPS), 6)

@@ -25,8 +25,8 @@ from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import suggested
-from gptviz.ui.widgets.markdown import escaped
-from tests.app.opening import charts, headings, opened, page_at, says
+from gptviz.ui.widgets import escaped
+from tests.app.opening import charts, headings, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
@@ -277,8 +277,7 @@ def test_the_code_computes_the_numbers(lm: gptviz.LanguageModel, monkeypatch: py
     at = page(of=one.quantity.title)
     (code,) = (block.value for block in at.code)
     assert ("exact=False" in code) != exact
-    scope: dict[str, Any] = {}
-    exec(code, scope)
+    scope = ran(code)
     table = show.numbers(one)
     assert table.axes[0].labels[:2] == ("share restored", "logit difference")
     np.testing.assert_allclose(table.values[0], scope["patched"].restored.values, atol=1e-6)

@@ -311,7 +311,7 @@ def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: TinyModel) -
 
 
 def test_markdown_of_a_name_is_shown_as_it_is() -> None:
-    from gptviz.ui.widgets.markdown import escaped
+    from gptviz.ui.widgets import escaped
 
     assert escaped("**bold** :red[x] $a_b$\n<b>1. y</b> ok") == (r"\*\*bold\*\* \:red\[x\] \$a\_b\$ \<b\>1\. y\<\/b\> ok")
 

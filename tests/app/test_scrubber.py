@@ -25,11 +25,10 @@ from gptviz.ui.pages.generate import beginning
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import playing
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, playing
 from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
-from tests.app.opening import charts, opened, payload, says, views
+from tests.app.opening import charts, opened, payload, ran, says, views
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled
 from tests.waiting import PATIENCE
@@ -438,6 +437,5 @@ def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])
     shown = computed.ProjectionChoice(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
-    made: dict[str, Any] = {}
-    exec(words.code(gptviz.load("tiny", step=0), shown, 3), made)
+    made = ran(words.code(gptviz.load("tiny", step=0), shown, 3))
     np.testing.assert_array_equal(made["picture"].points.values, ways[0])

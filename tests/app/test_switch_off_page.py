@@ -25,7 +25,7 @@ from gptviz.ui.pages.switch_off import choosing, grid
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.contrasts import right_by_task
-from tests.app.opening import charts, opened, page_at, views
+from tests.app.opening import charts, opened, page_at, ran, views
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
 
@@ -182,16 +182,14 @@ def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> Non
         at.button(key="compute losses").click().run()
         wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
-    space: dict[str, Any] = {}
-    exec(unpack(view.proto.bytes)[0]["code"], space)
+    space = ran(unpack(view.proto.bytes)[0]["code"])
     shown = {name: cell["change"] for name, cell in cells(at).items()}
     assert space["changes"] == pytest.approx(shown, abs=1e-6)
 
 
 def test_the_code_of_the_figure_computes_its_bars() -> None:
     at = page(edits=HEAD)
-    space: dict[str, Any] = {}
-    exec(next(block.value for block in at.code if "before_after" in block.value), space)
+    space = ran(next(block.value for block in at.code if "before_after" in block.value))
     np.testing.assert_allclose(space["values"], bars(at), atol=1e-6)
 
 

@@ -17,7 +17,7 @@ from gptviz.text.tokenizers.learning import learned
 from gptviz.ui.pages.tokens import COMPARE, LEARN, computed
 from gptviz.ui.pages.tokens.choices import IN_A_FOLDER, LEARNED
 from gptviz.ui.views.texts import PASSAGES
-from tests.app.opening import chart, opened, page_at, says, strip, views
+from tests.app.opening import chart, opened, page_at, ran, says, strip, views
 from tests.app.test_chat_turn import CHATML, TURN
 from tests.tiny import TinyModel
 
@@ -28,9 +28,7 @@ page = page_at("pages/tokens.py", model="bpe", prompt=PROMPT)
 def run_code(at: AppTest) -> dict[str, Any]:
     """The names in the code of the page with their values; `last` is that of its last line."""
     *lines, last = at.code[-1].value.splitlines()
-    made: dict[str, Any] = {}
-    exec("\n".join([*lines, f"last = {last}"]), made)
-    return made
+    return ran("\n".join([*lines, f"last = {last}"]))
 
 
 def test_every_token_has_its_number_and_its_kind() -> None:

@@ -34,7 +34,7 @@ from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.opening import button, chart, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.examples import quick

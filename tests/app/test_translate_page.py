@@ -31,9 +31,9 @@ from gptviz.ui.pages.translate import CROSS_ATTENTION, VIEWS, beam_search, trans
 from gptviz.ui.pages.translate.known import known_words, unknown_words
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 from tests.app.explorer import pattern, sent
-from tests.app.opening import charts, opened, page_at, payload, strip
+from tests.app.opening import charts, opened, page_at, payload, ran, strip
 from tests.drawn import numbers
 from tests.text import marian_vocabulary
 from tests.tiny import scrambled, tiny
@@ -94,8 +94,7 @@ def mean(at: AppTest, block: int = 1) -> np.ndarray[Any, Any]:
 
 def run_code(at: AppTest) -> Any:
     """The reading that the code behind the explorer computes."""
-    made: dict[str, Any] = {}
-    exec(sent(at)[0]["code"], made)
+    made = ran(sent(at)[0]["code"])
     return made["reading"]
 
 
@@ -251,8 +250,7 @@ def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_cont
     assert any("stopped after 6 tokens" in caption.value for caption in at.caption)
     written = at.dataframe[0].value["answer"].tolist()
     assert all(len(TOKENIZER.encode(text).ids) <= 6 for text in written)
-    made_by_code: dict[str, Any] = {}
-    exec(at.code[0].value, made_by_code)
+    made_by_code = ran(at.code[0].value)
     assert [TOKENIZER.decode(one.ids) for one in made_by_code["search"].finished] == written
     at = page()
     np.testing.assert_allclose(run_code(at).pattern(1, 2), pattern(at, 1, 2), atol=1e-6)

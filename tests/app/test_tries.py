@@ -17,7 +17,7 @@ from tests.tiny import TinyModel
 SCRIPT = """
 import streamlit as st
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.tries import Try, try_this
+from gptviz.ui.widgets import Try, try_this
 
 def act():
     st.session_state["lamp"] = "on"

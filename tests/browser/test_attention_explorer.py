@@ -25,8 +25,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows

@@ -39,8 +39,7 @@ from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from gptviz.ui.views import model_map as map_view
 from gptviz.ui.views.read import Read

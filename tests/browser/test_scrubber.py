@@ -128,7 +128,7 @@ def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
 SCRIPT = """
 import streamlit as st
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.tries import Try, try_this
+from gptviz.ui.widgets import Try, try_this
 heads = {"many": 6, "few": 3}[controls.select("Model", ["many", "few"], key="model", help="")]
 head = controls.whole("Head", 0, heads, key="head", help="", default=0)
 st.text(f"head {head} of {heads}")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +21,9 @@ from gptviz.model import PRESETS, parameter_count
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import model_map
 from gptviz.ui.views.read import Read
+from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, tiny
 
-ROOT = Path(__file__).parents[2]
 TEXT = "the quick brown fox"
 
 
@@ -213,9 +210,7 @@ def test_the_code_of_map_and_tensor_gives_their_numbers_in_a_fresh_process(tiny_
     key, read = described(tiny_model, text=TEXT)
     header, arrays = sent(key, read, TensorPage("blocks.1.attention.pattern", 0, ()))
     code = f"{header['code']}\n{header['tensor']['code']}\nimport json; print(json.dumps([parameters, values.tolist()]))"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    parameters, values = json.loads(ran.stdout)
+    parameters, values = json.loads(printed_elsewhere(code))
     assert parameters == [[box["path"], sum(piece["parameters"] for piece in box["pieces"])] for box in header["boxes"]]
     np.testing.assert_allclose(values, arrays["tensor"], atol=1e-6)
 

@@ -59,13 +59,11 @@ def test_logits_of_a_damaged_model_are_refused(broken: float) -> None:
         made(np.array([1, broken, 3], np.float32))
 
 
-def test_a_click_made_on_a_text_that_is_gone_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_click_made_on_a_text_that_is_gone_takes_nothing() -> None:
     now, gone = made(), made(about="the text before")
     took: list[int] = []
     for text in (gone, now):
-        state = {"ledger": {"take": {"token": 2, "generation": text.generation}}}
-        monkeypatch.setattr(sampling_ledger.st, "session_state", state)
-        sampling_ledger._answer("ledger", now, took.append)
+        sampling_ledger._answer({"token": 2, "generation": text.generation}, now, took.append)
         assert took == ([2] if text is now else [])
 
 
@@ -125,7 +123,7 @@ def test_a_view_that_lacks_the_labels_gets_them(monkeypatch: pytest.MonkeyPatch)
     first, second = made(), made(about="another text")
     for text in (first, second):
         sampling_ledger.sampling_ledger(text, key="ledger")
-    mounts[-1]["on_lost_change"]()
+    mounts[-1]["lost"](True)
     for text in (second, first, second):
         sampling_ledger.sampling_ledger(text, key="ledger")
     assert [mount["data"] for mount in mounts] == [first.data, second.bare, second.data, first.bare, second.data]

@@ -34,6 +34,7 @@ from gptviz.ui.pages.open_model import here
 from gptviz.ui.shell.subject import long_prompts, models
 from gptviz.ui.widgets import addresses
 from tests.app.opening import ROOT, button, opened, says
+from tests.command_line import error
 from tests.small_runs import text_run
 
 SMALLEST_MEMORY = float(field_info(Hosting, "memory").low or 0)
@@ -103,8 +104,7 @@ def test_a_read_only_server_keeps_nothing(
     assert "is not on this server, which keeps nothing" in says(train)
     assert addresses.value_of("short") == "short"
     assert upload_limit(10) is None
-    assert main(["train", "reversal", "--name", "new", "--steps", "1"]) == 2
-    assert "GPTVIZ_READ_ONLY" in capsys.readouterr().err
+    assert "GPTVIZ_READ_ONLY" in error(capsys, "train", "reversal", "--name", "new", "--steps", "1")
     assert sorted(path for path in folder.parent.parent.rglob("*")) == before
 
 
@@ -242,11 +242,9 @@ def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
 ) -> None:
     monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("it started"))
     monkeypatch.setenv(variable("minutes"), "ten")
-    assert main(["app"]) == 2
-    assert "GPTVIZ_MINUTES is 'ten'" in capsys.readouterr().err
+    assert "GPTVIZ_MINUTES is 'ten'" in error(capsys, "app")
     monkeypatch.delenv(variable("minutes"))
-    assert main(["app", "--lessons", str(tmp_path / "missing")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is no folder" in error(capsys, "app", "--lessons", tmp_path / "missing")
 
 
 def test_the_help_of_the_app_says_what_a_read_only_server_does_not_look_at(capsys: pytest.CaptureFixture[str]) -> None:

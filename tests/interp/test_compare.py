@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.heads import Unembed
+from tests.command_line import answered, error, output
 from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
 WORDS = tuple(f"word {i}" for i in range(VOCAB))
@@ -227,7 +227,6 @@ def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
 
 
 def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
-    from gptviz.__main__ import main
 
     asked = ["compare", "induction", "--step", "0", "--prompt", "1 2 3 1 2", "--b-prompt", "1 2 3 1 3"]
     asked += ["--b-without", "blocks.0.attention.head.1"]
@@ -240,18 +239,17 @@ def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixtu
     }
     views |= {"attention": compare.attention(a, b, 1, 0), "heads": compare.head_scores(a, b, "induction")}
     for what, found in views.items():
-        assert main([*asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0", "--json"]) == 0
-        said = json.loads(capsys.readouterr().out)
+        said = answered(capsys, *asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0")
         shown = np.array(said["difference"]["values"], float)
         np.testing.assert_allclose(shown, found.difference.values, atol=1e-6)
         assert [axis["labels"] for axis in said["a"]["axes"]] == [list(axis.labels) for axis in found.a.axes]
-    assert main([*asked, "--what", "attribution"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = output(capsys, *asked, "--what", "attribution").splitlines()
     assert said[0] == "A: induction after 0 steps, reading '1 2 3 1 2'"
     assert said[1] == "B: induction without blocks.0.attention.head.1, reading '1 2 3 1 3'"
     assert len(said) > 8
-    assert main([*asked, "--what", "heads", "--score", "delta"]) == 2
-    assert "no score 'delta' of heads; there are previous_token, induction" in capsys.readouterr().err
+    assert "no score 'delta' of heads; there are previous_token, induction" in error(
+        capsys, *asked, "--what", "heads", "--score", "delta"
+    )
 
 
 def test_weights_differ_by_the_norm_of_what_was_added_to_each_and_by_nothing_elsewhere() -> None:

@@ -14,6 +14,7 @@ from gptviz.lessons.checking import faults_of_page, problems
 from gptviz.lessons.lesson import PageState
 from gptviz.lessons.library import library, own_folder
 from gptviz.lessons.quantities import Quantities
+from tests.command_line import answered, error
 
 FRONT = "---\ntitle: A title\nabout: A sentence.\nmodel: ladder-2\n---\n"
 
@@ -128,14 +129,12 @@ def test_what_does_not_work_is_named_with_its_file_its_line_and_what_there_is(tm
 
 
 def test_a_folder_without_lessons_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture):
-    assert main(["lessons", "check", str(tmp_path)]) == 2
-    assert "whose name ends in .md" in capsys.readouterr().err
+    assert "whose name ends in .md" in error(capsys, "lessons", "check", tmp_path)
 
 
 def test_the_command_counts_and_fails_where_something_does_not_work(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "one.md").write_text(lesson(), encoding="utf-8")
-    assert main(["lessons", "check", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert answered(capsys, "lessons", "check", tmp_path) == {
         "lessons": 1,
         "steps": 1,
         "questions": 1,

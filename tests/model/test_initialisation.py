@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from gptviz.model import PRESETS, build
+from tests.command_line import printed_elsewhere
 from tests.tiny import tiny
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_one_seed_gives_one_model_whatever_was_drawn_before() -> None:
@@ -66,7 +62,7 @@ def test_an_untrained_model_knows_nothing_its_loss_is_the_logarithm_of_the_vocab
 
 
 def test_laying_out_a_model_without_memory_does_not_import_the_compiler_of_torch() -> None:
-    code = (
+    printed_elsewhere(
         "import sys, torch\n"
         "from gptviz.model import PRESETS, changed, parameter_count\n"
         "from gptviz.model.parts.positions import POSITIONS\n"
@@ -74,5 +70,3 @@ def test_laying_out_a_model_without_memory_does_not_import_the_compiler_of_torch
         "for config in configs: parameter_count(config)\n"
         "assert 'torch._dynamo' not in sys.modules\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr

@@ -41,6 +41,9 @@ class Held:
     def read(self, rows: Tensor) -> Groups:
         return Groups(*(each[rows] for each in self.groups))
 
+    def is_finite(self, rows: Tensor) -> bool:
+        return bool(self.read(rows).numbers().isfinite().all())
+
 
 def held(rows: int, width: int, bits: int, group: int = GROUP, seed: int = 0) -> Held:
     """Random numbers of this many bits."""

@@ -17,7 +17,14 @@ ARCHITECTURES = {
     "gpt2": gguf.MODEL_ARCH.GPT2,
     "gpt_neox": gguf.MODEL_ARCH.GPTNEOX,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    "mixtral": gguf.MODEL_ARCH.LLAMA,
+    "qwen2_moe": gguf.MODEL_ARCH.QWEN2MOE,
+    "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "olmoe": gguf.MODEL_ARCH.OLMOE,
+    "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
 }
+# The families whose queries and keys the converter turns.
+TURNED = ("llama", "mixtral", "granitemoe")
 Values = np.ndarray[Any, Any]
 
 
@@ -28,9 +35,9 @@ def permuted(rows: Values, heads: int) -> Values:
 
 def converted(kind: str, name: str, values: Values, config: Any) -> Values:
     """What the converter makes of one tensor."""
-    if kind == "llama" and "q_proj" in name:
+    if kind in TURNED and "q_proj" in name:
         return permuted(values, config.num_attention_heads)
-    if kind == "llama" and "k_proj" in name:
+    if kind in TURNED and "k_proj" in name:
         return permuted(values, config.num_key_value_heads)
     if kind == "gemma3_text" and name.endswith("norm.weight"):
         return values + 1
@@ -43,10 +50,26 @@ def converted(kind: str, name: str, values: Values, config: Any) -> Values:
     return values
 
 
+def named(kind: str, name: str, values: Values, names: Any, config: Any) -> list[tuple[str, Values]]:
+    """What a tensor of `transformers` becomes in the file, by name: gate and up of the experts are two there."""
+    if ".experts." in name:
+        block = name.split(".")[2]
+        if name.endswith("down_proj"):
+            return [(f"blk.{block}.ffn_down_exps.weight", values)]
+        gate, up = np.split(values, 2, axis=1)
+        return [(f"blk.{block}.ffn_gate_exps.weight", gate), (f"blk.{block}.ffn_up_exps.weight", up)]
+    if name.endswith("router.weight") or (kind == "mixtral" and name.endswith("mlp.gate.weight")):
+        return [(f"blk.{name.split('.')[2]}.ffn_gate_inp.weight", values)]
+    if name.endswith("shared_expert_gate.weight"):
+        values = values[0]
+    own = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    return [(own, converted(kind, name, values, config))]
+
+
 def quantised(values: Values, kind: gguf.GGMLQuantizationType) -> tuple[Values, Any]:
     """The values in this type where it can hold them (a matrix with rows that are long enough), else as they are."""
     size = gguf.GGML_QUANT_SIZES[kind][0]
-    if values.ndim == 2 and values.shape[1] % size == 0:
+    if values.ndim >= 2 and values.shape[1] % size == 0:
         return gguf.quantize(np.ascontiguousarray(values), kind), kind
     return np.ascontiguousarray(values), None
 
@@ -71,6 +94,18 @@ def sizes_to(writer: gguf.GGUFWriter, config: Any) -> None:
         writer.add_sliding_window(config.sliding_window)
     if get("use_parallel_residual") is not None:
         writer.add_parallel_residual(config.use_parallel_residual)
+    if experts := getattr(config, "num_experts", getattr(config, "num_local_experts", None)):
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    if get("moe_intermediate_size"):
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if get("shared_expert_intermediate_size"):
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    if get("residual_multiplier"):
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
     turning = get("rope_parameters") or {}
     turning = turning.get("full_attention", turning)
     if turning:
@@ -90,6 +125,7 @@ def saved(
     architecture: str | None = None,
     settings: Mapping[str, Any] = {},
     extra: Mapping[str, Values] = {},
+    instead: Mapping[str, Values] = {},
 ) -> None:
     """Write a model.
 
@@ -98,6 +134,7 @@ def saved(
         architecture: what the file calls the architecture; its own unless given.
         settings: others of the header, by name: texts, numbers, true or false, lists.
         extra: other tensors.
+        instead: by name, what is written in the place of some of its own.
     """
     kind = model.config.model_type
     known = ARCHITECTURES[kind]
@@ -110,8 +147,11 @@ def saved(
     for name, tensor in model.state_dict().items():
         if (tied and name in ("lm_head.weight", "embed_out.weight")) or name.endswith((".attn.bias", ".masked_bias")):
             continue
-        stored, raw = quantised(converted(kind, name, tensor.numpy(), model.config), to)
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), stored, raw_dtype=raw)
+        for own, values in named(kind, name, tensor.numpy(), names, model.config):
+            stored, raw = (
+                (instead.get(own, values), None) if "ffn_gate_inp" in own else quantised(values, to)
+            )  # routers stay in float32
+            writer.add_tensor(own, stored, raw_dtype=raw)
     for name, values in extra.items():
         writer.add_tensor(name, values)
     writer.write_header_to_file()

@@ -14,6 +14,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
+from tests.command_line import answered
 from tests.pretrained.test_families import CLASSIFIERS, CONTEXT, MODELS, VOCAB, close, judge, opened, theirs, words
 
 
@@ -116,8 +117,7 @@ def test_an_imported_classifier_gives_the_probabilities_of_transformers(
     described(tmp_path / "named", kind)
     assert main(["import", str(tmp_path / "named"), "--name", "judge"]) == 0
     capsys.readouterr()
-    assert main(["classify", "judge", "--text", text, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = answered(capsys, "classify", "judge", "--text", text)
     ids = torch.tensor([read_by_transformers(tmp_path / "named", text)])
     with torch.inference_mode():
         expected = model(ids).logits[0].double().softmax(-1).tolist()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gptviz.model import KVCache, Record, Transformer
@@ -29,6 +30,7 @@ SIZES = {
 }
 GROUPED = SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
 NEAR = {"sliding_window": 5}
+MIXED = {"num_local_experts": 5, "num_experts_per_tok": 3}
 LABELS = {0: "dull", 1: "fair", 2: "good"}
 DISTILBERT = {"dim": 24, "n_layers": 3, "n_heads": 2, "hidden_dim": 40, "max_position_embeddings": CONTEXT}
 # By family, the token that fills up the shorter rows of a batch; the other families read rows of one length.
@@ -102,6 +104,34 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     "gemma": [GROUPED | {"num_key_value_heads": 1}],
     "gemma2": [GROUPED | NEAR | {"query_pre_attn_scalar": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}],
     "olmo2": [SIZES | {"num_key_value_heads": 1, "rms_norm_eps": 1e-3}],
+    "mixtral": [
+        GROUPED | MIXED,
+        GROUPED | NEAR | {"num_local_experts": 3, "num_experts_per_tok": 1, "rms_norm_eps": 1e-2, "tie_word_embeddings": True},
+    ],
+    "qwen2_moe": [
+        {key: value for key, value in GROUPED.items() if key != "head_dim"}
+        | {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 3},
+        SIZES
+        | {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 3}
+        | {"norm_topk_prob": True, "num_key_value_heads": 1, "qkv_bias": False},
+    ],
+    "qwen3_moe": [
+        GROUPED
+        | {"head_dim": 10, "moe_intermediate_size": 16, "num_experts": 5, "num_experts_per_tok": 3, "norm_topk_prob": True},
+        SIZES
+        | NEAR
+        | {"num_key_value_heads": 1, "moe_intermediate_size": 16, "num_experts": 5, "num_experts_per_tok": 3}
+        | {"use_sliding_window": True},
+    ],
+    "olmoe": [
+        SIZES | {"num_key_value_heads": 1, "num_experts": 5, "num_experts_per_tok": 3},
+        SIZES | MIXED | {"norm_topk_prob": True},
+    ],
+    "granitemoe": [
+        {key: value for key, value in GROUPED.items() if key != "head_dim"}
+        | MIXED
+        | {"embedding_multiplier": 3.0, "attention_multiplier": 0.2, "attention_bias": True}
+    ],
     "bloom": [{"hidden_size": 24, "n_layer": 3, "n_head": 3}],
     "bert": [SIZES | {"id2label": LABELS}, SIZES | {"hidden_act": "relu", "layer_norm_eps": 0.1}],
     "distilbert": [DISTILBERT | {"id2label": LABELS}, DISTILBERT | {"activation": "relu", "sinusoidal_pos_embds": True}],
@@ -256,7 +286,7 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(kind: str,
 @pytest.mark.parametrize(
     ("kind", "fields", "words"),
     [
-        ("mixtral", {}, "'mixtral', which gptviz cannot open; it opens gpt2"),
+        ("mamba", {}, "'mamba', which gptviz cannot open; it opens gpt2"),
         (None, {}, "type None"),
         ("opt", {"do_layer_norm_before": False}, "do_layer_norm_before is False"),
         ("opt", {"hidden_size": 1024, "word_embed_proj_dim": 512}, "word_embed_proj_dim is 512"),
@@ -320,3 +350,68 @@ def test_gemma_3_has_a_base_for_blocks_with_a_window_and_another_for_the_rest_be
     configs = [FAMILIES["gemma3_text"].config(Given(fields, "Gemma 3")) for fields in (old, sizes | {"rope_parameters": tables})]
     assert configs[0] == configs[1]
     assert (configs[0].rotary_base, configs[0].window_rotary_base) == (700.0, 300.0)
+
+
+MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe")
+
+
+@pytest.mark.parametrize("kind", MIXTURES)
+def test_experts_that_are_stacked_in_the_file_are_read_as_those_by_themselves(kind: str, tmp_path: Path) -> None:
+    model = theirs(kind, MODELS[kind][0])
+    model.save_pretrained(tmp_path / "usual")
+    (tmp_path / "stacked").mkdir()
+    (tmp_path / "stacked" / "config.json").write_bytes((tmp_path / "usual" / "config.json").read_bytes())
+    names = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}  # as it is in memory: stacked
+    names = {name.replace(".router.weight", ".router.layer.weight"): tensor for name, tensor in names.items()}
+    save_file(names, tmp_path / "stacked" / "model.safetensors")
+    one, other = opened(tmp_path / "usual"), opened(tmp_path / "stacked")
+    assert any(".experts.gate_up_proj" in name for name in names)
+    for name, tensor in one.named_parameters():
+        assert torch.equal(tensor, other.get_parameter(name)), name
+
+
+def test_what_multiplies_sublayers_and_logits_of_a_granite_model_is_in_its_weights(tmp_path: Path) -> None:
+    scales = {"residual_multiplier": 0.3, "logits_scaling": 7.0, "attention_multiplier": 0.1, "embedding_multiplier": 5.0}
+    model = theirs("granitemoe", MODELS["granitemoe"][0] | scales)
+    same_logits(ours(model, tmp_path), model)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"num_local_experts": 4}, "experts.4.w1.weight|no place|shape"),
+        ({"num_experts_per_tok": 9}, "n_active is 9; a router of n_expert 5"),
+        ({"num_local_experts": "five"}, "num_local_experts is 'five'; a Mixtral model needs a number"),
+        ({"num_local_experts": 2000}, "n_expert is 2000"),
+        ({"intermediate_size": 41}, "w1.weight has the shape|the config asks for"),
+    ],
+)
+def test_a_mixture_that_does_not_fit_its_config_is_refused_in_one_line(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    theirs("mixtral", MODELS["mixtral"][0]).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ImportRefusedError, match=words) as refused:
+        opened(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_tensor_of_an_expert_that_is_missing_is_named(tmp_path: Path) -> None:
+    theirs("mixtral", MODELS["mixtral"][0]).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    del tensors["model.layers.1.block_sparse_moe.experts.3.w2.weight"]
+    save_file(tensors, file)
+    with pytest.raises(ImportRefusedError, match=r"model.safetensors: the tensor .*1.*experts.3.w2.weight is missing"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["qwen2_moe", "qwen3_moe"])
+def test_a_mixture_with_other_blocks_between_is_refused(kind: str, tmp_path: Path) -> None:
+    for field, value in {"mlp_only_layers": [1], "decoder_sparse_step": 2}.items():
+        (tmp_path / "config.json").write_text(
+            json.dumps({"model_type": kind, "vocab_size": VOCAB, **MODELS[kind][0], field: value})
+        )
+        with pytest.raises(ImportRefusedError, match=f"{field} is "):
+            source_at(tmp_path).opened()

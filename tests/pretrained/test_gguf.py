@@ -117,9 +117,75 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
     numbers = gguf.dequantize(data.reshape(rows, -1), gguf.GGMLQuantizationType[kind])
     blocks = blocks_of(OpenFile(tmp_path / "a"), len(b"before"), (rows, width), kind)
     assert blocks is not None
-    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.read)
+    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.q, made.scales)
     for some in (torch.arange(rows), torch.arange(3, 9), torch.tensor([9, 8, 11]), torch.tensor([39, 0]), torch.tensor([5])):
         assert np.array_equal(blocks.read(some).numbers().numpy(), numbers[some.numpy()])
+    assert blocks.is_finite(torch.arange(rows))
+    data[-1, scales] = np.array([np.inf, np.nan], np.float16).view(np.uint8)[: scales.stop - scales.start]
+    (tmp_path / "a").write_bytes(b"before" + data.tobytes() + b"after")
+    assert blocks.is_finite(torch.arange(rows - 1))
+    assert not blocks.is_finite(torch.arange(rows))
+
+
+MIXED = {"num_local_experts": 5, "num_experts_per_tok": 3}
+OF_QWEN = {"moe_intermediate_size": 32, "num_experts": 5, "num_experts_per_tok": 3}
+MIXTURES: list[tuple[str, dict[str, Any]]] = [
+    ("mixtral", WIDE | MIXED),
+    ("qwen2_moe", WITHOUT_HEADS | OF_QWEN | {"hidden_size": 32, "shared_expert_intermediate_size": 64}),
+    ("qwen3_moe", WIDE | OF_QWEN | {"norm_topk_prob": True}),
+    ("olmoe", SIZES | {"hidden_size": 32, "intermediate_size": 64, "num_experts": 5, "num_experts_per_tok": 3}),
+    (
+        "granitemoe",
+        WITHOUT_HEADS
+        | MIXED
+        | {"hidden_size": 32, "intermediate_size": 64, "residual_multiplier": 0.3, "logits_scaling": 2.0}
+        | {"embedding_multiplier": 3.0, "attention_multiplier": 0.2},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "sizes"), MIXTURES)
+def test_each_family_with_experts_has_the_logits_of_transformers(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+    model = theirs(kind, sizes)
+    saved(model, tmp_path / "a.gguf")
+    found = {tensor.name: tuple(tensor.shape) for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
+    assert len(found["blk.0.ffn_gate_exps.weight"]) == 3
+    same_logits(opened(tmp_path / "a.gguf"), model)
+
+
+@pytest.mark.parametrize("to", ["Q4_0", "Q8_0", "F16", "BF16"])
+@pytest.mark.parametrize(("kind", "sizes"), MIXTURES)
+def test_experts_of_few_bits_stay_so_and_have_the_numbers_of_their_part_of_the_stack(
+    kind: str, sizes: dict[str, Any], to: str, tmp_path: Path
+) -> None:
+    saved(theirs(kind, sizes), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType[to])
+    stored, exact = as_stored(tmp_path / "a.gguf"), opened(tmp_path / "a.gguf")
+    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
+    for matrix in ("gate", "up", "down"):
+        tensor = tensors[f"blk.1.ffn_{matrix}_exps.weight"]
+        stack = gguf.dequantize(tensor.data, tensor.tensor_type)
+        for number in range(5):
+            name = f"blocks.1.mlp.experts.{number}.{matrix}.weight"
+            mine = stored.get_parameter(name)
+            is_folded = kind == "granitemoe" and matrix == "down"
+            expected = torch.from_numpy(stack[number].copy()) * (0.3 if is_folded else 1.0)
+            torch.testing.assert_close(exact.get_parameter(name).data, expected, rtol=1e-6, atol=0)
+            assert is_folded or isinstance(mine, Packed) == to.startswith("Q")
+            assert torch.equal(mine.float(), exact.get_parameter(name)), name
+    ids = some_ids(20, vocab=31)
+    with torch.inference_mode():
+        torch.testing.assert_close(exactly(stored)(ids), exact(ids), rtol=1e-3, atol=1e-3)
+
+
+def test_a_stack_of_another_number_of_experts_is_refused(tmp_path: Path) -> None:
+    router = {"blk.0.ffn_gate_inp.weight": np.zeros((4, 32), np.float32)}
+    for words, extra in {r"blocks.0.mlp.router.weight has the shape \(5, 32\)": {}, "4 experts": router}.items():
+        model = theirs("mixtral", WIDE | MIXED | {"num_hidden_layers": 1})
+        model.config.num_local_experts = 4
+        saved(model, tmp_path / "a.gguf", instead=extra)
+        with pytest.raises(ImportRefusedError, match=f"a.gguf: .*{words}") as refused:
+            opened(tmp_path / "a.gguf")
+        assert "\n" not in str(refused.value)
 
 
 PACKED = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "n_embd": 64, "n_inner": 96}

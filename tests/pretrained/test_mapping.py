@@ -24,6 +24,7 @@ from gptviz.pretrained.opening import reference, referred, source_at, with_weigh
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
 from gptviz.pretrained.sources.mapping import MatchRow, additions_of, complaint, mapping_of, match_rows
+from tests.command_line import answered, error
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same_logits, theirs
 from tests.pretrained.torch_files import Touch, saved_by_mingpt
 from tests.tiny import families, scrambled, some_ids
@@ -335,8 +336,7 @@ def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
     command = ["import", str(saved), "--map", str(tmp_path / "mapping.json")]
     assert main(command) == 2
     assert "does not say n_head" in capsys.readouterr().err
-    assert main([*command, "--set", f"n_head={HEADS}", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    made = answered(capsys, *command, "--set", f"n_head={HEADS}")
     assert made["name"] == "mine"
     assert {row["state"] for row in made["rows"]} == {"matched"}
     (tmp_path / "mapping.json").unlink()  # what it said is kept
@@ -356,8 +356,7 @@ def test_the_draft_is_written_into_a_file_which_opens_the_model(
     assert main(command) == 2
     assert "draft.json is there already" in capsys.readouterr().err
     assert main(["import", str(saved), "--map", str(draft)]) == 0
-    assert main([*command, "--map", str(draft)]) == 2
-    assert "--draft is for a .pt or .safetensors file" in capsys.readouterr().err
+    assert "--draft is for a .pt or .safetensors file" in error(capsys, *command, "--map", draft)
 
 
 def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,14 +372,12 @@ def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, caps
     )
     assert "mine.pt does not match its mapping: " in shown.err
     for wrong in ("none.json", "mine.pt"):
-        assert main(["import", str(saved), "--map", str(tmp_path / wrong)]) == 2
-        assert wrong in capsys.readouterr().err
+        assert wrong in error(capsys, "import", saved, "--map", tmp_path / wrong)
 
 
 def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     theirs("llama", GROUPED).save_pretrained(tmp_path / "folder")
-    assert main(["import", str(tmp_path / "folder"), "--set", "n_head=3"]) == 2
-    assert "says itself what model it holds: leave --set out" in capsys.readouterr().err
+    assert "says itself what model it holds: leave --set out" in error(capsys, "import", tmp_path / "folder", "--set", "n_head=3")
     same = source_at(tmp_path / "folder" / "model.safetensors")
     assert (same.kind, same.path) == ("folder", tmp_path / "folder")
 

@@ -14,6 +14,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.decoding import beam_search, decode_greedily
 from gptviz.runs import checkpoints
+from tests.command_line import printed
 from tests.pretrained.test_families import CONTEXT, END, MODELS, PADDING, ours, theirs, words
 from tests.text import marian_vocabulary
 
@@ -106,9 +107,7 @@ def test_an_imported_translator_writes_what_transformers_writes(
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     assert main(["import", str(folder), "--name", "translator"]) == 0
     for text in TEXTS:
-        capsys.readouterr()
-        assert main(["generate", "translator", "--prompt", text, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json.loads(printed(capsys, "generate", "translator", "--prompt", text, "--json")[0])
         batch = tokenizer([text], return_tensors="pt")
         padding = tokenizer.pad_token_id
         with torch.inference_mode():

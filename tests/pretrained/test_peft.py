@@ -19,6 +19,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.runs import checkpoints, exports, imports
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import CharTokenizer
+from tests.command_line import output
 from tests.tiny import scrambled, some_ids, tiny
 
 TOKENIZER = CharTokenizer("abcdefghijk")
@@ -202,8 +203,7 @@ def test_a_model_that_is_no_adapter_is_not_written_for_peft(tmp_path: Path) -> N
 def test_the_commands_export_an_adapter_and_import_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(BASES["gpt2"])
     assert main(["export", "tuned", "--format", "peft", "--to", str(tmp_path / "theirs"), "--json"]) == 0
-    assert main(["import", str(tmp_path / "theirs"), "--base", "base", "--name", "again"]) == 0
-    assert "changes 8 matrices of base" in capsys.readouterr().out
+    assert "changes 8 matrices of base" in output(capsys, "import", tmp_path / "theirs", "--base", "base", "--name", "again")
     again = checkpoints.find("again")
     for name, one in checkpoints.read_factors(folder).items():
         torch.testing.assert_close(checkpoints.read_factors(again)[name].change, one.change, atol=1e-5, rtol=1e-5)

@@ -20,6 +20,7 @@ from gptviz.runs import checkpoints, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, GGUFFormat
 from gptviz.runs.imports import import_model
+from tests.command_line import answered, error, output
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.tiny import TinyModel, some_ids
 
@@ -33,8 +34,7 @@ def test_what_the_command_exports_is_opened_again_as_the_same_model(
     folder = tiny_model("mine", card={"licence": "mit", "corpus": "a rhyme"}, **FOR_ALL)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert main(["export", "mine", "--format", kind, "--json"]) == 0
-    path = Path(json.loads(capsys.readouterr().out)["path"])
+    path = Path(answered(capsys, "export", "mine", "--format", kind)["path"])
     assert path.parent == tmp_path / "here"
     assert main(["import", str(path / "ckpt.pt" if kind == "nanogpt" else path), "--name", "again", "--json"]) == 0
     before, after = checkpoints.load(folder), checkpoints.load(checkpoints.find("again"))
@@ -169,8 +169,9 @@ def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
 ) -> None:
     folder = tiny_model("mine", d_model=64, d_mlp=96, n_head=2)
     to = tmp_path / "made.gguf"
-    assert main(["export", "mine", "--format", "gguf", "--weights", weights, "--to", str(to)]) == 0
-    assert "Left out: what GELU differs from its approximation" in capsys.readouterr().out
+    assert "Left out: what GELU differs from its approximation" in output(
+        capsys, "export", "mine", "--format", "gguf", "--weights", weights, "--to", to
+    )
     again = gptviz.load(to, precision="float32")
     twin = gptviz.load("mine") if weights == "F16" else gptviz.load("mine").edited(f"weights={weights}")
     ids = some_ids(8, vocab=twin.model.config.vocab_size)
@@ -187,5 +188,4 @@ def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
 
 def test_weights_are_asked_for_of_a_gguf_file_alone(tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_model("mine", **FOR_ALL)
-    assert main(["export", "mine", "--format", "zip", "--weights", "Q8_0"]) == 2
-    assert "add --format gguf" in capsys.readouterr().err
+    assert "add --format gguf" in error(capsys, "export", "mine", "--format", "zip", "--weights", "Q8_0")

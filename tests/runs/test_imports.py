@@ -22,6 +22,7 @@ from gptviz.pretrained.sources import tensors
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
+from tests.command_line import answered, error, output
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.torch_files import Touch
@@ -35,25 +36,15 @@ def model(home: Path, tmp_path: Path) -> Any:
     return model
 
 
-def error_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that a command that fails says."""
-    assert main(command) != 0
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
-
-
 def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(
     model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["import", str(tmp_path / "Tiny llama!"), "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    made = answered(capsys, "import", str(tmp_path / "Tiny llama!"))
     assert (made["name"], made["family"]) == ("Tiny-llama", "Llama")
     assert made["parameters"] == sum(p.numel() for p in model.parameters())
     folder = checkpoints.find("Tiny-llama")
     assert sum(file.stat().st_size for file in folder.iterdir()) < 20_000  # not a second copy of the weights
-    assert main(["models", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["name"]: row for row in answered(capsys, "models")}
     assert "error" not in rows["Tiny-llama"]
     lm = gptviz.load("Tiny-llama")
     ids = some_ids(6, batch=1, vocab=VOCAB)
@@ -78,16 +69,15 @@ def test_weights_that_are_gone_are_said_by_models_and_by_load(
 ) -> None:
     import_model(str(tmp_path / "Tiny llama!"))
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
-    assert main(["models"]) == 0
-    assert "are gone: put them back, or import the model again" in capsys.readouterr().out
+    assert "are gone: put them back, or import the model again" in output(capsys, "models")
     with pytest.raises(checkpoints.CheckpointError, match=r"Tiny-llama: the weights at .* are gone"):
         gptviz.load("Tiny-llama")
 
 
 def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "Tiny llama!" / "config.json").write_text('{"model_type": "mixtral"}')
-    error = error_of(["import", str(tmp_path / "Tiny llama!")], capsys)
-    assert "mixtral" in error
+    said = error(capsys, "import", tmp_path / "Tiny llama!")
+    assert "mixtral" in said
     assert not (tmp_path / "home" / "checkpoints").exists()
 
 
@@ -98,8 +88,8 @@ def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(checkpoints, "_write_json", full)
-    error = error_of(["import", str(tmp_path / "Tiny llama!"), "--name", "mine"], capsys)
-    assert f"below {checkpoints.own()} ([Errno 28] No space left on device): see that there is room" in error
+    said = error(capsys, "import", tmp_path / "Tiny llama!", "--name", "mine")
+    assert f"below {checkpoints.own()} ([Errno 28] No space left on device): see that there is room" in said
     assert not [path for path in checkpoints.own().iterdir() if path.name != ".locks"]
 
 
@@ -118,8 +108,7 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     monkeypatch.setattr(tensors, "safe_open", lambda *_, **__: pytest.fail("a file was opened"))
     with pytest.raises(checkpoints.CheckpointError, match="and 20 kB is free"):
         gptviz.load(folder)
-    error = error_of(["import", str(folder), "--name", "second"], capsys)
-    assert re.search(said, error)
+    assert re.search(said, error(capsys, "import", folder, "--name", "second"))
     assert "second" not in checkpoints.folders()
 
 
@@ -128,8 +117,8 @@ def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(
 ) -> None:
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
     torch.save({"weight": Touch(tmp_path / "it ran")}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
-    error = error_of(["import", str(tmp_path / "Tiny llama!")], capsys)
-    assert "pytorch_model.bin holds more than tensors, and opening it could run code: it is not opened" in error
+    said = error(capsys, "import", tmp_path / "Tiny llama!")
+    assert "pytorch_model.bin holds more than tensors, and opening it could run code: it is not opened" in said
     assert not (tmp_path / "it ran").exists()
 
 
@@ -251,5 +240,4 @@ def test_the_command_says_the_size_before_it_fetches_and_ctrl_c_leaves_nothing_h
     assert main(["import", "someone/tiny", "--json"]) == 0
     assert any(asked is not None for _, path, asked in server.asked if path.endswith("model.safetensors"))
     assert json.loads(capsys.readouterr().out)["name"] == "tiny"
-    assert main(["import", "someone/tiny"]) == 0
-    assert "its weights stay at their place in the cache of huggingface_hub" in capsys.readouterr().out
+    assert "its weights stay at their place in the cache of huggingface_hub" in output(capsys, "import", "someone/tiny")

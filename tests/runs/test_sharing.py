@@ -21,13 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gptviz
-from gptviz.__main__ import main
 from gptviz.machine import progress
 from gptviz.machine.progress import Progress
 from gptviz.runs import checkpoints, sharing, zips
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.imports import import_model
 from gptviz.runs.status import locked
+from tests.command_line import answered
 from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.torch_files import saved_by_mingpt, saved_by_nanogpt
@@ -191,8 +191,7 @@ def test_a_zip_file_of_another_program_s_model_becomes_a_model_with_its_own_weig
     files = make(tmp_path / "source")
     (tmp_path / "two.zip").write_bytes(zipped({"__MACOSX/._x": b"", **files}).getvalue())
     shutil.rmtree(tmp_path / "source")
-    assert main(["import", str(tmp_path / "two.zip"), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    row = answered(capsys, "import", tmp_path / "two.zip")
     assert (row["name"], row["family"]) == names
     lm = gptviz.load(row["name"])
     assert row["parameters"] == sum(parameter.numel() for parameter in lm.model.parameters())

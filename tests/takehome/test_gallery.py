@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gptviz.__main__ import main
 from gptviz.takehome import gallery
 from gptviz.takehome.gallery import Exhibit, write_gallery
 from gptviz.takehome.page import Figure, Heading, PageContent, PlainText, SavedView
 from tests.browser.machinery import HOSTILE
+from tests.command_line import error, printed
 
 
 def exhibit(name: str, *pieces: Figure | SavedView | PlainText, title: str = "A title") -> Exhibit:
@@ -69,9 +69,7 @@ def test_text_stays_text(hostile: str, tmp_path: Path) -> None:
 def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "gallery"
     asked = ["gallery", "--out", str(out), "--without-thumbnails", "--json"]
-    assert main([*asked, "--only", "positions"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = json.loads(printed(capsys, *asked, "--only", "positions")[0])
     assert said["files"] == ["positions.html", "positions-2.html"]
     assert said["bytes"] == sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-    assert main([*asked, "--only", "position"]) == 2
-    assert "there is no lesson and no page 'position': did you mean 'positions'?" in capsys.readouterr().err
+    assert "there is no lesson and no page 'position': did you mean 'positions'?" in error(capsys, *asked, "--only", "position")

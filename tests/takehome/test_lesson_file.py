@@ -19,6 +19,7 @@ from gptviz.takehome.lesson_file import lesson_content
 from gptviz.takehome.page import AskedQuestion, Heading, PageContent, PieceGroup, PlainText
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
+from tests.command_line import answered, error
 
 LESSON = """---
 title: A title
@@ -103,14 +104,13 @@ def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Pa
     (own_folder() / "own.md").write_text(LESSON, encoding="utf-8")
     (own_folder() / "broken.md").write_text("no lesson", encoding="utf-8")
     out = tmp_path / "lesson.html"
-    assert main(["export", "lesson:own", "--out", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"lesson": "own", "path": str(out), "bytes": out.stat().st_size}
+    said = answered(capsys, "export", "lesson:own", "--out", out)
+    assert said == {"lesson": "own", "path": str(out), "bytes": out.stat().st_size}
     content = out.read_text(encoding="utf-8")
     assert f"<p>It has {sum(one.numel() for one in gptviz.load('ladder-2').model.parameters())} numbers.</p>" in content
     assert "newPlot" in content  # the figures of the page Positions
     assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
     for name, said in (("missing", "there is no lesson 'missing'"), ("broken", "between two lines")):
-        assert main(["lessons", "export", name, "--out", str(tmp_path / "x.html")]) == 2
-        assert said in capsys.readouterr().err
+        assert said in error(capsys, "lessons", "export", name, "--out", tmp_path / "x.html")
     assert main(["lessons", "export"]) == 2
     assert not (tmp_path / "x.html").exists()

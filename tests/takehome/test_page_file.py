@@ -36,6 +36,7 @@ from gptviz.takehome.page import (
 )
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
+from tests.command_line import answered, error
 
 PROMPT = "O Romeo, Romeo"
 
@@ -106,19 +107,15 @@ def test_hostile_text_stays_text(hostile: str) -> None:
 
 def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "page.html"
-    assert main(["export", "positions", "--model", "ladder-2", "--out", str(out), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = answered(capsys, "export", "positions", "--model", "ladder-2", "--out", out)
     assert said == {"page": "positions", "format": "html", "path": str(out), "bytes": out.stat().st_size}
     assert "newPlot" in out.read_text(encoding="utf-8")
-    assert main(["export", "missing", "--model", "ladder-2", "--out", str(tmp_path / "x.html")]) == 2
-    assert "there is no page 'missing'" in capsys.readouterr().err
+    assert "there is no page 'missing'" in error(capsys, "export", "missing", "--model", "ladder-2", "--out", tmp_path / "x.html")
     assert main(["export", "attention", "--model", "ladder-2", "--format", "nanogpt"]) == 2
     assert not (tmp_path / "x.html").exists()
     for place, said in ((tmp_path, "is a folder"), (tmp_path / "none" / "x.html", "there is no folder")):
-        assert main(["export", "positions", "--model", "ladder-2", "--out", str(place)]) == 2
-        assert said in capsys.readouterr().err
-    assert main(["export", "positions"]) == 2
-    assert "positions is a page: name the model" in capsys.readouterr().err
+        assert said in error(capsys, "export", "positions", "--model", "ladder-2", "--out", place)
+    assert "positions is a page: name the model" in error(capsys, "export", "positions")
 
 
 def test_what_the_address_says_may_come_by_the_standard_input(

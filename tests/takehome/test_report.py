@@ -20,6 +20,7 @@ from gptviz.takehome.page import Code, Figure, Table
 from gptviz.takehome.page_file import as_html
 from gptviz.takehome.report import evenly, report
 from tests.browser.machinery import HOSTILE
+from tests.command_line import answered
 
 SHIPPED = checkpoints.find("ladder-8")
 
@@ -51,8 +52,8 @@ def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder()
 
 def test_the_file_loads_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "report.html"
-    assert main(["report", "ladder-2", "--out", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"name": "ladder-2", "path": str(out), "bytes": out.stat().st_size}
+    said = answered(capsys, "report", "ladder-2", "--out", out)
+    assert said == {"name": "ladder-2", "path": str(out), "bytes": out.stat().st_size}
     content = out.read_text(encoding="utf-8")
     assert "default-src 'none'" in content
     assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import streamlit as st
-
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import maybe, read, text_up_to
 
@@ -21,11 +19,11 @@ LONGEST = 1_000  # characters of a value
 def address_button(label: str, names: Sequence[str], *, key: str, on_press: Callable[[dict[str, str]], None]) -> None:
     """A button with this `label`; `on_press` is called with the values that the address has for some of these names."""
 
-    def pressed() -> None:
-        if (values := told(st.session_state[key].get("press"), names)) is not None:
+    def pressed(value: object) -> None:
+        if (values := told(value, names)) is not None:
             on_press(values)
 
-    _mount(key=key, data=pack({"label": label, "names": list(names)}), on_press_change=pressed)
+    _mount(key=key, data=pack({"label": label, "names": list(names)}), press=pressed)
 
 
 def told(value: object, names: Sequence[str]) -> dict[str, str] | None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import streamlit as st
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import maybe, read
@@ -202,12 +201,7 @@ def attention_explorer(
         on_block: called with the event that asks for the numbers of another block: see `wanted`.
         on_switch: called with the event that asks for the model without a head, or with it again: see `switched`.
     """
-    _mount(
-        key=key,
-        data=packed,
-        on_block_change=lambda: on_block(st.session_state[key].get("block")),
-        on_switch_change=lambda: on_switch(st.session_state[key].get("switch")),
-    )
+    _mount(key=key, data=packed, block=on_block, switch=on_switch)
 
 
 def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int, int | None] | None:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.kit.events import read
@@ -118,12 +116,11 @@ def _node(node: Node, found: Circuit) -> dict[str, Any]:
 def circuit_graph(data: bytes, found: Circuit, *, of: str, key: str, on_open: Callable[[str], None]) -> None:
     """Show a payload; `on_open` is called with the name of a node that was clicked."""
 
-    def answer() -> None:
-        node = chosen(st.session_state[key].get("open"), of, found)
-        if node is not None:
+    def answer(value: object) -> None:
+        if (node := chosen(value, of, found)) is not None:
             on_open(node)
 
-    _mount(key=key, data=data, on_open_change=answer)
+    _mount(key=key, data=data, open=answer)
 
 
 def chosen(value: object, of: str, found: Circuit) -> str | None:

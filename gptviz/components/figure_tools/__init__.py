@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import number_between, read
 
@@ -42,12 +40,11 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
         on_size: called with the new size of the page.
     """
 
-    def answer() -> None:
-        size = told(st.session_state[key].get("size"))
-        if size is not None:
+    def answer(value: object) -> None:
+        if (size := told(value)) is not None:
             on_size(size)
 
-    _mount(key=key, data=data, on_size_change=answer)
+    _mount(key=key, data=data, size=answer)
 
 
 def told(value: object) -> float | None:

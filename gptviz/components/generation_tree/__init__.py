@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import streamlit as st
 
 from gptviz.components.kit import Packed, pack_in_parts, register
 from gptviz.components.kit.events import read
@@ -45,12 +44,7 @@ def generation_tree(
         on_take: called when a token was chosen to come after another; see `taken`.
         on_attend: called when the browser asks for the attention of a step that was not sent; see `place`.
     """
-
-    def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
-        return lambda: act(st.session_state[key].get(name))
-
-    events = {"go": on_go, "take": on_take, "attend": on_attend}
-    _mount(key=key, data=shown, **{f"on_{name}_change": answer(name, act) for name, act in events.items()})
+    _mount(key=key, data=shown, go=on_go, take=on_take, attend=on_attend)
 
 
 def address(n_layer: int, n_head: int) -> dict[str, Values]:

@@ -82,7 +82,8 @@ class Packed:
 
 
 def register(folder: Path) -> Callable[..., None]:
-    """A function that mounts the view in `folder`; it takes `key=`, `data=` (of `pack` or `pack_in_parts`), `on_<event>_change=`.
+    """A function that mounts the view in `folder`; it takes `key=`, `data=` (of `pack` or `pack_in_parts`), and
+    for each event `<event>=`, a function that is called with what the browser sent.
 
     Streamlit sends the script of a component with every message that changes. So the script of a view is in a separate element,
     which never changes and which Streamlit therefore sends once (kit/arrival.js).
@@ -91,10 +92,14 @@ def register(folder: Path) -> Callable[..., None]:
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
     provided = st.components.v2.component(f"{name}_script", js=_provided(folder, name))
 
-    def mount(*, key: str, data: bytes | Packed, **events: Any) -> None:
+    def mount(*, key: str, data: bytes | Packed, **events: Callable[[Any], None]) -> None:
+        def told(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
+            return lambda: act(st.session_state[key].get(name))
+
+        callbacks: dict[str, Any] = {f"on_{name}_change": told(name, act) for name, act in events.items()}
         packed = data if isinstance(data, Packed) else Packed(data, ())
         with st.container(gap=None):
-            view(key=key, data=packed.data, **events)
+            view(key=key, data=packed.data, **callbacks)
             provided(key=f"{key} script")
             for part in packed.parts:
                 _part(key=f"{key} {part.name}", data=part.carried)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
@@ -107,7 +106,7 @@ def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> 
         key: tells the views of one page apart.
         on_open: called with the event of a cell that was opened: see `opened`.
     """
-    _mount(key=key, data=packed, on_open_change=lambda: on_open(st.session_state[key].get("open")))
+    _mount(key=key, data=packed, open=on_open)
 
 
 def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:

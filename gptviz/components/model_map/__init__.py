@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import streamlit as st
 
 from gptviz.components.kit import register
 from gptviz.components.kit.events import list_up_to, read, text_up_to
@@ -60,17 +59,7 @@ def model_map(
     """Show the map that `payload` describes. Callers check events with `taken` and `looked`; the event of a closed box
     (`on_shut`) has nothing to check.
     """
-
-    def answer(name: str, act: Callable[[object], None]) -> Callable[[], None]:
-        return lambda: act(st.session_state[key].get(name))
-
-    _mount(
-        key=key,
-        data=payload,
-        on_take_change=answer("take", on_take),
-        on_look_change=answer("look", on_look),
-        on_shut_change=answer("shut", on_shut),
-    )
+    _mount(key=key, data=payload, take=on_take, look=on_look, shut=on_shut)
 
 
 def address(drawn: Anatomy) -> dict[str, Values]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import streamlit as st
-
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import read, text_up_to
 
@@ -20,11 +18,11 @@ LONGEST = 20_000  # characters of a query
 def page_address(known: str, *, key: str, on_tell: Callable[[str], None]) -> None:
     """Call `on_tell` with the query of the page's address if it differs from `known`."""
 
-    def answer() -> None:
-        if (query := told(st.session_state[key].get("query"))) is not None:
+    def answer(value: object) -> None:
+        if (query := told(value)) is not None:
             on_tell(query)
 
-    _mount(key=key, data=pack({"known": known}), on_query_change=answer)
+    _mount(key=key, data=pack({"known": known}), query=answer)
 
 
 def told(value: object) -> str | None:

@@ -125,9 +125,9 @@ def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] 
     # Streamlit sends all of an element again when any of it has changed, so this session remembers with which payload the labels
     # were sent. A view that lacks them (the page was left in between, or a message was never drawn) asks for them.
     with_labels = f"{key}: the payload that has the labels"
-    events: dict[str, Any] = {"on_lost_change": lambda: st.session_state.pop(with_labels, None)}
+    events: dict[str, Any] = {"lost": lambda _: st.session_state.pop(with_labels, None)}
     if on_take is not None:
-        events["on_take_change"] = lambda: _answer(key, shown, on_take)
+        events["take"] = lambda value: _answer(value, shown, on_take)
     this_one = (shown.vocabulary, hash(shown.bare))
     vocabulary, carrier = st.session_state.get(with_labels, ("", None))
     if vocabulary != shown.vocabulary:
@@ -144,9 +144,8 @@ def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
     return {**of_the_draw, "seed": whole(0, SEEDS - 1), **shown}
 
 
-def _answer(key: str, shown: Payload, act: Callable[[int], None]) -> None:
-    token = chosen(st.session_state[key].get("take"), shown.generation, shown.used)
-    if token is not None:
+def _answer(value: object, shown: Payload, act: Callable[[int], None]) -> None:
+    if (token := chosen(value, shown.generation, shown.used)) is not None:
         act(token)
 
 

@@ -90,7 +90,7 @@ def token_strip(
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
-        events["on_pick_change"] = lambda: _answer(key, on_pick)
+        events["pick"] = lambda value: _answer(value, key, on_pick)
     settings = {
         "generation": _generation(key, tuple(tokens)),
         "colour": colour,
@@ -127,10 +127,9 @@ def _generation(key: str, tokens: tuple[Token, ...]) -> int:
     return int(generation)
 
 
-def _answer(key: str, act: Callable[[int], None]) -> None:
+def _answer(value: object, key: str, act: Callable[[int], None]) -> None:
     """Act on a click in the strip `key`, unless it was made on an earlier text."""
-    at = clicked(st.session_state[key].get("pick"), *st.session_state[_shown(key)])
-    if at is not None:
+    if (at := clicked(value, *st.session_state[_shown(key)])) is not None:
         act(at)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import read
 from gptviz.interp.units.unit import Unit
@@ -110,7 +108,7 @@ def unit_grid(packed: bytes, *, key: str, on_switch: Callable[[object], None]) -
         key: tells the views of one page apart.
         on_switch: called with the event of a cell that was clicked: see `clicked`.
     """
-    _mount(key=key, data=packed, on_switch_change=lambda: on_switch(st.session_state[key].get("switch")))
+    _mount(key=key, data=packed, switch=on_switch)
 
 
 def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:

@@ -6,7 +6,7 @@ import html
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, distinct
 from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -18,8 +18,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
     the top, the scale from 0 on.
     """
     _, tokens = change.axes
-    # Names of a category must differ: an invisible character for each place.
-    names = [plain(label, 18) + "\u200b" * i for i, label in enumerate(tokens.labels)]
+    names = distinct([plain(label, 18) for label in tokens.labels])
     figure = go.Figure(layout=base(theme, height=70 + LINE * len(names)))
     looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
     for row, (name, colour, hatched) in zip(change.values, looks, strict=True):
@@ -32,7 +31,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             customdata=[html.escape(label) for label in tokens.labels],
             hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
         )
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 16, "t": 28, "b": 36},
         barmode="group",
         bargap=0.25,
@@ -46,4 +45,3 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
         },
         yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE, "fixedrange": True},
     )
-    return figure

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.format import percent as in_percent
 from gptviz.figures.kit.format import side_by_side
 from gptviz.figures.kit.heat import heatmap, scale
-from gptviz.figures.kit.special_tokens import short_label
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, plain
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -53,13 +52,11 @@ def cells(
         hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b> {array.unit}<extra></extra>",
         colorbar=scale([-limit, 0, limit] if signed else [0, limit]) | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": 8, "r": 12, "t": 44, "b": 8},
         xaxis=_axis(columns, MOST_ALONG),
         yaxis=_axis(rows, MOST_DOWN) | {"autorange": "reversed"},
     )
-    return figure
 
 
 def _names(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
@@ -98,13 +95,12 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
         )
     low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
     _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit))
-    figure.update_layout(
+    return figure.update_layout(
         barmode="group",
         bargap=0.5 if _room(names) else 0.2,
         bargroupgap=0.05,
         legend={"font": {"size": 13}},
     )
-    return figure
 
 
 def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
@@ -181,8 +177,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     reach = (1.4 if signed else 1.2) * (limit or 1.0)
     _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach))
     figure.update_layout(xaxis={"zeroline": True}, showlegend=False)
-    figure.update_layout(bargap=0.5 if _room(names) else 0.3)
-    return figure
+    return figure.update_layout(bargap=0.5 if _room(names) else 0.3)
 
 
 def _room(names: Sequence[str]) -> int:
@@ -267,10 +262,9 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
                 customdata=[(labels[index], float(far[index])) for index in which],
                 hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by %{{customdata[1]:.3f}}<extra></extra>",
             )
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 8, "t": 34, "b": 8},
         legend={"font": {"size": 13}},
         xaxis={"title": {"text": "component 1"}},
         yaxis={"title": {"text": "component 2"}, "scaleanchor": "x"},
     )
-    return figure

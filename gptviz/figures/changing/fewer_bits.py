@@ -7,8 +7,8 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, some
-from gptviz.figures.kit.heat import add_unit, heatmap, numbers, scale
+from gptviz.figures.kit.axes import axis, rows, some, span
+from gptviz.figures.kit.heat import add_unit, heatmap, largest, numbers, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -22,9 +22,8 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
     """The relative errors in `table` [block, matrix], blocks side by side, on a scale from 0 to the largest."""
     blocks, matrices = table.axes
     values = np.asarray(table.values, np.float64).T  # [matrix, block]
-    known = values[np.isfinite(values)]
-    high = float(known.max()) if len(known) and known.max() > 0 else 1.0
-    rows, count = values.shape
+    high = largest(values)
+    count = len(blocks.labels)
     drawn = heatmap(
         values,
         0,
@@ -36,7 +35,7 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error <b>%{z:.2%}</b><extra></extra>",
         colorbar=scale([0, high / 2, high], [f"{100 * value:.3g}" for value in (0, high / 2, high)]) | {"len": 0.45},
     )
-    figure = go.Figure([drawn], base(theme, height=AROUND + ROW * rows))
+    figure = go.Figure([drawn], base(theme, height=AROUND + ROW * len(values)))
     if count <= MOST_NUMBERED:
         figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
     names = [plain(name, 40) for name in matrices.labels]
@@ -47,8 +46,8 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         margin={"l": 24 + 7 * max(map(len, names)), "r": 26, "t": 44, "b": 56},
         xaxis=axis("block")
         | {"tickvals": list(named), "ticktext": [plain(blocks.labels[place], 12) for place in named]}
-        | {"range": [-0.5, count - 0.5], "fixedrange": True},
-        yaxis=axis("") | {"tickvals": list(range(rows)), "ticktext": names, "range": [rows - 0.5, -0.5], "fixedrange": True},
+        | span(count),
+        yaxis=axis("") | rows(names),
     )
     add_unit(figure, "relative error, %", 18)
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis
+from gptviz.figures.kit.axes import axis, rows
 from gptviz.figures.kit.theme import QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import Float64Array, LabelledArray
 
@@ -24,21 +24,20 @@ def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, uni
     """
     mean, deviation = spread.values[:2]
     order = np.argsort(-np.abs(mean), kind="stable")[:SHOWN]
-    rows = list(range(len(order)))
+    places = list(range(len(order)))
     line = {"type": "data", "array": np.nan_to_num(deviation[order]), "color": STREAM}
-    dots = go.Scatter(x=mean[order], y=rows, error_x=line, mode="markers", name="mean ± standard deviation")
+    dots = go.Scatter(x=mean[order], y=places, error_x=line, mode="markers", name="mean ± standard deviation")
     dots.update(marker={"color": QUERY, "size": 9}, hovertemplate="mean %{x:.4g}<extra></extra>")
-    diamonds = go.Scatter(x=here[order], y=rows, mode="markers", name="the prompt on screen")
+    diamonds = go.Scatter(x=here[order], y=places, mode="markers", name="the prompt on screen")
     diamonds.update(
         marker={"symbol": "diamond-open", "size": 11, "color": theme.text}, hovertemplate="on screen %{x:.4g}<extra></extra>"
     )
-    figure = go.Figure([dots, diamonds], base(theme, height=ROW * len(rows) + 96))
+    figure = go.Figure([dots, diamonds], base(theme, height=ROW * len(places) + 96))
     names = [plain(spread.axes[1].labels[i], 40) for i in order]
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 16, "t": 36, "b": 48},
         dragmode=False,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         xaxis=axis(unit) | {"tickformat": "~g", "zeroline": True, "showgrid": True, "fixedrange": True},
-        yaxis={"tickvals": rows, "ticktext": names, "range": [len(rows) - 0.5, -0.5], "fixedrange": True, "automargin": True},
+        yaxis=rows(names),
     )
-    return figure

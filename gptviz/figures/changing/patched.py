@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.heat import add_frame, clickable, heatmap, scale
-from gptviz.figures.kit.special_tokens import short_label
 from gptviz.figures.kit.theme import Theme, base, plain
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -75,14 +74,13 @@ def restored(
         _add_marks(figure, marked, theme)
     if chosen is not None:
         add_frame(figure, chosen, theme, 2)
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
         title=_title(title),
         xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
-    return figure
 
 
 def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:

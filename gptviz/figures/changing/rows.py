@@ -48,10 +48,9 @@ def rows(a: LabelledArray, b: LabelledArray, groups: Sequence[str], theme: Theme
                 customdata=[plain(a.axes[0].labels[i].strip(), LONGEST_ROW) for i in which],
                 hovertemplate="%{customdata}<br>A <b>%{y:.3f}</b>, B <b>%{x:.3f}</b> nats per token<extra></extra>",
             )
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
         xaxis={"title": {"text": "loss in B, nats per token"}, "range": [-0.03 * end, end]},
         yaxis={"title": {"text": "loss in A, nats per token"}, "range": [-0.03 * end, end]},
         showlegend=True,
     )
-    return figure

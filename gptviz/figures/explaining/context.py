@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room
-from gptviz.figures.kit.heat import heatmap, scale
+from gptviz.figures.kit.heat import heatmap, largest, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -23,7 +23,7 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     Blue: the guess is worse without the token; orange: it is better. What was not measured stays blank.
     """
     guessed, left = rise.axes
-    limit = largest(rise)
+    limit = largest(rise.values)
     place = {"orientation": "h", "len": 0.42, "x": 0.96, "xanchor": "right", "y": 0.97, "yanchor": "top"}
     drawn = heatmap(
         rise.values,
@@ -40,19 +40,11 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             **place,
         ),
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": token_room(guessed), "r": 8, "t": 4, "b": token_room(left)},
         xaxis=token_axis(left),
         yaxis=token_axis(guessed, down=True) | {"autorange": "reversed"},
     )
-    return figure
-
-
-def largest(rise: LabelledArray) -> float:
-    """The end of the scale: the largest change up or down."""
-    known = np.abs(rise.values[np.isfinite(rise.values)])
-    return float(known.max()) if known.size and known.max() > 0 else 1.0
 
 
 def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) -> go.Figure:
@@ -69,13 +61,12 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
         hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b><extra></extra>",
     )
     figure.add_vline(enough, line={"color": theme.text, "width": 1.5, "dash": "dot"})
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
         yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure
 
 
 def _apart(windows: Sequence[int]) -> list[int]:
@@ -106,7 +97,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         hovertemplate="mean up to position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
         name="mean of all up to here",
     )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=True,
         legend={"x": 1, "xanchor": "right"},
         margin=MARGIN | {"t": 32},
@@ -114,7 +105,6 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
         yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure
 
 
 def _named(labels: Sequence[str]) -> dict[str, object]:
@@ -132,10 +122,9 @@ def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         line={"color": OUTPUT, "width": 2},
         hovertemplate="position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
     )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(positions.name),
         yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
-    return figure

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, distinct
 from gptviz.figures.kit.format import side_by_side
 from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
@@ -44,7 +44,7 @@ def contributions(
     words, values = shares.axes[0].labels, shares.values
     numbered = len(words) <= MOST_NUMBERED
     bars = go.Bar(
-        x=_names(words),
+        x=distinct([plain(word, LONGEST_LABEL) for word in words]),
         y=values,
         marker={"color": [STREAM] * has_bias + [QUERY if value >= 0 else KEY for value in values[has_bias:]]},
         # A bar that cannot be seen has no number.
@@ -94,14 +94,3 @@ def _reach(values: npt.NDArray[np.generic]) -> tuple[float, float]:
     down, up = (max(0.0, 1.18 * float(side)) for side in (-values.min(), values.max()))
     least = max(0.12 * max(down, up), 1e-6)
     return -max(down, least), max(up, least)
-
-
-def _names(words: tuple[str, ...]) -> list[str]:
-    """A name per bar: the word, then an invisible character for each time it occurred before, since categories must differ."""
-    seen: dict[str, int] = {}
-    names = []
-    for word in words:
-        times = seen.get(word, 0)
-        seen[word] = times + 1
-        names.append(plain(word, LONGEST_LABEL) + "\u200b" * times)
-    return names

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis
+from gptviz.figures.kit.axes import axis, rows, span
 from gptviz.figures.kit.format import side_by_side, signed
-from gptviz.figures.kit.heat import add_frame, clickable, heatmap, numbers
+from gptviz.figures.kit.heat import add_frame, clickable, heatmap, largest, numbers
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -51,13 +51,13 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     shades = [QUERY if size >= 0 else KEY for size in sizes]
     if not few:
         shades[-1] = STREAM
-    rows = list(range(len(sizes) + 1))
-    figure = go.Figure(layout=base(theme, height=ROW * len(rows) + MARGIN["t"] + MARGIN["b"]))
+    count = len(sizes) + 1
+    figure = go.Figure(layout=base(theme, height=ROW * count + MARGIN["t"] + MARGIN["b"]))
     figure.add_bar(
         orientation="h",
         base=[*starts, 0.0],
         x=[*sizes, total],
-        y=rows,
+        y=list(range(count)),
         marker={"color": [*shades, OUTPUT]},
         text=[signed(size) for size in (*sizes, total)],
         textposition="outside",
@@ -88,13 +88,8 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
             "showgrid": True,
             "fixedrange": True,
         },
-        yaxis={
-            "tickvals": rows,
-            "ticktext": [*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"],
-            **({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
-            "range": [len(rows) - 0.5, -0.5],
-            "fixedrange": True,
-        },
+        yaxis=rows([*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"])
+        | ({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
     )
     _legend(figure, above, below)
     return figure
@@ -114,8 +109,7 @@ def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chos
     blocks, pieces = parts.axes
     values = np.asarray(parts.values, float)
     n_row, n_column = values.shape
-    known = np.abs(values[np.isfinite(values)])
-    limit = float(known.max()) if len(known) and known.max() > 0 else 1.0
+    limit = largest(values)
     texts = side_by_side(values.ravel().tolist())
     height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
     drawn = heatmap(values, -limit, limit, theme, gap=2, hoverinfo="skip", showscale=False)
@@ -131,10 +125,8 @@ def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chos
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,
         showlegend=False,
-        xaxis=axis(pieces.name)
-        | {"range": [-0.5, n_column - 0.5], "fixedrange": True}
-        | _named([plain(label, 8) for label in pieces.labels]),
-        yaxis=axis(blocks.name) | {"range": [n_row - 0.5, -0.5], "fixedrange": True} | _named(list(blocks.labels)),
+        xaxis=axis(pieces.name) | span(n_column) | _named([plain(label, 8) for label in pieces.labels]),
+        yaxis=axis(blocks.name) | span(n_row, down=True) | _named(list(blocks.labels)),
     )
     if chosen is not None:
         add_frame(figure, chosen, theme)

@@ -1,12 +1,12 @@
-"""Axes: of numbers, of tokens, and which of many labels are shown."""
+"""Axes: of numbers and of tokens, which of many labels are shown and how, and where a logarithmic axis has its ticks."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gptviz.figures.kit.special_tokens import short_label
 from gptviz.figures.kit.theme import plain
 from gptviz.labelled_array import Axis
 
@@ -26,8 +26,23 @@ MONOSPACE = {"family": "monospace"}
 
 
 def axis(name: str) -> dict[str, Any]:
-    """The look of an axis of whole numbers called `name`."""
-    return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "d"}
+    """The look of an axis of numbers called `name`, which are written as they are: 0.5 is no 1."""
+    return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "~f"}
+
+
+def span(count: int, *, down: bool = False) -> dict[str, Any]:
+    """An axis of `count` cells or rows, numbered from 0, that stays as it is; `down` has the first at the top."""
+    return {"range": [count - 0.5, -0.5] if down else [-0.5, count - 0.5], "fixedrange": True}
+
+
+def rows(names: Sequence[str]) -> dict[str, Any]:
+    """The axis of rows with these names, the first at the top."""
+    return {"tickvals": list(range(len(names))), "ticktext": list(names)} | span(len(names), down=True)
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names as categories, which must differ: one that came before gets invisible characters at its end."""
+    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]
 
 
 def some(count: int, most: int, first: int = 0) -> range:
@@ -77,3 +92,43 @@ def _cells(label: str) -> int:
 def all_fit(axis: Axis) -> bool:
     """Whether tokens of the axis can be shown by themselves: they are single characters or special tokens, and not too many."""
     return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
+
+
+# From this many powers of ten on, an axis is marked at them alone; beyond the second number some are left out.
+FEW_POWERS, MANY_POWERS = 2.0, 6.0
+# A shorter axis has ticks at 1, 2 and 5 times a power of ten; one with fewer of them than this at equal distances.
+FEWEST = 3
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from `low` to `high`, 0 < `low` < `high`: at least two, and at most eight."""
+    powers = math.log10(high / low)
+    step = max(1, math.ceil(powers / MANY_POWERS))
+    digits = (1,) if powers >= FEW_POWERS else (1, 2, 5)
+    first = math.floor(math.log10(low))
+    every = (digit * 10.0**power for power in range(first, math.ceil(math.log10(high)) + 1, step) for digit in digits)
+    ticks = [tick for tick in every if low <= tick <= high]
+    return ticks if powers >= FEW_POWERS or len(ticks) >= FEWEST else _even(low, high)
+
+
+def _even(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 3))
+    step *= next(times for times in (5, 2, 1) if (high - low) / (times * step) >= 3 or times == 1)
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.tokenizers.special_tokens` calls them
+BRIEF = {START: START[0], END: END[-1]}
+MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end"}
+
+
+def short_label(label: str) -> str:
+    """The label of a token; one character for the start and the end token."""
+    return BRIEF.get(label, label)
+
+
+def legend(labels: Iterable[str]) -> str:
+    """The meaning of the characters for the special tokens among `labels`; empty if there are none."""
+    present = set(labels)
+    return ", ".join(meaning for token, meaning in MEANING.items() if token in present)

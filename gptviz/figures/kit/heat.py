@@ -94,6 +94,11 @@ def numbers(drawn: go.Heatmap, texts: Sequence[Sequence[str]]) -> go.Scatter:
     )
 
 
+def largest(values: npt.NDArray[Any]) -> float:
+    """Where a scale of these values ends: the largest size of any; 1 where none is more than 0. What is no number is left out."""
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+
+
 def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: float = 2.5) -> None:
     """Draw a frame around the cell in this row and column."""
     row, column = cell

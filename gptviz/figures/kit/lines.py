@@ -31,7 +31,7 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
         marker={"size": 5},
         hovertemplate=f"{positions.name} %{{x}}<br><b>%{{y:.3f}}</b><extra></extra>",
     )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(positions.name),
@@ -39,7 +39,6 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
         | {"range": [-1.08 * limit, 1.08 * limit], "tickvals": [-limit, 0, limit], "tickformat": ".3~g", "zeroline": True}
         | {"zerolinecolor": theme.faint},
     )
-    return figure
 
 
 def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.Figure:
@@ -66,13 +65,12 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
             bgcolor=theme.background,
             font={"size": 12},
         )
-    figure.update_layout(
+    return figure.update_layout(
         showlegend=False,
         margin=MARGIN,
         xaxis=axis(distances.name),
         yaxis=axis(lines.unit) | {"range": [floor * 1.04, -floor * 0.03], "tickformat": ".3~g"},
     )
-    return figure
 
 
 def _faint(colour: str) -> str:

@@ -170,8 +170,7 @@ def side_by_side(
             )
         above = {"x": sum(domain) / 2, "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 5}
         figure.add_annotation(text=title, font={"size": 12}, **above)
-    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False)
-    return figure
+    return figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False)
 
 
 class _Points:
@@ -384,8 +383,7 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([bars], base(theme, height=height)).update_layout(
         margin={"l": 4, "r": 8, "t": 4, "b": 4},
         bargap=0.25,
         xaxis={
@@ -402,4 +400,3 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
             "fixedrange": True,
         },
     )
-    return figure

@@ -84,7 +84,7 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
         figure.add_hline(y=width - 0.5, line={"color": theme.text, "width": 1, "dash": "dot"})
         place = {"x": 0, "xref": "paper", "xanchor": "left", "y": width - 0.5, "yanchor": "top"}
         annotations.append(place | {"text": f"↓ cut{more}", "font": {"size": 12}})
-    figure.update_layout(
+    return figure.update_layout(
         annotations=annotations,
         showlegend=False,
         hovermode="closest",
@@ -94,7 +94,6 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
         | {"title": {"text": "tokens written", "standoff": 2}, "tickformat": "d"},
         yaxis={"range": [lowest + 0.6, -0.5], "visible": False, "fixedrange": True},
     )
-    return figure
 
 
 def ranks(nodes: Sequence[DrawnNode], width: int) -> tuple[dict[int, int], int]:

@@ -1,4 +1,4 @@
-"""The confusion matrix: which labels the texts of each label were given."""
+"""What a classifier gets wrong: which labels the texts of each label were given, and how far these are from the true ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
+from gptviz.figures.kit.axes import distinct
 from gptviz.figures.kit.heat import heatmap, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, base, plain
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
+
+from ..kit.format import percent
 
 # With more labels than this there is no room for a number in each cell.
 MOST_NUMBERED = 10
@@ -42,7 +45,7 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     )
     ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
     if not numbered:  # plotly then names as many as there is room for
-        drawn.update(x=_distinct(names), y=_distinct(names))
+        drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
     figure = go.Figure([drawn], base(theme, height=height))
     if numbered:
@@ -60,6 +63,36 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     return figure
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """The names; those that became equal by shortening get invisible characters at their end, since categories must differ."""
-    return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]
+def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme, *, height: int = 230) -> go.Figure:
+    """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there is one, next to them."""
+    figure = go.Figure(layout=base(theme, height=height))
+    pairs = [("this model", model, OUTPUT, "")]
+    if baseline is not None:
+        pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))
+    for name, shares, colour, pattern in pairs:
+        figure.add_bar(
+            name=name,
+            x=list(shares.axes[0].labels),
+            y=shares.values,
+            marker={"color": colour, "pattern": {"shape": pattern}},
+            text=[percent(float(share)) for share in shares.values],
+            textposition="outside",
+            outsidetextfont={"size": 13},
+            cliponaxis=False,
+            hovertemplate=f"{name}, %{{x}}:<br><b>%{{text}}</b> of the texts<extra></extra>",
+        )
+    highest = max(float(shares.values.max()) for _, shares, _, _ in pairs)
+    return figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 30, "b": 8},
+        barmode="group",
+        dragmode=False,
+        showlegend=baseline is not None,
+        xaxis={"title": {"text": "labels from its own"}, "fixedrange": True},
+        yaxis={
+            "title": {"text": "share of the texts"},
+            "tickformat": ".0%",
+            "showgrid": True,
+            "range": [0, min(1.0, 1.2 * highest) or 1],
+            "fixedrange": True,
+        },
+    )

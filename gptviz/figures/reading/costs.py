@@ -65,7 +65,7 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
             xanchor="left",
             font=MONOSPACE | {"size": 12},
         )
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 12, "r": 8, "t": 44, "b": 40},
         barmode="overlay",
         dragmode=False,
@@ -74,7 +74,6 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
         | {"fixedrange": True},
         yaxis={"range": [len(names) - 0.5, -0.8], "visible": False, "fixedrange": True},
     )
-    return figure
 
 
 def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tuple[str, ...] = ()) -> go.Figure:
@@ -115,9 +114,8 @@ def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tu
             hovertemplate=hover,
         )
     figure.add_vline(at, line={"color": theme.text, "width": 1.5, "dash": "dot"})
-    figure.update_layout(
+    return figure.update_layout(
         margin=MARGIN | {"l": 58, "t": 34},
         xaxis=axis(f"{tokens.name} of a text") | {"range": [0, max(x)], "tickformat": ",d"},
         yaxis=axis(table.unit) | {"rangemode": "tozero", "tickformat": None, "exponentformat": "B", "showgrid": True},
     )
-    return figure

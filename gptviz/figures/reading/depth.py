@@ -78,7 +78,7 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     last, pad = len(places.labels) - 1, 0.03 * (span[1] - span[0])
     step = math.ceil(last / MOST_NAMED) or 1
     named = [*range(0, last - step // 2, step), last]
-    figure.update_layout(
+    return figure.update_layout(
         margin=MARGIN | {"l": 58, "r": 10, "t": 28},
         showlegend=True,
         xaxis=axis(places.name)
@@ -87,7 +87,6 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
         | {"type": "log", "range": [span[0] - pad, span[1] + pad], "dtick": _tick(span), "exponentformat": "power"}
         | {"tickformat": None, "showgrid": True},
     )
-    return figure
 
 
 def _tick(span: Decades) -> int:

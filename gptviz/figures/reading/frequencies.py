@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
-from gptviz.figures.kit.special_tokens import short_label
+from gptviz.figures.kit.axes import MONOSPACE, rows, short_label
 from gptviz.figures.kit.theme import Theme, base, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -41,11 +40,5 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
             "rangemode": "tozero",
             "fixedrange": True,
         },
-        yaxis={
-            "tickvals": list(range(len(labels))),
-            "ticktext": names,
-            "tickfont": MONOSPACE,
-            "range": [len(labels) - 0.5, -0.5],
-            "fixedrange": True,
-        },
+        yaxis=rows(names) | {"tickfont": MONOSPACE},
     )

@@ -6,6 +6,7 @@ import html
 
 import plotly.graph_objects as go
 
+from gptviz.figures.kit.axes import rows
 from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
 from gptviz.labelled_array import LabelledArray
 
@@ -42,7 +43,7 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
         for place, value in zip(places, values, strict=True)
     ]
     longest = max(min(len(name), LONGEST_LABEL) for name in names)
-    figure.update_layout(
+    return figure.update_layout(
         # Room is fixed and not measured, so that the picture keeps its place when its numbers change.
         margin={"l": 12 + 8 * longest, "r": 62, "t": 4, "b": 4},
         annotations=numbers,
@@ -51,12 +52,5 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
         dragmode=False,
         showlegend=False,
         xaxis={"range": [0, 1], "visible": False, "fixedrange": True},
-        yaxis={
-            "range": [len(names) - 0.5, -0.5],
-            "tickvals": places,
-            "ticktext": [plain(name, LONGEST_LABEL) for name in names],
-            "tickfont": {"size": 14},
-            "fixedrange": True,
-        },
+        yaxis=rows([plain(name, LONGEST_LABEL) for name in names]) | {"tickfont": {"size": 14}},
     )
-    return figure

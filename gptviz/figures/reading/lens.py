@@ -63,7 +63,7 @@ def rise_and_fall(
         if logarithmic
         else {"range": [-0.02, 1.04], "tickformat": ".0%"}
     )
-    figure.update_layout(
+    return figure.update_layout(
         margin=MARGIN | {"b": 110, "t": 36},
         showlegend=True,
         legend={"font": {"size": 13}},
@@ -71,4 +71,3 @@ def rise_and_fall(
         | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
         yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
     )
-    return figure

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, some
+from gptviz.figures.kit.axes import MONOSPACE, log_ticks, some
 from gptviz.figures.kit.heat import heatmap, scale
 from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, plain
-from gptviz.figures.kit.ticks import log_ticks
 from gptviz.labelled_array import LabelledArray
 
 # How many names fit on an axis: of positions, and of layers.
@@ -56,13 +55,11 @@ def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height
         hovertemplate="after %{customdata[0]}<br>position %{customdata[1]}<br><b>length %{customdata[2]}</b><extra></extra>",
         colorbar=scale([*ticks], [f"{10**tick:.3g}" for tick in ticks], **_beside("length (log scale)")),
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": 130, "r": 10, "t": 8, "b": 60},
         xaxis=_named(names, MOST_ACROSS, "position") | {"tickangle": -90},
         yaxis=_layers([plain(one) for one in layers], MOST_DOWN) | {"autorange": "reversed"},
     )
-    return figure
 
 
 def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
@@ -77,13 +74,11 @@ def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, h
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br><b>cosine %{z:.3f}</b><extra></extra>",
         colorbar=scale([-1, 0, 1], **_beside("cosine")),
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": 130, "r": 10, "t": 8, "b": 110},
         xaxis=_layers(names, MOST_LAYERS_ACROSS) | {"tickangle": -60},
         yaxis=_layers(names, MOST_DOWN) | {"autorange": "reversed"},
     )
-    return figure
 
 
 def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
@@ -117,7 +112,7 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     title = {"font": {"size": 13}}
     # As long as the stream itself.
     figure.add_hline(y=1, line={"color": theme.text, "width": 1, "dash": "dot"}, yref="y")
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 66, "r": 10, "t": 34, "b": 120},
         bargap=0.25,
         legend={"font": {"size": 13}},
@@ -127,7 +122,6 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
         yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "part along the stream"}},
     )
-    return figure
 
 
 def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def losses(
         _add_validation(figure, curve, colour(index, theme), index, log_steps)
     for level in _levels(curves):
         _add_level(figure, level, theme, log_loss)
-    figure.update_layout(
+    return figure.update_layout(
         margin=MARGIN,
         hovermode="closest",
         showlegend=True,
@@ -113,7 +113,6 @@ def losses(
         xaxis=scale("step", log_steps) | _reach(until, log_steps),
         yaxis=scale("loss (nats per token)", log_loss),
     )
-    return figure
 
 
 def accuracies(
@@ -193,14 +192,13 @@ def values(
         line={"color": theme.text, "width": 1.5},
         hovertemplate=f"step %{{x:,}}<br>{name} <b>%{{y:.3~g}}</b> {unit}<extra></extra>",
     )
-    figure.update_layout(
+    return figure.update_layout(
         margin=MARGIN,
         showlegend=False,
         uirevision=f"{name} {log}",
         xaxis=scale("step", False) | _reach(until, False),
         yaxis=scale(f"{name} ({unit})" if unit else name, log),
     )
-    return figure
 
 
 def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False) -> tuple[Float64Array, Float64Array]:

@@ -54,7 +54,7 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     )
     _join(figure, values, [*rows, TOGETHER], theme)
     room = 0.02 * float(np.ptp(values)) or 0.1
-    figure.update_layout(
+    return figure.update_layout(
         margin={**MARGIN, "l": 8, "r": NUMBER},
         bargap=0.35,
         dragmode=False,
@@ -75,7 +75,6 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
             "tickfont": {"size": 13},
         },
     )
-    return figure
 
 
 def _join(figure: go.Figure, values: np.ndarray, rows: list[str], theme: Theme) -> None:

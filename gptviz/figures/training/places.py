@@ -19,8 +19,7 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
         marker={"color": OUTPUT},
         hovertemplate="token %{x} is predicted right<br><b>%{y:.1%}</b> of the time<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
-    figure.update_layout(
+    return go.Figure([bars], base(theme, height=height)).update_layout(
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,
         xaxis={
@@ -38,4 +37,3 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
             "fixedrange": True,
         },
     )
-    return figure

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, some
-from gptviz.figures.kit.heat import add_frame, add_unit, clickable, heatmap, numbers, scale
+from gptviz.figures.kit.axes import axis, some, span
+from gptviz.figures.kit.heat import add_frame, add_unit, clickable, heatmap, largest, numbers, scale
 from gptviz.figures.kit.theme import PATTERN, Theme, base
 from gptviz.labelled_array import LabelledArray
 
@@ -40,8 +40,8 @@ def scores(table: LabelledArray, theme: Theme, *, low: float, high: float, chose
         margin=MARGIN,
         dragmode=False,
         showlegend=False,
-        xaxis=axis("head") | {"tickvals": list(some(n_head, MOST_NAMED)), "range": [-0.5, n_head - 0.5], "fixedrange": True},
-        yaxis=axis("block") | {"tickvals": list(some(n_block, MOST_NAMED)), "range": [n_block - 0.5, -0.5], "fixedrange": True},
+        xaxis=axis("head") | span(n_head) | {"tickvals": list(some(n_head, MOST_NAMED))},
+        yaxis=axis("block") | span(n_block, down=True) | {"tickvals": list(some(n_block, MOST_NAMED))},
     )
     add_unit(figure, table.unit, 18)
     if chosen is not None:
@@ -57,9 +57,7 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
     per_block = len(values.axes[0].labels) // n_block
     readers, writers = values.axes[0].labels[per_block:], values.axes[1].labels[:-per_block]
     above = np.asarray(values.values, np.float64)[per_block:, :-per_block] - chance
-    known = above[~np.isnan(above)]
-    limit = float(np.abs(known).max()) if len(known) else 1.0
-    limit = limit or 1.0
+    limit = largest(above)
     count = len(writers)
     drawn = heatmap(
         above,
@@ -72,13 +70,13 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
         colorbar=_scale(-limit, limit),
     )
     figure = go.Figure([drawn], base(theme, height=height))
-    ticks = {"type": "category", "fixedrange": True, "tickformat": None}
+    ticks = {"type": "category", "tickformat": None}
     columns, rows = ([names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers))
     figure.update_layout(
         margin=MARGIN,
         dragmode=False,
-        xaxis=axis(f"{values.axes[1].name} (block.head)") | ticks | {"tickvals": columns, "range": [-0.5, count - 0.5]},
-        yaxis=axis(values.axes[0].name) | ticks | {"tickvals": rows, "range": [count - 0.5, -0.5]},
+        xaxis=axis(f"{values.axes[1].name} (block.head)") | ticks | {"tickvals": columns} | span(count),
+        yaxis=axis(values.axes[0].name) | ticks | {"tickvals": rows} | span(count, down=True),
     )
     add_unit(figure, "beside chance", 18)
     ends = -0.5, count - 0.5

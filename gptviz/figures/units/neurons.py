@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, rows
 from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
@@ -34,14 +34,13 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
     if not is_logarithmic(counts):
         counts_axis = {"range": [0, 1.1 * top], "dtick": max(1, round(top / 4)), "tickformat": "d"}
-    figure.update_layout(
+    return figure.update_layout(
         margin={"l": 56, "r": 8, "t": 8, "b": 44},
         dragmode=False,
         bargap=0,
         xaxis={"title": {"text": "activation", "standoff": 6}, "fixedrange": True, "zeroline": True},
         yaxis={"title": {"text": "tokens", "standoff": 4}, "fixedrange": True, "showgrid": True} | counts_axis,
     )
-    return figure
 
 
 def is_logarithmic(counts: LabelledArray) -> bool:
@@ -61,9 +60,7 @@ def promoted(values: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[plain(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=PITCH * len(labels) + 60))
-    figure.update_layout(_rows(labels, values.unit), bargap=0.3)
-    return figure
+    return go.Figure([bars], base(theme, height=PITCH * len(labels) + 60)).update_layout(_rows(labels, values.unit), bargap=0.3)
 
 
 def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
@@ -93,8 +90,7 @@ def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
         legend={"traceorder": "normal"},
     )
     figure.update_xaxes(range=[0, 1.18 * float(values.max())], tickformat=".0%")
-    figure.update_layout(margin={"t": 32})
-    return figure
+    return figure.update_layout(margin={"t": 32})
 
 
 def _rows(labels: tuple[str, ...], unit: str) -> dict[str, object]:
@@ -105,11 +101,5 @@ def _rows(labels: tuple[str, ...], unit: str) -> dict[str, object]:
         "dragmode": False,
         "showlegend": False,
         "xaxis": {"title": {"text": unit, "standoff": 6}, "fixedrange": True, "zeroline": True, "nticks": 6},
-        "yaxis": {
-            "range": [len(labels) - 0.5, -0.5],
-            "tickvals": list(range(len(labels))),
-            "ticktext": [plain(label, LONGEST_LABEL) for label in labels],
-            "tickfont": MONOSPACE | {"size": 13},
-            "fixedrange": True,
-        },
+        "yaxis": rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
     }

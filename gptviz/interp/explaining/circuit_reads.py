@@ -29,9 +29,11 @@ from gptviz.interp.trace import run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.model import Config, Transformer
 from gptviz.model.parts.attention import Attention
-from gptviz.model.parts.mlps import MLP, GatedMLP
+from gptviz.model.parts.experts import Expert, MixtureOfExperts
+from gptviz.model.parts.mlps import AnyMLP, GatedMLP
 from gptviz.model.parts.norms import Norm
 from gptviz.model.parts.part import with_stand_ins
+from gptviz.model.tap import IDENTITY
 
 from .attribution import difference, of_tokens, stream_at
 from .decomposition import HEAD, Stream
@@ -161,7 +163,7 @@ class Frozen:
     def _mlp_reads(self, layer: str, position: int, direction: Tensor) -> list[Reads]:
         here = slice(position, position + 1)
         inputs, written = self._inputs(layer, here), self.stream.written[layer][here]
-        curve = _kept_mlp(cast(MLP, self.stream.part(layer)), inputs)
+        curve = _kept_mlp(cast(AnyMLP, self.stream.part(layer)), inputs)
         if not torch.allclose(curve(inputs), written, rtol=1e-3, atol=1e-4):
             return []  # an edit put something else in its place
         return [self._read("mlp", layer, here, curve, direction[None], float(written[0] @ direction))]
@@ -341,12 +343,16 @@ def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: slice
     return attention.positions.turn(norm(projected(x)), at)[0]
 
 
-def _kept_mlp(mlp: MLP, inputs: Tensor) -> Callable[[Tensor], Tensor]:
+def _kept_mlp(mlp: AnyMLP | Expert, inputs: Tensor) -> Callable[[Tensor], Tensor]:
     """The affine function [N, d_model] → [N, d_model] that gives what an MLP gives of `inputs`: see the top of this file."""
-    gate = (mlp.gate if isinstance(mlp, GatedMLP) else mlp.up)(inputs).detach()  # [N, d_mlp]
+    if isinstance(mlp, MixtureOfExperts):
+        weights = mlp.weights(inputs, IDENTITY).detach()  # [N, expert]
+        kept = [_kept_mlp(expert, inputs) for expert in mlp.all]
+        return lambda x: torch.stack([weights[:, i, None] * each(x) for i, each in enumerate(kept)]).sum(0)
+    gate = (mlp.gate if isinstance(mlp, GatedMLP | Expert) else mlp.up)(inputs).detach()  # [N, d_mlp]
     active = mlp.activation(gate).detach()
     ratio = active / torch.where(gate == 0, 1.0, gate)  # an activation of 0 is 0
-    if not isinstance(mlp, GatedMLP):
+    if not isinstance(mlp, GatedMLP | Expert):
         return lambda x: mlp.down(ratio * mlp.up(x))
     up = mlp.up(inputs).detach()
     return lambda x: mlp.down((active * mlp.up(x) + ratio * up * mlp.gate(x)) / 2)

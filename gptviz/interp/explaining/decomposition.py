@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from gptviz.model import IDENTITY, Memory, Transformer, Watch
 from gptviz.model.edited import EditedTransformer
 from gptviz.model.parts.attention import AttentionBase
-from gptviz.model.parts.mlps import MLP
+from gptviz.model.parts.mlps import AnyMLP
 from gptviz.model.parts.norms import Norm
 from gptviz.model.parts.part import with_stand_ins
 from gptviz.model.parts.residuals import RESIDUALS
@@ -220,9 +220,9 @@ class Stream:
         """The sublayers, in the order in which they write."""
         return tuple(name for name in self._leaves if name.rpartition(".")[2] in _SUBLAYERS)
 
-    def part(self, layer: str) -> AttentionBase | MLP:
+    def part(self, layer: str) -> AttentionBase | AnyMLP:
         """The sublayer called `layer`."""
-        return cast("AttentionBase | MLP", self.model.get_submodule(layer))
+        return cast("AttentionBase | AnyMLP", self.model.get_submodule(layer))
 
     def pull(self, reader: str, directions: Tensor) -> dict[str, Tensor]:
         """Follow `directions` [n, d_model], or k such [k, n, d_model], from the reader back to all writers.
@@ -285,9 +285,10 @@ class Stream:
                 parts[name] = whole
                 continue
             part = self.part(name)
-            output, written_as = (part.down, "down") if isinstance(part, MLP) else (part.output, "output")
-            bias = None if output.bias is None else (direction * self.numbers(output.bias)).sum(-1)  # [..., n]
-            if isinstance(part, MLP):
+            is_attention = isinstance(part, AttentionBase)
+            numbers, written_as = (part.output.bias, "output") if is_attention else (part.written()[1], "down")
+            bias = None if numbers is None else (direction * self.numbers(numbers)).sum(-1)  # [..., n]
+            if not is_attention:
                 parts[name] = whole if bias is None else whole - bias
             else:
                 heads = (self.to_heads(name, direction) * self.numbers(self.values[f"{name}.z"])).sum(-1)  # [..., n, n_head]
@@ -322,5 +323,5 @@ class Stream:
 
     def neurons(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
         """How much each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to what it adds."""
-        part = cast(MLP, self.part(layer))
-        return (pulled[layer] @ self.numbers(part.down.weight)) * self.numbers(self.values[f"{layer}.neurons"])
+        part = cast(AnyMLP, self.part(layer))
+        return (pulled[layer] @ self.numbers(part.written()[0])) * self.numbers(self.values[f"{layer}.neurons"])

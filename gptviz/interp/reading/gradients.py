@@ -80,7 +80,7 @@ def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool =
     for name, weight in model.blocks.named_parameters():
         if weight.dim() > 1:
             weight.mul_(std / INITIAL_STD)
-            if not shrink and name.endswith(("attention.output.weight", "mlp.down.weight")):
+            if not shrink and name.endswith(("attention.output.weight", ".down.weight")):
                 weight.mul_(math.sqrt(2 * config.n_layer))
     return model
 

@@ -1,6 +1,7 @@
 """Neurons: what makes each neuron of an MLP active, which tokens it speaks for, and what the model says if it is set by hand.
 
-A neuron is a number in the middle of an MLP, after the activation; in a gated MLP, after the gate. A text is read in batches: of
+A neuron is a number in the middle of an MLP, after the activation; in a gated MLP, after the gate; in a
+mixture of experts, times the weight of its expert. A text is read in batches: of
 each neuron only its extremes, its sums and its histogram are kept.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import EnoughError, Transformer, Watch
 from gptviz.model.parts.heads import Unembed
+from gptviz.model.parts.mlps import AnyMLP
 from gptviz.model.parts.norms import Norm
 
 from ..explaining.through_norms import norms_of, written_through
@@ -228,7 +231,7 @@ def columns(model: Transformer, block: int) -> Tensor:
     """How much an activation of 1 of each neuron adds to the stream, [d_model, neuron]; a norm counts by its linear part."""
     part = model.blocks[block]
     after = norms_of(part.get_submodule("mlp_residual"))[1]
-    return written_through(after, part.get_parameter("mlp.down.weight").detach().float())
+    return written_through(after, cast(AnyMLP, part.mlp).written()[0].detach().float())
 
 
 @torch.inference_mode()

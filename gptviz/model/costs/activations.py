@@ -71,7 +71,8 @@ def _formulas(config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]
 def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptActivations:
     """The numbers that a step of training keeps, as formulas that hold for all batches and lengths like these.
 
-    A single text, and texts of one token, have separate formulas: torch then needs no copies of what it reads twice. An
+    A mixture of experts is followed as if every token passed all of its experts: it keeps less than that. A single text, and
+    texts of one token, have separate formulas: torch then needs no copies of what it reads twice. An
     encoder is taken to read as many tokens as its decoder.
 
     Args:

@@ -21,6 +21,7 @@ from gptviz.machine.memory import FLOAT32
 from ..builder import describe, lay_out
 from ..config import Config
 from ..parts.attention import Attention, AttentionBase, CrossAttention
+from ..parts.experts import MixtureOfExperts
 from ..parts.heads import Head
 from ..parts.part import Linear
 
@@ -149,7 +150,15 @@ def _factors(config: Config) -> dict[_Factors, int]:
         # Without blocks a decoder reads nothing of its encoder, to which no gradient comes back then.
         learns = not in_encoder or config.n_layer > 0
         tokens = "S" if in_encoder else "T"
-        if isinstance(part, Linear):
+        if isinstance(part, MixtureOfExperts):
+            made = [
+                _Factors(f"{in_every_block(path)}.experts.*.{name}", "B" + tokens, (part.n_active, *sizes), learns)
+                for name in ("gate", "up", "down")
+                for sizes in [(getattr(part.all[0], name).in_features, getattr(part.all[0], name).out_features)]
+            ]
+        elif ".experts." in path:
+            continue  # counted above: a token passes few of them
+        elif isinstance(part, Linear):
             rows = _rows(model, path, tokens)
             made = [_Factors(in_every_block(path), rows, (part.in_features, part.out_features), learns)] if rows else []
         elif isinstance(part, AttentionBase):

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..tap import Tap
 from .attention import Attention, CrossAttention, LayerCache, Memory
-from .mlps import MLP
+from .mlps import AnyMLP
 from .part import LightCall
 from .residuals import Parallel, Residual
 
@@ -18,7 +18,7 @@ class Block(LightCall):
         self,
         attention: Attention,
         attention_residual: Residual,
-        mlp: MLP | None,
+        mlp: AnyMLP | None,
         mlp_residual: Residual | None,
         cross_attention: CrossAttention | None = None,
         cross_residual: Residual | None = None,
@@ -51,7 +51,7 @@ class Block(LightCall):
 class ParallelBlock(LightCall):
     """Attention and an MLP that read the same stream; what both compute is added to it at once."""
 
-    def __init__(self, attention: Attention, attention_residual: Parallel, mlp: MLP, mlp_residual: Parallel) -> None:
+    def __init__(self, attention: Attention, attention_residual: Parallel, mlp: AnyMLP, mlp_residual: Parallel) -> None:
         super().__init__()
         self.attention = attention
         self.attention_residual = attention_residual

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..tap import Tap
 from .activations import ACTIVATIONS
+from .experts import MixtureOfExperts
 from .part import Linear, ModelPart, Settings
 
 
@@ -29,6 +30,10 @@ class MLP(ModelPart):
         """[B, T, d_model] → [B, T, d_model]."""
         neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
         return tap("out", self.down(neurons))  # [B, T, d_model]
+
+    def written(self) -> tuple[Tensor, Tensor | None]:
+        """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias [d_model], if there is one."""
+        return self.down.weight, self.down.bias
 
 
 class GatedMLP(MLP):
@@ -55,4 +60,5 @@ class GatedMLP(MLP):
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
 
-MLPS: dict[str, type[MLP]] = {"plain": MLP, "gated": GatedMLP}
+AnyMLP = MLP | MixtureOfExperts
+MLPS: dict[str, type[AnyMLP]] = {"plain": MLP, "gated": GatedMLP, "experts": MixtureOfExperts}

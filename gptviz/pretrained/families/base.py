@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -131,6 +131,14 @@ class Given:
         return ACTIVATIONS[value]
 
 
+class Expert(NamedTuple):
+    """A matrix of an expert: the number of its block, its own, and whether it is its "gate", "up" or "down"."""
+
+    block: int
+    number: int
+    kind: str
+
+
 class Family(ABC):
     """Models that share names and an architecture.
 
@@ -198,6 +206,14 @@ class Family(ABC):
     def matches(self, config: Config) -> Iterator[Match]:
         """Which of their tensors hold the same numbers as which of our parameters."""
         raise NotImplementedError
+
+    def expert(self, name: str) -> Expert | None:
+        """The matrix of an expert that one of their tensors is, or None if it is another one."""
+        return None
+
+    def stored(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """Their tensors, by name, as a file has them."""
+        return tensors
 
     def theirs(self, config: Config, parameter: str) -> tuple[str, ...]:
         """The names of the tensors that a parameter of ours is made of; none if there is no such parameter."""
@@ -441,5 +457,5 @@ _READ: dict[str, Callable[[Given, str, Any], Any]] = {
 _WRITTEN: dict[str, Callable[[Config], Any]] = {
     "activation": activation_name,
     "norm_eps": eps_of,
-    "d_mlp": lambda config: config.mlp_size,
+    "d_mlp": lambda config: config.expert_size,
 }

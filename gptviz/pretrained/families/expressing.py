@@ -45,6 +45,9 @@ class Expressed:
 
     def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, made of our `weights`."""
+        return self.family.stored(self._tensors(weights))
+
+    def _tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         shapes, kind = _shapes(self.config), weights["embed.weight"].dtype
         for match in self.family.matches(self.config):
             if match.ours not in shapes:
@@ -134,6 +137,10 @@ def _effective(config: Config) -> dict[str, Any]:
     fields = {name: value for name, value in config.to_dict().items() if name not in ONLY_IN_TRAINING}
     fields |= {"n_kv_head": config.key_heads, "score_scale": config.scale, "norm_eps": eps_of(config)}
     fields["norm_bias"] = config.norm_bias and config.norm_gain and NORMS[config.norm].may_have_bias
+    if config.mlp == "experts":
+        fields["mlp_bias"] = False
+    else:
+        fields |= dict.fromkeys(("n_expert", "n_active", "expert_norm", "d_shared"))
     is_rotary, slowed = config.positions == "rotary", config.rotary_scaling != "none"
     fields |= {
         "rotary_base": config.rotary_base if is_rotary else None,

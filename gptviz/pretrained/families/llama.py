@@ -101,8 +101,12 @@ class Llama(Family):
                 yield from normed(f"{ours}.attention.qk_norm.q", f"{theirs}.self_attn.q_norm")
                 yield from normed(f"{ours}.attention.qk_norm.k", f"{theirs}.self_attn.k_norm")
             yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", bias=config.output_bias)
-            for one in ("gate", "up", "down"):
-                yield from linear(f"{ours}.mlp.{one}", f"{theirs}.mlp.{one}_proj", bias=config.mlp_bias)
+            yield from self.mlp(config, f"{ours}.mlp", theirs)
+
+    def mlp(self, config: Config, ours: str, theirs: str) -> Iterator[Match]:
+        """The MLP of a block: `ours` is its path, `theirs` that of its layer."""
+        for one in ("gate", "up", "down"):
+            yield from linear(f"{ours}.{one}", f"{theirs}.mlp.{one}_proj", bias=config.mlp_bias)
 
 
 class Mistral(Llama):

@@ -10,6 +10,7 @@ from .bert import Bert, DistilBert
 from .gpt2 import GPT2, OPT, Bloom, GPTNeo
 from .llama import Gemma, Gemma2, Gemma3, Llama, Mistral, Olmo2, Qwen2, Qwen3
 from .marian import Marian
+from .mixtures import GraniteMoe, Mixtral, Olmoe, Qwen2Moe, Qwen3Moe
 from .neox import GPTJ, GPTNeoX, Phi
 
 FAMILIES: dict[str, Family] = {
@@ -30,6 +31,11 @@ FAMILIES: dict[str, Family] = {
         Gemma2,
         Olmo2,
         Bloom,
+        Mixtral,
+        Qwen2Moe,
+        Qwen3Moe,
+        Olmoe,
+        GraniteMoe,
         Bert,
         DistilBert,
         Marian,

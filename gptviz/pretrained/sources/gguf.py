@@ -23,7 +23,7 @@ from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import lacking, without_place
+from ..families.base import MISMATCHED, ShapeError, lacking, without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
@@ -42,6 +42,10 @@ ARCHITECTURES = {
     "gptneox": "gpt_neox",
     "gemma3": "gemma3_text",
 }
+# Those with a mixture of experts, which are opened and not written; a Mixtral is called llama there.
+MIXTURES = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe", "olmoe": "olmoe", "granitemoe": "granitemoe"}
+# Whether llama.cpp divides the weights of the chosen experts by their sum, which no setting says.
+NORMED = {"qwen2_moe": False, "qwen3_moe": True, "olmoe": False}
 # The end of a setting's name → the field of config.json with the same meaning.
 SETTINGS = {
     "block_count": ("num_hidden_layers", "n_layer"),
@@ -57,6 +61,16 @@ SETTINGS = {
     "rope.freq_base": ("rope_theta", "rotary_emb_base"),
     "rope.freq_base_swa": ("rope_local_base_freq",),
     "use_parallel_residual": ("use_parallel_residual",),
+}
+OF_MIXTURES = {
+    "expert_count": ("num_experts", "num_local_experts"),
+    "expert_used_count": ("num_experts_per_tok",),
+    "expert_feed_forward_length": ("moe_intermediate_size",),
+    "expert_shared_feed_forward_length": ("shared_expert_intermediate_size",),
+    "embedding_scale": ("embedding_multiplier",),
+    "residual_scale": ("residual_multiplier",),
+    "attention.scale": ("attention_multiplier",),
+    "logit_scale": ("logits_scaling",),
 }
 MAGIC = b"GGUF"
 # Numbers of 2 bytes, as the format calls them.
@@ -107,18 +121,21 @@ class GGUF(ModelSource):
     def _described(self) -> tuple[str, Given]:
         """Its family, and its settings under the names of that family's config.json."""
         architecture = self._setting("general.architecture")
-        if architecture not in ARCHITECTURES:
+        known = ARCHITECTURES | MIXTURES
+        if architecture not in known:
             raise ImportRefusedError(
-                f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files "
-                f"gptviz opens {', '.join(ARCHITECTURES)}"
+                f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files gptviz opens {', '.join(known)}"
             )
-        kind = ARCHITECTURES[architecture]
+        has_experts = bool(self._setting(f"{architecture}.expert_count"))
+        kind = "mixtral" if architecture == "llama" and has_experts else known[architecture]
         fields: dict[str, Any] = {"model_type": kind, "vocab_size": self._rows("token_embd.weight")}
-        for ending, names in SETTINGS.items():
+        for ending, names in (SETTINGS | OF_MIXTURES if has_experts else SETTINGS).items():
             value = self._setting(f"{architecture}.{ending}")
             if value is not None:
                 fields |= dict.fromkeys(names, value)
         fields["tie_word_embeddings"] = not self._has("output.weight")
+        if kind in NORMED:
+            fields["norm_topk_prob"] = NORMED[kind]
         self._rotary(architecture, fields)
         if kind == "gemma3_text":
             self._gemma3(fields)
@@ -218,10 +235,15 @@ class GGUF(ModelSource):
         taken: set[str] = set()
 
         def take(name: str) -> Tensor:
+            expert = FAMILIES[kind].expert(name)
             own = names.get_name(name, try_suffixes=(".weight", ".bias")) or name
+            if expert is not None:
+                own = f"blk.{expert.block}.ffn_{expert.kind}_exps.weight"
             if own not in self._by_name:
                 raise lacking(self.path.name, own)
             taken.add(own)
+            if expert is not None:
+                return self._tensor(own, expert.number, config.n_expert)
             return self._back(kind, own, self._tensor(own), config)
 
         yield from FAMILIES[kind].tensors(config, given, take)
@@ -233,19 +255,25 @@ class GGUF(ModelSource):
     def _file(self) -> OpenFile:
         return OpenFile(self.path)
 
-    def _tensor(self, name: str) -> Tensor:
+    def _tensor(self, name: str, expert: int | None = None, experts: int = 0) -> Tensor:
+        """A tensor, or of one that has all `experts` the matrix of an `expert`."""
         from gguf import dequantize
 
         found = self._by_name[name]
         # GGUF counts the axes from the last to the first.
         shape = tuple(int(n) for n in reversed(found.shape))
-        if (blocks := blocks_of(self._file, int(found.data_offset), shape, found.tensor_type.name)) is not None:
+        start, data = int(found.data_offset), found.data
+        if expert is not None:
+            if len(shape) != 3 or shape[0] != experts:
+                raise ShapeError(f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}")
+            start, shape, data = start + expert * int(found.n_bytes) // experts, shape[1:], data[expert]
+        if (blocks := blocks_of(self._file, start, shape, found.tensor_type.name)) is not None:
             return Packed([blocks])
         if found.tensor_type.name in SHORT:
-            return torch.from_numpy(np.array(found.data)).view(SHORT[found.tensor_type.name]).reshape(shape)
+            return torch.from_numpy(np.array(data)).view(SHORT[found.tensor_type.name]).reshape(shape)
         with reading(self.path):
             try:
-                values = np.asarray(dequantize(found.data, found.tensor_type), dtype=np.float32)
+                values = np.asarray(dequantize(data, found.tensor_type), dtype=np.float32)
             except NotImplementedError as error:
                 raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {found.tensor_type.name}: {error}") from None
         return torch.from_numpy(values.reshape(shape).copy())
@@ -253,7 +281,9 @@ class GGUF(ModelSource):
     def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
         """The reverse of the changes that a converter to GGUF makes."""
         part = name.split(".")[-2]
-        if kind == "llama" and part in ("attn_q", "attn_k"):
+        if part == "ffn_gate_inp_shexp":
+            return tensor.reshape(1, -1)
+        if kind in ("llama", "mixtral", "granitemoe") and part in ("attn_q", "attn_k"):
             heads = config.n_head if part == "attn_q" else config.key_heads
             return _unpermuted(tensor, heads)
         if kind == "gemma3_text" and name.endswith("norm.weight"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -51,18 +52,15 @@ class Kind:
         numbers: how many a block has.
         size: its bytes.
         bits: of a whole number.
-        read: blocks [n, size] → q [n, groups, numbers of a group], scale and offset [n, groups].
+        q: blocks [n, size] → the whole numbers [n, groups, numbers of a group].
+        scales: blocks [n, size] → scale and offset [n, groups].
     """
 
     numbers: int
     size: int
     bits: int
-    read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
-
-    def groups(self, data: Tensor, rows: int) -> Groups:
-        """The rows whose bytes these are."""
-        q, scale, offset = self.read(data.view(-1, self.size))
-        return Groups(q.reshape(rows, -1, q.shape[-1]), scale.reshape(rows, -1, 1), offset.reshape(rows, -1, 1))
+    q: Callable[[Tensor], Tensor]
+    scales: Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,17 @@ class Blocks:
 
     def read(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers."""
+        data, kind = self._blocks(rows), KINDS[self.kind]
+        q = kind.q(data)
+        scale, offset = kind.scales(data)
+        return Groups(q.reshape(len(rows), -1, q.shape[-1]), *(each.reshape(len(rows), -1, 1) for each in (scale, offset)))
+
+    def is_finite(self, rows: Tensor) -> bool:
+        """Whether all numbers of some rows are: they are if their scales and offsets are."""
+        return all(bool(each.isfinite().all()) for each in KINDS[self.kind].scales(self._blocks(rows)))
+
+    def _blocks(self, rows: Tensor) -> Tensor:
+        """The bytes of some rows: [blocks, bytes of a block]."""
         kind = KINDS[self.kind]
         size = self.shape[1] // kind.numbers * kind.size
         first, last = (int(end) for end in rows.aminmax())
@@ -96,7 +105,7 @@ class Blocks:
             data = data if len(data) == len(rows) and bool((rows.diff() == 1).all()) else data[rows - first]
         else:
             data = torch.cat([self.file.read(self.start + row * size, size) for row in rows.tolist()])
-        return kind.groups(data.reshape(-1), len(rows))
+        return data.reshape(-1, kind.size)
 
 
 def _half(data: Tensor) -> Tensor:
@@ -114,34 +123,31 @@ def _bits(data: Tensor, shifts: range, mask: int) -> Tensor:
     return torch.stack([data >> shift & mask for shift in shifts], dim=-2)
 
 
-def _q4_0(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _only(blocks: Tensor, times: int) -> tuple[Tensor, Tensor]:
+    """One scale, at the beginning, of numbers from -times on."""
     d = _half(blocks[:, :2])
-    return _nibbles(blocks[:, 2:]).flatten(1)[:, None], d, -8 * d
+    return d, -times * d
 
 
-def _q4_1(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _with_least(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """One scale, then the least number."""
     d, m = _half(blocks[:, :4]).split(1, dim=1)
-    return _nibbles(blocks[:, 4:]).flatten(1)[:, None], d, m
+    return d, m
 
 
-def _fifth_bits(data: Tensor) -> Tensor:
-    """The bits of 4 bytes [n, 4], the lowest first, each as 16: [n, 1, 32]."""
-    return (_bits(data, range(8), 1).transpose(1, 2).flatten(1) << 4)[:, None]
+def _four_bits(blocks: Tensor) -> Tensor:
+    """Of blocks that end with halves of bytes."""
+    return _nibbles(blocks[:, -16:]).flatten(1)[:, None]
 
 
-def _q5_0(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    d = _half(blocks[:, :2])
-    return _nibbles(blocks[:, 6:]).flatten(1)[:, None] | _fifth_bits(blocks[:, 2:6]), d, -16 * d
+def _five_bits(blocks: Tensor) -> Tensor:
+    """Of blocks that end with the fifth bits, in 4 bytes, the lowest first, and the lower four."""
+    fifth = _bits(blocks[:, -20:-16], range(8), 1).transpose(1, 2).flatten(1)[:, None]
+    return _four_bits(blocks) | fifth << 4
 
 
-def _q5_1(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    d, m = _half(blocks[:, :4]).split(1, dim=1)
-    return _nibbles(blocks[:, 8:]).flatten(1)[:, None] | _fifth_bits(blocks[:, 4:8]), d, m
-
-
-def _q8_0(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    d = _half(blocks[:, :2])
-    return (blocks[:, 2:] ^ 128)[:, None], d, -128 * d  # of a whole number with a sign: 128 more
+def _q8_0(blocks: Tensor) -> Tensor:
+    return (blocks[:, 2:] ^ 128)[:, None]  # of a whole number with a sign: 128 more
 
 
 def _scales_and_offsets(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -153,34 +159,36 @@ def _scales_and_offsets(blocks: Tensor) -> tuple[Tensor, Tensor]:
     return d * scales, -(least * offsets)
 
 
-def _q4_k(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    q = _nibbles(blocks[:, 16:].unflatten(1, (4, 32))).flatten(1, 2)  # [n, 8, 32]
-    return q, *_scales_and_offsets(blocks)
+def _q4_k(blocks: Tensor) -> Tensor:
+    return _nibbles(blocks[:, -128:].unflatten(1, (4, 32))).flatten(1, 2)  # [n, 8, 32]
 
 
-def _q5_k(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    lower = _nibbles(blocks[:, 48:].unflatten(1, (4, 32))).flatten(1, 2)  # [n, 8, 32]
-    return lower | _bits(blocks[:, 16:48], range(8), 1) << 4, *_scales_and_offsets(blocks)
+def _q5_k(blocks: Tensor) -> Tensor:
+    return _q4_k(blocks) | _bits(blocks[:, 16:48], range(8), 1) << 4
 
 
-def _q6_k(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _q6_k(blocks: Tensor) -> Tensor:
     lower = _nibbles(blocks[:, :128].unflatten(1, (2, 64)))  # [n, 2, 2, 64]
     upper = _bits(blocks[:, 128:192].unflatten(1, (2, 32)), range(0, 8, 2), 3)  # [n, 2, 4, 32]
-    q = lower.reshape(-1, 16, 16) | upper.reshape(-1, 16, 16) << 4
+    return lower.reshape(-1, 16, 16) | upper.reshape(-1, 16, 16) << 4
+
+
+def _scales_of_16(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """Those of the 16 groups of a block of Q6_K."""
     scale = _half(blocks[:, 208:]) * blocks[:, 192:208].contiguous().view(torch.int8)  # [n, 16]
-    return q, scale, -32 * scale
+    return scale, -32 * scale
 
 
 # As the format names them.
 KINDS = {
-    "Q4_0": Kind(32, 18, 4, _q4_0),
-    "Q4_1": Kind(32, 20, 4, _q4_1),
-    "Q5_0": Kind(32, 22, 5, _q5_0),
-    "Q5_1": Kind(32, 24, 5, _q5_1),
-    "Q8_0": Kind(32, 34, 8, _q8_0),
-    "Q4_K": Kind(256, 144, 4, _q4_k),
-    "Q5_K": Kind(256, 176, 5, _q5_k),
-    "Q6_K": Kind(256, 210, 6, _q6_k),
+    "Q4_0": Kind(32, 18, 4, _four_bits, partial(_only, times=8)),
+    "Q4_1": Kind(32, 20, 4, _four_bits, _with_least),
+    "Q5_0": Kind(32, 22, 5, _five_bits, partial(_only, times=16)),
+    "Q5_1": Kind(32, 24, 5, _five_bits, _with_least),
+    "Q8_0": Kind(32, 34, 8, _q8_0, partial(_only, times=128)),
+    "Q4_K": Kind(256, 144, 4, _q4_k, _scales_and_offsets),
+    "Q5_K": Kind(256, 176, 5, _q5_k, _scales_and_offsets),
+    "Q6_K": Kind(256, 210, 6, _q6_k, _scales_of_16),
 }
 
 

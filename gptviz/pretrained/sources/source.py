@@ -17,7 +17,7 @@ from gptviz.text import Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
-from gptviz.text.tokenizers.symbols import MOST_SYMBOLS, SymbolTokenizer
+from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
 from ..families import ImportRefusedError
 from ..families.base import MISMATCHED
@@ -162,7 +162,7 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
         ImportRefusedError: the tokenizer has more tokens than the model.
     """
     if tokenizer is None:
-        if size > MOST_SYMBOLS:
+        if size > SymbolTokenizer.most:
             raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
         note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
         return SymbolTokenizer.numbers(size), (note,)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptviz.machine.bounded import parse_json
-from gptviz.text.visible import character_name, kind_of_text, visible
+from gptviz.text.visible_form import character_name, kind_of_text, visible
 
 from .merging import Merging
 

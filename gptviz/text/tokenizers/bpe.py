@@ -16,7 +16,7 @@ import numpy as np
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import SURROGATE, read_regular
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
 from .growth import check_growth

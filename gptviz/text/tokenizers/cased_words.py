@@ -32,7 +32,6 @@ class CasedWordTokenizer(WordVocabulary):
 
     Attributes:
         end: the token after the last one of a text.
-        unknown: the token read for a word or sign that the vocabulary lacks.
     """
 
     kind = "cased words"
@@ -48,11 +47,6 @@ class CasedWordTokenizer(WordVocabulary):
     def read(text: str) -> list[str]:
         """The words and signs of a text, see `tokens_of`."""
         return tokens_of(text)
-
-    @property
-    def unknown_id(self) -> int:
-        """The token that is read for what the vocabulary lacks."""
-        return self.unknown
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids, spaced as English is."""

@@ -52,7 +52,7 @@ def _of_symbols(tokenizer: SymbolTokenizer) -> tokenizers.Tokenizer:
     from tokenizers import Regex, models, pre_tokenizers
     from tokenizers import Tokenizer as Backend
 
-    vocabulary = {symbol: place for place, symbol in enumerate(tokenizer.symbols)}
-    backend = Backend(models.WordLevel(vocab=vocabulary, unk_token=tokenizer.symbols[0]))
+    vocabulary = {symbol: place for place, symbol in enumerate(tokenizer.words)}
+    backend = Backend(models.WordLevel(vocab=vocabulary, unk_token=tokenizer.words[0]))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WHITE_SPACE), behavior="removed")
     return backend

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown
 from .bpe import as_value_error

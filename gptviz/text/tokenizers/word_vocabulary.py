@@ -1,18 +1,16 @@
-"""The vocabulary of tokenizers of whole words: a list of words, then special tokens, one of them for unknown words."""
+"""The vocabulary of tokenizers of whole words or symbols: a list of them, then special tokens."""
 
 import json
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible import visible
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown
-
-MOST_WORDS: Final = 1_000_000
 
 
 class WordVocabulary(Tokenizer):
@@ -21,32 +19,38 @@ class WordVocabulary(Tokenizer):
     Attributes:
         words: the vocabulary in the order of the ids; the special tokens follow it.
         special_tokens: those that are no words, in the order of their ids, as they are shown.
+        one_of: what they are called, in JSON and in messages.
         word_is: what a word must be, for a message.
+        most: the most words of a vocabulary.
+        unknown: the token read for a word that the vocabulary lacks.
 
     Args:
         words: those of the vocabulary, in the order of their ids.
 
     Raises:
-        ValueError: there are no words or more than `MOST_WORDS`; or one occurs twice, or is not one word to `read`.
+        ValueError: there are no words or more than `most`; or one occurs twice, or is not one word to `read`.
     """
 
     is_spaced = True
-    special_tokens: ClassVar[tuple[str, ...]]
+    special_tokens: ClassVar[tuple[str, ...]] = ()
+    one_of: ClassVar[str] = "words"
     word_is: ClassVar[str]
+    most: ClassVar[int] = 1_000_000
+    unknown: int
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
         if not self.words:
-            raise ValueError("there are no words to make a vocabulary of")
-        if len(self.words) > MOST_WORDS:
-            raise ValueError(f"{len(self.words):,} words are too many: at most {MOST_WORDS:,}")
+            raise ValueError(f"there are no {self.one_of} to make a vocabulary of")
+        if len(self.words) > self.most:
+            raise ValueError(f"{len(self.words):,} {self.one_of} are too many: at most {self.most:,}")
         self._tokens = self.words + self.special_tokens
         self._ids = {token: i for i, token in enumerate(self._tokens)}
         for i, word in enumerate(self.words):
             if [*self.read(word)] != [word] or SURROGATE.search(word):
                 raise ValueError(f"{self.word_is}, not {word!r:.80}")
             if self._ids[word] != i:
-                raise ValueError(f"the word {word!r:.80} stands twice in the vocabulary")
+                raise ValueError(f"the {self.one_of[:-1]} {word!r:.80} stands twice in the vocabulary")
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> Self:
@@ -55,9 +59,9 @@ class WordVocabulary(Tokenizer):
         Raises:
             ValueError: `to_json` could not have written it.
         """
-        words = fields.get("words")
+        words = fields.get(cls.one_of)
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError("the tokenizer's 'words' must be a list of texts")
+            raise ValueError(f"the tokenizer's '{cls.one_of}' must be a list of texts")
         return cls(words)
 
     @staticmethod
@@ -66,9 +70,9 @@ class WordVocabulary(Tokenizer):
         """The words of a text, as they stand in a vocabulary."""
 
     @property
-    @abstractmethod
-    def unknown_id(self) -> int:
+    def unknown_id(self) -> int | None:
         """The token that is read for a word that the vocabulary lacks."""
+        return self.unknown
 
     @property
     def vocab_size(self) -> int:
@@ -77,14 +81,13 @@ class WordVocabulary(Tokenizer):
 
     def encode(self, text: str) -> Encoding:
         """The ids of a text, one per word, and the words that the vocabulary lacks."""
-        words, instead = [*self.read(text)], self.label(self.unknown_id)
+        words, instead = [*self.read(text)], self.label(self.unknown)
         unknown = tuple(Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids)
-        return Encoding([self._ids.get(word, self.unknown_id) for word in words], unknown)
+        return Encoding([self._ids.get(word, self.unknown) for word in words], unknown)
 
     def encode_ids(self, text: str) -> Ids:
         """The ids of a text [n_words]."""
-        unknown = self.unknown_id
-        return np.fromiter((self._ids.get(word, unknown) for word in self.read(text)), np.int64)
+        return np.fromiter((self._ids.get(word, self.unknown) for word in self.read(text)), np.int64)
 
     def id_of(self, piece: str) -> int | None:
         """The id of a word, with or without white space around it, None for one the vocabulary lacks."""
@@ -99,8 +102,8 @@ class WordVocabulary(Tokenizer):
         return visible(self._token(id))
 
     def to_json(self) -> str:
-        """`kind` and `words`, a list in the order of the ids."""
-        return json.dumps({"kind": self.kind, "words": self.words})
+        """`kind` and the words, a list in the order of the ids."""
+        return json.dumps({"kind": self.kind, self.one_of: self.words})
 
     def _token(self, id: int) -> str:
         return self._tokens[int(self.checked([id])[0])]

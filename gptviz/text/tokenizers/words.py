@@ -36,7 +36,6 @@ class WordTokenizer(WordVocabulary):
     appended reads as the same tokens and that one.
 
     Attributes:
-        unknown: the token read for a word that the vocabulary lacks.
         padding: the token that fills up the shorter texts of a batch.
     """
 
@@ -75,11 +74,6 @@ class WordTokenizer(WordVocabulary):
     def read(text: str) -> Iterator[str]:
         """The words of a text one after the other, see `words_of`: a list of all words of a corpus would take much memory."""
         return (match[0] for match in _WORD.finditer(cleaned(text)))
-
-    @property
-    def unknown_id(self) -> int:
-        """The token that is read for a word that the vocabulary lacks."""
-        return self.unknown
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The words with these ids, a space between any two; padding is left out."""

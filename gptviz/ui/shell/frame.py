@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Literal
 from urllib.parse import parse_qs
@@ -56,10 +56,15 @@ def current_page() -> Page:
     return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
 
 
-def default_model(page: Page | None = None) -> str:
-    """The model that `page` shows if its address asks for nothing; of the open page unless given."""
+def default_model(page: Page | None = None, folders: Collection[str] | None = None) -> str:
+    """The model that `page` shows if its address asks for nothing; of the open page unless given.
+
+    Args:
+        folders: the names of all models, where they have been listed already.
+    """
     page = page or current_page()
-    return page.opens_on if page.opens_on in checkpoints.folders() else kinds.best_model(page.kinds[0])
+    folders = checkpoints.folders() if folders is None else folders
+    return page.opens_on if page.opens_on in folders else kinds.best_model(page.kinds[0])
 
 
 def model_on_screen() -> str:
@@ -88,6 +93,7 @@ def open_page(page: Page) -> None:
     if model_on_screen() != default_model():
         st.session_state[HAS_CHOSEN] = True
     addresses.forget_taken()
+    controls.notices_in()
     for key in SHARED:
         addresses.takes(key, ANY)
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
@@ -153,12 +159,13 @@ def _sidebar() -> int | Literal["expanded", "collapsed"]:
 def _menu() -> None:
     """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
     folded = st.session_state.setdefault(FOLDED, set())
+    state, folders = carried_state(), checkpoints.folders()  # once for all links
     for group, entries in GROUPS.items():
         fold = partial(folded.symmetric_difference_update, [group])
         opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
         with opened.container(gap="xxsmall"):
             for entry in entries:
-                link(entry, description=entry.sentence)
+                link(entry, description=entry.sentence, query={"model": default_model(entry, folders)} | state)
 
 
 def _open_linked_model() -> None:

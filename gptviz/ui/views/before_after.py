@@ -24,13 +24,10 @@ from gptviz.model.costs.effort import LEAST
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
-from gptviz.ui.widgets import jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.widgets import escaped, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 from gptviz.ui.widgets.sampling import sampling_controls
 
 from . import encoder_decoder
@@ -92,7 +89,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
     if subject.kind == "classifier":
         return
     st.markdown("**What it writes**")
-    sampling = sampling_controls(temperature=0.0, seed=True)
+    sampling = sampling_controls(temperature=0.0)
     both = []
     for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
         with place:

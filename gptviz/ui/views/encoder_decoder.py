@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 import torch
@@ -21,10 +20,10 @@ ENCODER, DECODER = "encoder", "decoder"
 LONGEST_ANSWER = 128
 
 
-def stack_control(notices: Any = st) -> str:
+def stack_control() -> str:
     """The control `stack`: which of an encoder–decoder's two stacks is shown."""
     about = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
-    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True, notices=notices)
+    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True)
 
 
 def n_blocks(config: Config, stack: str) -> int:

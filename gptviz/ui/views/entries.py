@@ -12,7 +12,6 @@ from gptviz.figures.training.curves import Curve
 from gptviz.machine.files import written
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
 from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
@@ -105,7 +104,7 @@ def entries() -> dict[str, Entry]:
         status = read_status(folder)
         try:
             known[name] = _entry(folder, status)
-        except CheckpointError as error:
+        except checkpoints.CheckpointError as error:
             known[name] = Entry(name, folder, status, problem=str(error))
     return known
 
@@ -141,7 +140,7 @@ def _wrong_weights(folder: Path, config: Config, written: tuple[tuple[int, int] 
     """The fault of the weights, empty if there is none; `written` differs if a file has changed."""
     try:
         checkpoints.check_weights(folder, config)
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         return str(error)
     return ""
 

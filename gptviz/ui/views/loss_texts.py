@@ -16,10 +16,8 @@ from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.widgets import controls, escaped, jobs
 
 from . import encoder_decoder, held_out
 

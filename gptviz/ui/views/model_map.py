@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,7 @@ from gptviz.ui.pages.positions import PAGE as POSITIONS
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import reading
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs
@@ -85,35 +85,11 @@ def page_for(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
 
 
 def _described(box: Box) -> dict[str, Any]:
-    """A box as it is sent to the browser."""
-    return {
-        "path": box.path,
-        "part": box.part,
-        "name": box.name,
-        "role": box.role,
-        "about": box.about,
-        "equation": box.equation,
-        "pieces": [
-            {
-                "name": piece.name,
-                "kind": piece.kind,
-                "shape": piece.shape,
-                "axes": piece.axes,
-                "symbol": piece.symbol,
-                "rows": piece.rows,
-                "parameters": piece.parameters,
-                "meaning": GLOSSARY.get(piece.name.rpartition(".")[2], "") if piece.kind == "activation" else "",
-            }
-            for piece in box.pieces
-        ],
-        "lines": {
-            "file": box.lines.file,
-            "first": box.lines.first,
-            "last": box.lines.last,
-            "text": box.lines.text,
-            "marked": box.lines.marked,
-        },
-    }
+    """A box as it is sent to the browser: all that is known of it, and what the values mean that it computes."""
+    made = asdict(box)
+    for piece in made["pieces"]:
+        piece["meaning"] = GLOSSARY.get(piece["name"].rpartition(".")[2], "") if piece["kind"] == "activation" else ""
+    return made
 
 
 def like(config: Config) -> dict[str, list[int]]:

@@ -20,12 +20,10 @@ from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
-from gptviz.ui.widgets import controls, details, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.widgets import controls, details, escaped, jobs
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 LIST, UPLOADER, PART = "pairs", "list of prompts", "list of prompts part"
 TITLE = "Over a list of prompts"
@@ -152,9 +150,7 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
     st.dataframe(frame, hide_index=True, height=pixels(240))
-    st.download_button(
-        "Download as CSV", lambda: details.as_csv(frame), "over_prompts.csv", "text/csv", key="list csv", on_click="ignore"
-    )
+    details.csv_button(frame, "over_prompts", key="list csv")
 
 
 def _code(subject: Subject, how: How, text: str) -> str:

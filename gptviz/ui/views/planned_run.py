@@ -25,7 +25,7 @@ from gptviz.text import Corpus, Tokenizer
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
 TWINS = ("-a", "-b")  # the ends of the names of two runs that differ in their data alone

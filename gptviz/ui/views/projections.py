@@ -17,11 +17,9 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.job import Job, Slots
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
@@ -88,12 +86,12 @@ def _waiting(placing: Placing, method: str) -> None:
     st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
 
 
-def seed_controls(notices: object) -> tuple[int, bool]:
+def seed_controls() -> tuple[int, bool]:
     """The controls `seed` and `seeds`: which seed t-SNE and UMAP begin with, and whether several are compared."""
     about = "t-SNE and UMAP start with some noise: another seed gives another picture."
-    seed = controls.select("Seed", SEEDS, key="seed", help=about, segmented=True, notices=notices)
+    seed = controls.select("Seed", SEEDS, key="seed", help=about, segmented=True)
     about = f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far they agree."
-    return int(seed), controls.switch("Compare seeds", key="seeds", help=about, notices=notices)
+    return int(seed), controls.switch("Compare seeds", key="seeds", help=about)
 
 
 def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str:

@@ -20,6 +20,13 @@ class Vocabulary:
     kinds: tuple[str, ...]
 
 
+# Kept for all sessions: those of a large vocabulary take a moment to make.
+@st.cache_resource(max_entries=3, show_spinner=False)
+def labels(key: ModelKey) -> tuple[str, ...]:
+    """The visible forms of all tokens, by id."""
+    return tuple(language_model(key).tokenizer.labels())
+
+
 def tokens(key: ModelKey) -> Vocabulary:
     """The vocabulary of the model, the same at every step of its training."""
     return _tokens(key.name, key.tokenizer, language_model(key).tokenizer)

@@ -22,6 +22,18 @@ T = TypeVar("T")
 _SAID = "texts in the address"
 # Key of the session's state: the default that each control which follows its default had when it was shown last.
 _DEFAULTS = "defaults shown"
+# Key of the session's state: the container for messages about links and texts; none for the place where a control is.
+_NOTICES = "place of notices"
+
+
+def notices_in(container: Any = None) -> None:
+    """Let the messages of the controls that come now stand in `container`; without one, where each control is."""
+    st.session_state[_NOTICES] = container
+
+
+def notices() -> Any:
+    """Where messages stand now."""
+    return st.session_state.get(_NOTICES) or st
 
 
 def _replace_impossible(key: str, possible: Callable[[Any], bool], default: Any) -> None:
@@ -41,7 +53,7 @@ def _follow(key: str, default: Any) -> None:
     shown[key] = default
 
 
-def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
+def _warn(key: str, values: Values, instead: str) -> None:
     """Warn about a value in the link that is not possible, and note which values are.
 
     A value that was chosen here before, for a model that offered it, gives no warning.
@@ -49,15 +61,15 @@ def _warn(key: str, values: Values, instead: str, notices: Any) -> None:
     addresses.takes(key, values)
     asked = st.query_params.get(key)
     if asked is not None and not values.has(asked) and key not in st.session_state:
-        warn_of_link(f"{key} =", asked, f", which is not available here; showing {escaped(instead)}", notices)
+        warn_of_link(f"{key} =", asked, f", which is not available here; showing {escaped(instead)}")
 
 
-def warn_of_link(what: str, asked: str, why: str, notices: Any = st) -> None:
+def warn_of_link(what: str, asked: str, why: str) -> None:
     """Warn that the link asks for `what` “`asked`”, and say why that is not shown, as Markdown."""
-    notices.warning(f"The link asks for {what} “{escaped(asked[:80])}”{why}.", icon=":material/link_off:")
+    notices().warning(f"The link asks for {what} “{escaped(asked[:80])}”{why}.", icon=":material/link_off:")
 
 
-def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = ANY, instead: str = "", notices: Any = st) -> T:
+def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = ANY, instead: str = "") -> T:
     """A choice that the address has as `key`, and that no control is bound to: it is made in a figure or a table, or by a control
     whose range depends on the text. The code that makes it writes it there with `addresses.write`.
 
@@ -68,7 +80,6 @@ def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = 
         default: the choice if the address names none, or none that is possible.
         values: the values that the address may have.
         instead: what is shown instead of a value that is not possible, in words.
-        notices: the container for a warning.
     """
     addresses.takes(key, values)
     asked, read_before = st.query_params.get(key), f"{key} was possible"
@@ -84,7 +95,7 @@ def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = 
         addresses.takes(key, refused(str(error)))
         why = f": {escaped(str(error))}"
     if not visit.remembered(read_before):
-        warn_of_link(f"{key} =", asked, why, notices)
+        warn_of_link(f"{key} =", asked, why)
     return default
 
 
@@ -101,7 +112,6 @@ def select(
     disabled: bool = False,
     other: Callable[[str], bool] | None = None,
     follows: bool = False,
-    notices: Any = st,
 ) -> str:
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
 
@@ -111,16 +121,15 @@ def select(
         disabled: whether it only shows its value.
         follows: whether the control changes with its default, which depends on the model or the text, until another option is
             chosen. The address does not name a default: after a reload the new one would be shown.
-        notices: the container for a warning about a link that asks for something else.
     """
     first = default if default is not None and default in options else options[0]
     labels = [format_func(option) for option in options]
     may_be = other or (lambda _: False)
     listed = one_of(labels)
     values = Values(listed.words, lambda asked: asked in labels or may_be(asked), labels)
-    _warn(key, values, f"“{format_func(first)}”", notices)
+    _warn(key, values, f"“{format_func(first)}”")
     if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
-        notices.warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
+        notices().warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")
     _replace_impossible(key, lambda value: value in options or may_be(value), first)
     if follows:
         _follow(key, first)
@@ -154,14 +163,13 @@ def notch(
     format_func: Callable[[Any], str] = str,
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
     follows: bool = False,
-    notices: Any = st,
 ) -> Any:
     """One of `options` in their order on a slider, kept in the URL as `key`; `follows` as in `select`.
 
     Streamlit identifies this slider by its key alone, not by its options. A slider made by st.slider counts as a new one when
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
-    _warn(key, one_of(list(map(format_func, options))), format_func(default), notices)
+    _warn(key, one_of(list(map(format_func, options))), format_func(default))
     _replace_impossible(key, lambda value: value in options, default)
     if follows:
         _follow(key, default)
@@ -171,7 +179,7 @@ def notch(
     return chosen
 
 
-def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, follows: bool = False, notices: Any = st) -> int:
+def whole(label: str, low: int, high: int, *, key: str, help: str, default: int, follows: bool = False) -> int:
     """A whole number from `low` to `high`, at most some hundreds, kept in the URL as `key`; no control where there is
     nothing to choose. `follows` as in `select`.
     """
@@ -179,21 +187,21 @@ def whole(label: str, low: int, high: int, *, key: str, help: str, default: int,
         addresses.takes(key, one_of([str(low)]))
         return low
     first = min(max(default, low), high)
-    return int(notch(label, range(low, high + 1), key=key, help=help, default=first, follows=follows, notices=notices))
+    return int(notch(label, range(low, high + 1), key=key, help=help, default=first, follows=follows))
 
 
-def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float, notices: Any = st) -> float:
+def real(label: str, low: float, high: float, *, key: str, help: str, default: float, step: float) -> float:
     """A number from `low` to `high`, kept in the URL as `key`."""
-    _warn(key, real_number(low, high), f"{default:g}", notices)
+    _warn(key, real_number(low, high), f"{default:g}")
     _replace_impossible(key, lambda value: isinstance(value, int | float) and low <= value <= high, default)
     chosen = st.slider(label, low, high, default, step, key=key, help=help, bind="query-params")
     say_chosen(label, f"{chosen:g}")
     return chosen
 
 
-def switch(label: str, *, key: str, help: str, default: bool = False, notices: Any = st) -> bool:
+def switch(label: str, *, key: str, help: str, default: bool = False) -> bool:
     """On or off, kept in the URL as `key`."""
-    _warn(key, ON_OR_OFF, "on" if default else "off", notices)
+    _warn(key, ON_OR_OFF, "on" if default else "off")
     chosen = st.toggle(label, default, key=key, help=help, bind="query-params")
     say_chosen(label, "on" if chosen else "off")
     return chosen
@@ -211,7 +219,6 @@ def text(
     placeholder: str | None = None,
     label_visibility: Literal["visible", "hidden", "collapsed"] = "visible",
     lasting: bool = False,
-    notices: Any = st,
 ) -> str:
     """A text, kept in the address as `key`: see `addresses`. The server writes the address, so that it is never too long.
 
@@ -220,7 +227,6 @@ def text(
         height: pixels, for more than one line.
         instead_of: texts that the default takes the place of.
         lasting: whether the text is still there when the page is opened again after another page.
-        notices: the container for messages about a text that the address cannot hold, or that is no longer on this machine.
     """
     said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
     addresses.takes(key, ANY)
@@ -244,28 +250,28 @@ def text(
     }
     typed = (st.text_input(label, **common) if height is None else st.text_area(label, height=height, **common)) or ""
     if missing and typed == default:
-        notices.warning(f"{escaped(missing)}. The page uses its default text instead.", icon=":material/link_off:")
+        notices().warning(f"{escaped(missing)}. The page uses its default text instead.", icon=":material/link_off:")
     else:
-        _keep(label, key, None if typed == default else typed, notices)
+        _keep(label, key, None if typed == default else typed)
     said[key] = st.query_params.get(key)
     if typed:
         say_chosen(label, f"“{typed}”")
     return typed
 
 
-def _keep(label: str, key: str, typed: str | None, notices: Any) -> None:
+def _keep(label: str, key: str, typed: str | None) -> None:
     """Write a text into the address; a line on the page says so if that works on this machine alone, or not at all."""
     try:
         addresses.put(key, typed)
     except OSError as error:
-        notices.warning(
+        notices().warning(
             f"{label}: this text is too long for the address, and it cannot be kept on this machine ({escaped(str(error))}): a "
             "reload or a link opens the page without it.",
             icon=":material/link_off:",
         )
     else:
         if typed is not None and st.query_params.get(key) != typed:
-            notices.caption(
+            notices().caption(
                 f"{label}: this text is too long for the address, which has a short key for it instead. Such a link works only "
                 "on this machine."
             )

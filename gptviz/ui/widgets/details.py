@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -56,15 +57,14 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
             st.dataframe(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
-            st.download_button(
-                "Download as CSV",
-                lambda: as_csv(frame),
-                f"{key}.csv",
-                "text/csv",
-                key=f"{key} csv",
-                on_click="ignore",
-                help="A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it.",
-            )
+            about = "A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it."
+            csv_button(frame, key, key=f"{key} csv", help=about)
+
+
+def csv_button(frame: pd.DataFrame, name: str, *, key: str, help: str | None = None) -> None:
+    """A button that downloads a table as the file `name`.csv."""
+    look: dict[str, Any] = {"key": key, "on_click": "ignore", "help": help}
+    st.download_button("Download as CSV", lambda: as_csv(frame), f"{name}.csv", "text/csv", **look)
 
 
 def as_csv(frame: pd.DataFrame) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.figure_tools import figure_tools, payload
-from gptviz.figures.kit.theme import enlarged
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarged
 
 from .headings import heading
 
@@ -19,18 +20,36 @@ _SIZE = "page size"
 _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$")
 
 
-def show_figure(figure: go.Figure, *, key: str, alt: str, **look: Any) -> Any:
-    """Show `figure`, and return what `st.plotly_chart` returns; `look` are other arguments of it."""
+def theme() -> Theme:
+    """The theme of figures that the user's browser shows."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def show_figure(
+    figure: go.Figure, *, key: str, alt: str, choose: Callable[[Sequence[int]], object] | None = None, **look: Any
+) -> None:
+    """Show `figure`. A click on a point calls `choose` with the numbers that it carries, its `customdata`; `look` are other
+    arguments of `st.plotly_chart`.
+    """
     size = _size()
+    if choose is not None:
+        # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+        def clicked() -> None:
+            for point in st.session_state[key].selection.points[:1]:
+                carried = point.get("customdata")
+                numbers = carried if isinstance(carried, list | tuple) else [carried]
+                if all(isinstance(one, int | float) for one in numbers):
+                    choose(list(map(int, numbers)))
+
+        look |= {"on_select": clicked, "selection_mode": "points"}
     # Plotly's own buttons would lie over the legend, and its picture has no heading.
     look["config"] = {"displayModeBar": False, **look.get("config", {})}
     sharp = not any(_IN_PIXELS.search(trace.type) for trace in figure.data)
     with st.container(gap=None):
         # A figure brings its own template: Streamlit's would be laid over it.
-        answer = st.plotly_chart(enlarged(figure, size), key=key, alt=alt, theme=None, **look)
+        st.plotly_chart(enlarged(figure, size), key=key, alt=alt, theme=None, **look)
         name = re.sub(r"\W+", "-", key).strip("-")
         figure_tools(payload(size, heading(alt), name=name, sharp=sharp), key=f"{key} size", on_size=_remember)
-    return answer
 
 
 def pixels(usual: int) -> int:

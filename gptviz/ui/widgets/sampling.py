@@ -15,10 +15,10 @@ PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 MOST_TOP_K = 100
 
 
-def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampling:
-    """Sliders side by side for temperature (with this default), top-k, top-p, and for the seed where tokens are drawn."""
-    places = iter(st.columns(4 if seed else 3, gap="medium"))
-    with next(places):
+def sampling_controls(temperature: float = 1.0) -> Sampling:
+    """Sliders side by side for temperature (with this default), top-k, top-p and the seed."""
+    first, second, third, last = st.columns(4, gap="medium")
+    with first:
         chosen_temperature = controls.real(
             "Temperature",
             0.0,
@@ -31,7 +31,7 @@ def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampli
                 "likeliest token."
             ),
         )
-    with next(places):
+    with second:
         top_k = controls.whole(
             "Top-k (0: off)",
             0,
@@ -40,7 +40,7 @@ def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampli
             default=0,
             help="Draw from this many of the likeliest tokens only; 0 draws from all.",
         )
-    with next(places):
+    with third:
         top_p = controls.real(
             "Top-p (1: off)",
             0.05,
@@ -53,10 +53,7 @@ def sampling_controls(*, temperature: float = 1.0, seed: bool = False) -> Sampli
                 "from all."
             ),
         )
-    chosen_seed = 0
-    if seed:
-        with next(places):
-            chosen_seed = controls.whole(
-                "Seed", 0, 99, key="seed", default=0, help="Decides the random numbers: the same seed writes the same text."
-            )
-    return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=chosen_seed)
+    with last:
+        about = "Decides the random numbers: the same seed writes the same text."
+        seed = controls.whole("Seed", 0, 99, key="seed", default=0, help=about)
+    return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=seed)

@@ -7,8 +7,7 @@ import pytest
 
 from gptviz.figures.explaining.contributions import MOST_NUMBERED, contributions
 from gptviz.figures.kit.theme import DARK, KEY, LIGHT, QUERY, STREAM, Theme
-from gptviz.figures.reading.confusion import confusion
-from gptviz.figures.reading.distances import distances
+from gptviz.figures.reading.confusion import confusion, distances
 from gptviz.figures.reading.labels import labels
 from gptviz.labelled_array import Axis, LabelledArray
 

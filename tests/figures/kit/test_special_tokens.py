@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gptviz.figures.kit import heat, special_tokens
+from gptviz.figures.kit import axes, heat
 from gptviz.figures.kit.theme import LIGHT
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import CharTokenizer
@@ -47,4 +47,4 @@ def test_beside_long_tokens_a_mark_is_short_too() -> None:
     ],
 )
 def test_only_the_marks_there_are_explained(labels: tuple[str, ...], meaning: str) -> None:
-    assert special_tokens.legend(labels) == meaning
+    assert axes.legend(labels) == meaning

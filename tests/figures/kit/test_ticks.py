@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.figures.kit.ticks import log_ticks
+from gptviz.figures.kit.axes import log_ticks
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.002, 1e9))

@@ -10,6 +10,7 @@ import gptviz
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import parameter_count, preset
+from tests.command_line import answered
 from tests.tiny import CONTEXT, tiny
 
 DECODER = tiny(n_kv_head=1)
@@ -63,10 +64,8 @@ def test_an_impossible_batch_or_length_is_named(batch: int, tokens: int) -> None
 
 
 def test_the_library_says_what_the_command_line_says(capsys: pytest.CaptureFixture[str]) -> None:
-    from gptviz.__main__ import main
 
-    assert main(["costs", "reversal", "--batch", "3", "--context", "7", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = answered(capsys, "costs", "reversal", "--batch", "3", "--context", "7")
     lm = gptviz.load("reversal", "cpu")
     assert said == json.loads(json.dumps(lm.costs(3, 7).to_dict()))
     assert said["parameters"] == sum(parameter.numel() for parameter in lm.model.parameters())

@@ -69,8 +69,9 @@ def test_the_effect_is_the_mean_length_of_what_a_neuron_adds(mlp: str) -> None:
     model, rows = scrambled(tiny(mlp=mlp)), rows_of(8, 8)
     found = of_all(model, 1, rows)
     values = run(model, torch.stack(rows), ["*.neurons"])["blocks.1.mlp.neurons"].flatten(0, 1)  # [16, 20]
+    columns = model.blocks[1].mlp.written()[0].detach()
     for neuron in range(20):
-        added = values[:, neuron, None] * model.blocks[1].mlp.down.weight[:, neuron].detach()
+        added = values[:, neuron, None] * columns[:, neuron]
         assert found.effect[neuron] == pytest.approx(float(added.norm(dim=-1).mean()), rel=1e-4)
     assert found.ranked("effect")[0] == int(found.effect.argmax())
 

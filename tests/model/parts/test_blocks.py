@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from gptviz.model import IDENTITY, Record
-from gptviz.model.parts.blocks import MLP, Block
+from gptviz.model.parts.blocks import Block
+from gptviz.model.parts.mlps import MLP
 from gptviz.model.parts.norms import new_norm
 from gptviz.model.parts.part import sharing
 from tests.tiny import scrambled, some_ids, tiny

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.attention import Attention, AttentionBase, CrossAttention
+from gptviz.model.parts.experts import MixtureOfExperts
 from gptviz.model.parts.masks import MASKS, FullMask, Mask, WindowMask
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.positions import POSITIONS
@@ -314,6 +315,8 @@ class Sublayers(Drawing):
     def mlp(self, at: str, x: Operand) -> str:
         """Add the MLP over `x`; the path of the box with its output."""
         config, kind, activation = self.config, MLPS[self.config.mlp], ACTIVATIONS[self.config.activation]
+        if issubclass(kind, MixtureOfExperts):
+            return self.experts(at, x)
         wide = (self.flows[x.path][0], config.mlp_size)
         inner = kind.equation.removeprefix("down(").removesuffix(")")
         parts = WIDENED.findall(inner)
@@ -344,6 +347,74 @@ class Sublayers(Drawing):
             equation=f"out = {self.times('neurons', 'down', down)}",
             lines=lines(kind.forward, 'tap("out"'),
             pieces=(self.activation(f"{at}.out", (wide[0], config.d_model), (x.axis, "d_model"), "out"), *down),
+        )
+        return self.add(box, [neurons])
+
+    def experts(self, at: str, x: Operand) -> str:
+        """Add a mixture of experts over `x`; the path of the box with its output."""
+        config, kind, activation = self.config, MixtureOfExperts, ACTIVATIONS[self.config.activation]
+        tokens, columns = self.flows[x.path][0], config.n_expert + (config.d_shared > 0)
+        pieces = self.linear(f"{at}.router", "expert", "d_model", "router")
+        box = Box(
+            path=f"{at}.router",
+            part="router",
+            name="Router",
+            role="mlp",
+            about="How well each expert fits each token: the scores that the router gives.",
+            equation=f"router = {self.times(x.symbol, 'router', pieces)}",
+            lines=lines(kind.weights, "self.router("),
+            pieces=(self.activation(f"{at}.router", (tokens, config.n_expert), (x.axis, "expert"), "router"), *pieces),
+        )
+        router = self.add(box, [x.path])
+        normed = ", divided by their sum" if config.expert_norm else ""
+        shared = " The last one is shared: every token passes it." if config.d_shared else ""
+        box = Box(
+            path=f"{at}.experts",
+            part="experts",
+            name="Experts",
+            role="mlp",
+            about=f"How much each expert counts: the {config.n_active} largest shares of the router{normed}, and 0 for all "
+            f"others.{shared}",
+            equation=f"weights = {config.n_active} largest of softmax(router){normed}",
+            lines=lines(kind.weights, 'tap("experts"'),
+            pieces=(
+                self.activation(f"{at}.experts", (tokens, columns), (x.axis, "expert"), "weights"),
+                *self.linear(f"{at}.shared_gate", "1", "d_model", "shared"),
+            ),
+        )
+        weights = self.add(box, [router, *([x.path] if config.d_shared else [])])
+        each = [*(f"experts.{index}" for index in range(config.n_expert)), *(["shared"] if config.d_shared else [])]
+        box = Box(
+            path=f"{at}.neurons",
+            part="neurons",
+            name="Neurons",
+            role="mlp",
+            about=f"The neurons of all experts, each times the weight of its expert. {activation.title}: {activation.about}",
+            equation="neurons = weight_e · activation(gate_e(x)) · up_e(x)",
+            lines=lines(kind.forward, 'tap("neurons"'),
+            pieces=(
+                self.activation(f"{at}.neurons", (tokens, config.mlp_size), (x.axis, "neuron"), "neurons"),
+                *(
+                    piece
+                    for one in each
+                    for name in ("gate", "up")
+                    for piece in self.linear(f"{at}.{one}.{name}", "neuron", "d_model", f"{name} {one}")
+                ),
+            ),
+        )
+        neurons = self.add(box, [x.path, weights])
+        box = Box(
+            path=f"{at}.out",
+            part="down",
+            name="Down",
+            role="mlp",
+            about="What the neurons of the chosen experts found, projected back to the width of the stream.",
+            equation="out = Σ neurons_e · W_down_eᵀ",
+            lines=lines(kind.forward, 'tap("out"'),
+            pieces=(
+                self.activation(f"{at}.out", (tokens, config.d_model), (x.axis, "d_model"), "out"),
+                *(piece for one in each for piece in self.linear(f"{at}.{one}.down", "d_model", "neuron", f"down {one}")),
+            ),
         )
         return self.add(box, [neurons])
 

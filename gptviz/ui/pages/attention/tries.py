@@ -7,9 +7,9 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.overview import Facts, Overview, largest_head
 from gptviz.labelled_array import Float32Array
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import attention as view
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 # A head looks at what followed an earlier copy of its token if that gets this share, and this many times the share by chance.
 LEAST_FOLLOWED, CLEARLY = 0.2, 3.0

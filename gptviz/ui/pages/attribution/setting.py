@@ -10,8 +10,7 @@ import streamlit as st
 from gptviz.interp.explaining.attribution import Attribution, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views import text_position
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.read import Read
@@ -128,7 +127,7 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
     return position
 
 
-def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any, notices: Any) -> AttributionSetting:
+def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any) -> AttributionSetting:
     """The controls `logit_of` and `minus` in the containers `of` and `less`."""
     names = subject.lm.labels if position is None else tokens(subject.key).names
     best = likely(subject.key, text, position)
@@ -142,9 +141,7 @@ def setting(subject: Subject, text: Read, position: int | None, of: Any, less: A
     other = None if len(names) <= LISTED else names.__contains__
     with of:
         about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
-        chosen = controls.select(
-            f"Logit of the {what}", (LIKELIEST, *listed), key="logit_of", help=about, other=other, notices=notices
-        )
+        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key="logit_of", help=about, other=other)
     with less:
         about = (
             f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
@@ -152,7 +149,7 @@ def setting(subject: Subject, text: Read, position: int | None, of: Any, less: A
             f"with a known answer, else the next likeliest {what}.{typed}"
         )
         options = (RIVAL, NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
-        minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other, notices=notices)
+        minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other)
     token = best[0] if chosen == LIKELIEST else names.index(chosen)
     if minus == ALONE:
         return AttributionSetting(subject, text, position, token, None)

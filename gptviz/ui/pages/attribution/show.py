@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -25,13 +24,11 @@ from gptviz.ui.pages.classify import PAGE as CLASSIFY
 from gptviz.ui.pages.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .setting import AttributionSetting, quoted
 
@@ -144,7 +141,7 @@ def parts(setting: AttributionSetting, found: Attribution) -> None:
     )
 
 
-def part_control(found: Attribution, notices: Any) -> str | None:
+def part_control(found: Attribution) -> str | None:
     """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
     heads = list(found.sources)
     mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
@@ -152,7 +149,7 @@ def part_control(found: Attribution, notices: Any) -> str | None:
         return None
     about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
     first = (STRONGEST, *heads) if heads else ()
-    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about, notices=notices)
+    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
     return strongest_head(found) if chosen == STRONGEST else chosen
 
 
@@ -168,20 +165,16 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
     at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
 
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def pick() -> None:
-        if points := st.session_state[GRID].selection.points:
-            row, column = map(int, points[0]["customdata"])
-            if (one := names[row][column]) in found.sources or one.endswith(".mlp"):
-                st.session_state["part"] = one
+    def pick(cell: Sequence[int]) -> None:
+        if (one := names[cell[0]][cell[1]]) in found.sources or one.endswith(".mlp"):
+            st.session_state["part"] = one
 
     above, below = setting.sides
     framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
     show_figure(
         figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
         key=GRID,
-        on_select=pick,
-        selection_mode="points",
+        choose=pick,
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
     )
 

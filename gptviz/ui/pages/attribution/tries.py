@@ -9,13 +9,11 @@ import streamlit as st
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import Attribution, Part, attribute
 from gptviz.interp.units.unit import unit
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END
-from gptviz.ui.widgets.markdown import escaped, in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, escaped, in_quotes
 
 from .setting import ALONE, LIKELIEST, NEXT, AttributionSetting, quoted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
@@ -13,9 +14,9 @@ from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import edits, scrubber
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt
-from gptviz.ui.widgets import addresses, visit
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import addresses, escaped, visit
 
 from .computed import CircuitChoice
 from .show import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES
@@ -33,12 +34,7 @@ def choices(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
         "prompt": subject.left_off + subject.prompt,
         "edits": state.get(edits.EDITS),
         "edit_text": state.get(edits.TEXT),
-        "position": chosen.position,
-        "token": chosen.token,
-        "against": chosen.against,
-        "share": chosen.share,
-        "boxes": chosen.boxes,
-        "beyond_mean": chosen.beyond_mean,
+        **asdict(chosen),
     }
 
 

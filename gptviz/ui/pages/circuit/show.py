@@ -23,14 +23,14 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
 from gptviz.ui.pages import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.bar import Subject, shortened
+from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import position, strip
-from gptviz.ui.widgets import addresses, controls, jobs
+from gptviz.ui.widgets import addresses, controls, escaped, jobs
 from gptviz.ui.widgets.headings import settings
-from gptviz.ui.widgets.markdown import escaped
 
 from .computed import CircuitChoice, checked, find, found
 from .words import code
@@ -97,7 +97,7 @@ def choose(subject: Subject) -> CircuitChoice | None:
     offered = offered_ids(subject, at)
     names = _names(subject, offered)
     is_old = LINKED in st.query_params
-    notices = st.container()
+    controls.notices_in(st.container())
     with of:
         token = controls.select(
             "Logit of",
@@ -106,7 +106,6 @@ def choose(subject: Subject) -> CircuitChoice | None:
             help="Whose logit is taken apart: one of the likeliest next tokens, or the one that really comes next.",
             format_func=names.__getitem__,
             follows=True,
-            notices=notices,
         )
     with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
         against = controls.select(
@@ -118,7 +117,6 @@ def choose(subject: Subject) -> CircuitChoice | None:
             f"them stays. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one with a known answer, else the next "
             "likeliest token.",
             format_func=lambda one: names.get(one, one),
-            notices=notices,
         )
         boxes = st.container()
         with st.popover("More"):
@@ -129,7 +127,6 @@ def choose(subject: Subject) -> CircuitChoice | None:
                 help="How much of the logit is traced back to tokens within the graph: more needs more boxes.",
                 default=SHARE,
                 step=0.05,
-                notices=notices,
             )
             beyond_mean = controls.switch(
                 "Beyond the mean",
@@ -137,7 +134,6 @@ def choose(subject: Subject) -> CircuitChoice | None:
                 help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike "
                 "says nothing about this place. Off: all that it adds.",
                 default=True,
-                notices=notices,
             )
         with boxes:
             most = controls.whole(
@@ -149,7 +145,6 @@ def choose(subject: Subject) -> CircuitChoice | None:
                 f"number, there are at most {BOXES}, or up to {MOST_NODES} where you ask for a share.",
                 default=MOST_NODES if is_old or share != SHARE else BOXES,
                 follows=True,
-                notices=notices,
             )
     other = {NOTHING: None, RIVAL: rival(subject, at, int(token))}.get(against, against)
     return CircuitChoice(at, int(token), None if other is None else int(other), share, beyond_mean, most)

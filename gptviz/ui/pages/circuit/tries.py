@@ -9,12 +9,11 @@ import numpy as np
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.circuit import Circuit
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, escaped
 
 from .computed import CircuitChoice, found
 from .show import BOXES, OFFERED, OPENED, RIVAL, SHARE, is_large, offered_ids, said_of

@@ -12,12 +12,9 @@ from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import Decision, Worth, decision, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .evaluation import ABOUT_BASELINE, on_card
 

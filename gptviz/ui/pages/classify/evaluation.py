@@ -13,20 +13,18 @@ from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
 from gptviz.data.registry import source_from
 from gptviz.figures.kit.format import percent
-from gptviz.figures.reading import confusion as confusion_figure
-from gptviz.figures.reading import distances as distances_figure
+from gptviz.figures.reading import confusion as figures
 from gptviz.interp.reading.classification import Mistake, confusion, mistakes
 from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reordered
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import jobs, picking
-from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 from . import WORDS
 
@@ -200,7 +198,7 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     n_texts = int(counts.values.sum())
     right = f"{percent(_on_diagonal(counts))} lie on the diagonal" if n_texts else "there are none"
     show_figure(
-        confusion_figure.confusion(counts, theme(), height=300),
+        figures.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
         alt=(
             f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model gave, over {n_texts:,} {what}; "
@@ -227,7 +225,7 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
         f"{name} {percent(float(share))}" for name, share in zip(shares[0].axes[0].labels, shares[0].values, strict=True)
     )
     show_figure(
-        distances_figure.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
+        figures.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
         alt=(
             f"How many labels away from the right one the model's label is: {spelled_out}; mean absolute error "

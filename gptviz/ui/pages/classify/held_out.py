@@ -6,8 +6,9 @@ import streamlit as st
 
 from gptviz.interp.reading.classification import mistakes
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import escaped
 
 from .evaluation import (
     LabelledAnswers,

@@ -20,12 +20,9 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import in_quotes
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.widgets import controls, in_quotes, jobs
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
 MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000
@@ -68,7 +65,7 @@ def _texts(key: ModelKey, sentence: str) -> list[str]:
     return [lm.generate(sentence, LONGEST_TEXT, **vars(Sampling(seed=seed))) for seed in range(TEXTS)]
 
 
-def asked(sides: Sides, notices: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The controls for the sentences, a line each, and the words, with commas between."""
     sentences, words = default_questions(sides.a)
     left, right = st.columns([3, 2])
@@ -80,7 +77,6 @@ def asked(sides: Sides, notices: object) -> tuple[tuple[str, ...], tuple[str, ..
             longest=LONGEST,
             height=pixels(72),
             placeholder="\n".join(sentences),
-            notices=notices,
         )
     with right:
         chosen = controls.text(
@@ -89,7 +85,6 @@ def asked(sides: Sides, notices: object) -> tuple[tuple[str, ...], tuple[str, ..
             help=f"How likely is each of these to come next? Commas between them, at most {MOST_WORDS}.",
             longest=LONGEST,
             placeholder=", ".join(words),
-            notices=notices,
         )
     lines = tuple(dict.fromkeys(line for line in typed.splitlines() if line.strip()))
     own = tuple(dict.fromkeys(word for word in re.split(r"\s*,\s*", chosen.strip()) if word))
@@ -112,15 +107,10 @@ def marks(shares: list[list[Share]], word: int, count: int) -> list[tuple[float,
     return [(row[word].value, *row[word].interval) if row[word].of else (np.nan,) * 3 for row in shares]
 
 
-def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, notices: object) -> None:
+def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared) -> None:
     """One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts."""
     chosen = controls.select(
-        "Word",
-        words,
-        key=WORD,
-        help="Whose probability is drawn; the table has all of them.",
-        segmented=True,
-        notices=notices,
+        "Word", words, key=WORD, help="Whose probability is drawn; the table has all of them.", segmented=True
     )
     word = words.index(chosen)
     shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
@@ -137,8 +127,8 @@ def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both:
     st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
     with st.expander("All words, as a table"):
         st.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
-    _nearest(sides, sentences, words, notices)
-    _written(sides, sentences, notices)
+    _nearest(sides, sentences, words)
+    _written(sides, sentences)
 
 
 def said(word: str, sentences: tuple[str, ...], likely: list[np.ndarray], data: list[list[tuple[float, float, float]]]) -> str:
@@ -185,13 +175,13 @@ def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, 
     return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
 
 
-def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], notices: object) -> None:
+def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
     models = [language_model(one.key) for one in (sides.a, sides.b)]
     offered = [word for word in candidates(models[0], sentences, words) if models[1].tokenizer.id_of(word) is not None]
     if not offered:
         return
     about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
-    chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=about, notices=notices)
+    chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=about)
     for column, name, lm in zip(st.columns(2), "AB", models, strict=True):
         each = ", ".join(
             f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
@@ -199,9 +189,9 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], n
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
 
 
-def _written(sides: Sides, sentences: tuple[str, ...], notices: object) -> None:
+def _written(sides: Sides, sentences: tuple[str, ...]) -> None:
     about = "What both write after this sentence, drawn with the same seeds."
-    sentence = controls.select("They write after", sentences, key="written_after", help=about, notices=notices)
+    sentence = controls.select("They write after", sentences, key="written_after", help=about)
     for column, name, one in zip(st.columns(2), "AB", (sides.a, sides.b), strict=True):
         column.markdown(f"**{name}** writes")
         column.code("\n".join(sentence + text.rstrip() for text in _texts(one.key, sentence)), language=None, wrap_lines=True)

@@ -18,11 +18,9 @@ from gptviz.interp.compare import Compared
 from gptviz.interp.reading.row_losses import difference
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 TEXT, ORDER = "rows_text", "rows_first"
 LONGEST, LONGEST_QUOTED = 20_000, 60
@@ -39,12 +37,10 @@ def _losses(key: ModelKey, rows_of: ModelKey, text: str | None) -> LabelledArray
     return language_model(key).losses_of_rows(_rows(rows_of, text))
 
 
-def asked(sides: Sides, notices: object) -> str | None:
+def asked(sides: Sides) -> str | None:
     """The control for a text of the reader's own; without one None, or the prompt of A where nobody knows its data."""
     about = "Whose rows are read: a text of yours, or where this is empty what A was trained on and what was held out."
-    typed = controls.text(
-        "Text", key=TEXT, help=about, longest=LONGEST, height=pixels(68), placeholder="the data of A", notices=notices
-    )
+    typed = controls.text("Text", key=TEXT, help=about, longest=LONGEST, height=pixels(68), placeholder="the data of A")
     if typed.strip():
         return typed
     try:
@@ -70,7 +66,7 @@ def group(row: Row) -> str:
     return UNKNOWN if row.times is None else READ if row.times else NEVER
 
 
-def show(sides: Sides, rows: Sequence[Row], both: Compared, notices: object) -> None:
+def show(sides: Sides, rows: Sequence[Row], both: Compared) -> None:
     """A point for each row, what it changed to have read it, and the rows as a table."""
     left, right = st.columns([5, 4])
     with left:
@@ -81,7 +77,7 @@ def show(sides: Sides, rows: Sequence[Row], both: Compared, notices: object) -> 
         )
     with right:
         st.markdown(said(rows, both))
-        order = controls.select("First", orders(rows), key=ORDER, help="Which rows stand first in the table.", notices=notices)
+        order = controls.select("First", orders(rows), key=ORDER, help="Which rows stand first in the table.")
         st.dataframe(table(rows, both, order), height=pixels(300), hide_index=True)
 
 

@@ -24,11 +24,9 @@ from gptviz.ui.pages.compare import answers as answering
 from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.pages.compare.weights import differing
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 
 SHOWN = 16
 # A probability that is written "< 0.1 %" has no bar that could be seen.
@@ -65,7 +63,7 @@ def distributions(key: Key) -> Compared:
     return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
 
 
-def next_token(sides: Sides, notices: object) -> ViewNumbers:
+def next_token(sides: Sides) -> ViewNumbers:
     """The probability of each token to come next."""
     found = distributions(sides.key)
     some = compare.chosen(found, SHOWN, LEAST_SHOWN)
@@ -140,7 +138,7 @@ def _in_call(last: int | None) -> str:
     return "" if last is None else f", last={last}"
 
 
-def attention(sides: Sides, notices: object) -> ViewNumbers | None:
+def attention(sides: Sides) -> ViewNumbers | None:
     """The pattern of a head, or the mean of a block, or None if a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     n_layer, n_head = min(config.n_layer for config in configs), min(config.n_head for config in configs)
@@ -161,7 +159,6 @@ def attention(sides: Sides, notices: object) -> ViewNumbers | None:
         key="compared_head",
         help="Which head is compared, in both models; or the mean over the heads of a block. Without a choice, it is the head "
         "whose pattern differs most.",
-        notices=notices,
     )
     block, head = options[chosen]
     what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
@@ -212,13 +209,13 @@ def _embeddings(key: Key, space: str) -> Moved:
     return compare.embeddings(side(*key[:2]), side(*key[2:]), space)
 
 
-def tokens(sides: Sides, notices: object) -> ViewNumbers | None:
+def tokens(sides: Sides) -> ViewNumbers | None:
     """Where the vectors of the tokens lie, or None if the vocabularies have too little in common."""
     spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
     space = spaces[0]
     if len(spaces) > 1:
         about = "Embedding: the vectors that tokens are read as. Unembedding: those that the last state is compared with."
-        space = controls.select("Vectors", spaces, key="compared_space", help=about, segmented=True, notices=notices)
+        space = controls.select("Vectors", spaces, key="compared_space", help=about, segmented=True)
     try:
         # Prompts make no difference to the vectors of the vocabulary.
         found = _embeddings((sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]), space)
@@ -269,7 +266,7 @@ def _lens(key: Key, quantity: str, last: int | None) -> Compared:
     return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
 
 
-def lens(sides: Sides, notices: object) -> ViewNumbers:
+def lens(sides: Sides) -> ViewNumbers:
     """The guesses that the model would make if it stopped after each layer."""
     quantity = controls.select(
         "Of every layer and token",
@@ -279,7 +276,6 @@ def lens(sides: Sides, notices: object) -> ViewNumbers:
         "token is that really comes, or how uncertain the guess is (entropy, in nats).",
         format_func=lambda name: {"entropy": "entropy"}.get(name, f"probability {LENS[name][0]}"),
         segmented=True,
-        notices=notices,
     )
     each = max(_work_of_token(one.lm.model.config) for one in (sides.a, sides.b))
     last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
@@ -299,7 +295,7 @@ def _attribution(key: Key, token: str) -> Compared:
     return compare.attribution(side(*key[:2]), side(*key[2:]), token)
 
 
-def attribution(sides: Sides, notices: object) -> ViewNumbers | None:
+def attribution(sides: Sides) -> ViewNumbers | None:
     """The amount that each part adds to the logit of a token, or None if nothing can be added up."""
     some = compare.chosen(distributions(sides.key), SHOWN, LEAST_SHOWN)
     assert some.difference is not None
@@ -315,7 +311,6 @@ def attribution(sides: Sides, notices: object) -> ViewNumbers | None:
         key="compared_token",
         help="Whose logit is added up, at the end of both texts. Without a choice, that of the token whose probability differs "
         "most.",
-        notices=notices,
     )
     token = most if chosen == LARGEST else chosen
     try:
@@ -340,7 +335,7 @@ def _head_scores(key: Key, score: str) -> Compared:
     return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
 
 
-def heads(sides: Sides, notices: object) -> ViewNumbers | None:
+def heads(sides: Sides) -> ViewNumbers | None:
     """One score of every head, or None if a model has no blocks."""
     if not all(one.lm.model.config.n_layer for one in (sides.a, sides.b)):
         st.info("One of the models has no blocks, and so no heads.", icon=":material/info:")
@@ -351,7 +346,6 @@ def heads(sides: Sides, notices: object) -> ViewNumbers | None:
         key="compared_score",
         help="What is measured of every head; the page Heads says more about each.",
         format_func=lambda name: SCORES[name].title,
-        notices=notices,
     )
     st.caption(SCORES[score].about)
     found = _head_scores(sides.key, score)
@@ -365,39 +359,39 @@ def heads(sides: Sides, notices: object) -> ViewNumbers | None:
     return ViewNumbers(found.table, f"compare.head_scores(a, b, {score!r})")
 
 
-def answers(sides: Sides, notices: object) -> ViewNumbers | None:
+def answers(sides: Sides) -> ViewNumbers | None:
     """Sentences that both complete, beside the shares in their data, or None if one of them cannot read them."""
-    sentences, words = answering.asked(sides, notices)
+    sentences, words = answering.asked(sides)
     try:
         found = answering.found(sides, sentences, words)
     except ValueError as error:
         st.info(f"{escaped(str(error))}.", icon=":material/info:")
         return None
-    answering.show(sides, sentences, words, found, notices)
+    answering.show(sides, sentences, words, found)
     asked = f"{list(sentences)!r}, {list(words)!r}"
     return ViewNumbers(found.table, f"compare.compared(a.answers({asked}), b.answers({asked}))", of_models=True)
 
 
-def rows(sides: Sides, notices: object) -> ViewNumbers | None:
+def rows(sides: Sides) -> ViewNumbers | None:
     """The loss of single rows of the data, or None if B reads other tokens."""
-    text = by_row.asked(sides, notices)
+    text = by_row.asked(sides)
     try:
         some, found = by_row.found(sides, text)
     except ValueError as error:
         st.info(f"{escaped(str(error))}.", icon=":material/info:")
         return None
-    by_row.show(sides, some, found, notices)
+    by_row.show(sides, some, found)
     own = f"a.data_rows({'' if text is None else repr(text)})"
     return ViewNumbers(found.table, f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))", of_models=True)
 
 
-def weights(sides: Sides, notices: object) -> ViewNumbers:
+def weights(sides: Sides) -> ViewNumbers:
     """How far each matrix of B is from that of A."""
-    found = differing(sides, notices)
+    found = differing(sides)
     return ViewNumbers(found.table, "compare.weights(a, b)")
 
 
-SHOWS: dict[str, Callable[[Sides, object], ViewNumbers | None]] = {
+SHOWS: dict[str, Callable[[Sides], ViewNumbers | None]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
     EMBEDDINGS: tokens,

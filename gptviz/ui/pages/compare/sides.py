@@ -1,13 +1,12 @@
 """The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
 
 B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
-base of a LoRA adapter, the beginning of training where the model has snapshots, else a prompt with another token.
+base of a LoRA adapter, an earlier step where the model has snapshots, else a prompt with another token.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -16,12 +15,11 @@ from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import edits, kinds, scrubber
-from gptviz.ui.shell.subject.bar import Subject, longest_prompt, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped
 
 SAME = "the same model"
 MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"
@@ -48,26 +46,25 @@ class Sides:
         return self.key[:2] == self.key[2:]
 
 
-def bar_of_b(a: Subject, notices: Any) -> Sides:
+def bar_of_b(a: Subject) -> Sides:
     """The controls of B, folded. Stops the page where B's model cannot be opened.
 
     Args:
         a: the model and prompt of all pages.
-        notices: the container for messages.
     """
     with st.expander("**B**: compared with A", key="side-b"):
-        name = _model(a, notices)
-        listed = _edits(notices)
+        name = _model(a)
+        listed = _edits()
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
         differs = name != a.key.name or listed != a.key.edits
-        step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))), notices)
-        key = _key(name, step, listed, a, notices)
+        step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))))
+        key = _key(name, step, listed, a)
         instead = a.prompt if differs or key != a.key else other_prompt(a)
-        prompt = _prompt(instead, notices) or instead
+        prompt = _prompt(instead) or instead
         if prompt == instead != a.prompt:
             st.caption("B reads the prompt shown in grey: another than A, since nothing else is chosen for B.")
         swapping = st.container()
-    with notices:
+    with controls.notices():
         sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
     with swapping:
         st.button(
@@ -81,13 +78,13 @@ def bar_of_b(a: Subject, notices: Any) -> Sides:
     return sides
 
 
-def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notices: Any) -> ModelKey:
+def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> ModelKey:
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
         found = fitting(listed, language_model(key).model)
-        edits.warn_of_refused(name, found, notices)
-        key = edits.with_edits(key, found, edits.reference_text(a.default), notices)
+        edits.warn_of_refused(name, found)
+        key = edits.with_edits(key, found, edits.reference_text(a.default))
         language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
@@ -95,7 +92,7 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject, notic
     return key
 
 
-def _model(a: Subject, notices: Any) -> str:
+def _model(a: Subject) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
     about = (
         "The model of A, or any other decoder; for a LoRA adapter, its base unless another one is chosen. Where their "
@@ -103,11 +100,11 @@ def _model(a: Subject, notices: Any) -> str:
     )
     base = None if (lm := a.lm.base) is None else lm.name
     usual = base if base in names else SAME
-    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about, notices=notices)
+    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about)
     return a.key.name if chosen == SAME else chosen
 
 
-def _edits(notices: Any) -> tuple[str, ...]:
+def _edits() -> tuple[str, ...]:
     typed = controls.text(
         "B’s edits",
         key=EDITS,
@@ -116,12 +113,11 @@ def _edits(notices: Any) -> tuple[str, ...]:
         "in its own bar.",
         longest=LONGEST_EDITS,
         placeholder="none",
-        notices=notices,
     )
     return tuple(dict.fromkeys(text.strip() for text in typed.split(",") if text.strip()))
 
 
-def _prompt(instead: str, notices: Any) -> str:
+def _prompt(instead: str) -> str:
     return controls.text(
         "B’s prompt",
         key=PROMPT,
@@ -130,22 +126,23 @@ def _prompt(instead: str, notices: Any) -> str:
         longest=longest_prompt(),
         height=68,
         placeholder=instead[:2_000],
-        notices=notices,
     )
 
 
-def _step(name: str, a: Subject, differs: bool, notices: Any) -> int | None:
-    """The step of training that B is shown at; where none is chosen, the first where B is like A in all else."""
+def _step(name: str, a: Subject, differs: bool) -> int | None:
+    """The step of training that B is shown at; where none is chosen, an earlier one where B is like A in all else."""
     known = scrubber.steps(name)
     if not known:
         return None
     options = [*map(str, known), scrubber.LAST]
-    usual = scrubber.LAST if differs or a.key.step is not None else options[0]
+    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
+    # no token is likelier than another.
+    usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
     if st.session_state.get(STEP) == st.session_state.get(_STEP_SHOWN) is not None:
         st.session_state[STEP] = usual
     st.session_state[_STEP_SHOWN] = usual
     about = "How far B was trained: a snapshot by its step, or the model as it was saved last."
-    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, help=about, notices=notices)
+    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, help=about)
     return None if chosen == scrubber.LAST else int(chosen)
 
 

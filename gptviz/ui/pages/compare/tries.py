@@ -14,10 +14,8 @@ from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
 from gptviz.ui.shell.subject import edits, kinds, scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
-from gptviz.ui.widgets.markdown import escaped, in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.widgets import Try, escaped, in_quotes
 
 
 def tries(sides: Sides) -> list[Try]:

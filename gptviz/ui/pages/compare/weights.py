@@ -15,13 +15,11 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.pages.compare.sides import Sides, side
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets.figure import show_figure, theme
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
@@ -40,7 +38,7 @@ def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
     return compare.singular_values(side(a, ()), side(b, ()), name)
 
 
-def differing(sides: Sides, notices: object) -> Compared:
+def differing(sides: Sides) -> Compared:
     """How far every matrix of B is from that of A, its singular values, and for an adapter the losses along its strength."""
     found = _weights(sides.a.key, sides.b.key)
     if found.difference is None:
@@ -48,12 +46,12 @@ def differing(sides: Sides, notices: object) -> Compared:
     elif not found.largest:
         st.info("A and B have the same weights: nothing differs. Choose another model or step for B.", icon=":material/info:")
     else:
-        _heat_map(sides, found, notices)
+        _heat_map(sides, found)
     _along_strength(sides)
     return found
 
 
-def _heat_map(sides: Sides, found: Compared, notices: object) -> None:
+def _heat_map(sides: Sides, found: Compared) -> None:
     shares = compare.relative(found)
     rows, columns = (axis.labels for axis in shares.axes)
     there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
@@ -77,7 +75,6 @@ def _heat_map(sides: Sides, found: Compared, notices: object) -> None:
             [MOST, *names],
             key="compared_matrix",
             help="Whose difference is taken apart. Without a choice, it is the matrix that differs most.",
-            notices=notices,
         )
         name = most if chosen == MOST else chosen
         values = _singular_values(sides.a.key, sides.b.key, paths[name])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gptviz.ui.pages.compare.show import ViewNumbers
 from gptviz.ui.pages.compare.sides import Sides
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import load_call
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.widgets import escaped
 
 HOW = r"""
 The same quantity is computed for A and for B, each in a pass of its own model, and subtracted: $B - A$, cell by cell, in float64.

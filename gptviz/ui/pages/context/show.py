@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -14,11 +13,9 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import controls, escaped, in_quotes
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .computed import MeasuredText, loss_by_position, loss_by_window, losses_of, most_read, tokens_left_out, with_guess
 
@@ -36,7 +33,7 @@ def text_of(subject: Subject) -> MeasuredText:
     return MeasuredText(ids, (*labels[:-1], f"{labels[-1]} ({GUESS})"), kept, len(seen) - len(read))
 
 
-def how_control(notices: Any) -> How:
+def how_control() -> How:
     """The control `how`: what leaving a token out means."""
     chosen = controls.select(
         "A token that is left out is",
@@ -45,7 +42,6 @@ def how_control(notices: Any) -> How:
         help="Replaced: it stays in its place, but its vector is the mean of all tokens’. Removed: the text closes up, and all "
         "tokens after it move by one place.",
         segmented=True,
-        notices=notices,
     )
     return "removed" if chosen == "removed" else "replaced"
 

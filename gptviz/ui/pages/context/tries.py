@@ -9,10 +9,9 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining.context_use import How
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.contrasts import known_contrasts
-from gptviz.ui.widgets.markdown import in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, in_quotes
 
 from .computed import MOST_TRIED, MeasuredText, losses_of, most_read, tokens_left_out, with_guess
 from .show import named, tokens_in_words

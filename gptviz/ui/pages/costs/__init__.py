@@ -2,6 +2,9 @@
 
 from gptviz.ui.page import Page
 
+COUNTS, PLAN, BITS = "Counts", "Training it here", "With fewer bits"
+VIEWS = (COUNTS, PLAN, BITS)
+
 PAGE = Page(
     name="costs",
     title="Size and cost",
@@ -35,8 +38,9 @@ PAGE = Page(
     ),
     tour=(
         "At the top: the **Model**, **Batch (texts side by side)** and **Context (tokens of each text)**.",
-        "**Where the parameters are**: parameters, operations and memory of each part, as formulas and as numbers.",
-        "**What would it cost to train here?** A plan, and **Take some real steps** to measure it.",
+        "**Counts**: parameters, operations and memory of each part, as formulas and as numbers.",
+        "**Training it here**: what a run would take on this machine, and **Take some real steps** to measure it.",
         "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",
     ),
+    states=tuple({"view": view} for view in VIEWS[1:]),
 )

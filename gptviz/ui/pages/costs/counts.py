@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,8 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
@@ -62,8 +61,8 @@ def usual_length(config: Config) -> int:
     return max(length for length in lengths_offered(config) if length <= max(1, USUAL_TOKENS))
 
 
-def setting(config: Config, notices: Any) -> CostSetting:
-    """The row of controls. `notices` takes warnings about links that ask for something impossible."""
+def setting(config: Config) -> CostSetting:
+    """The row of controls."""
     left, middle, right, last = st.columns([4, 4, 3, 3], gap="medium", vertical_alignment="bottom")
     with left:
         batch = controls.notch(
@@ -72,7 +71,6 @@ def setting(config: Config, notices: Any) -> CostSetting:
             key="batch",
             default=DEFAULT_BATCH,
             help="How many texts are read at once. Weights take the same memory for any number of them.",
-            notices=notices,
         )
     with middle:
         lengths = lengths_offered(config)
@@ -84,7 +82,6 @@ def setting(config: Config, notices: Any) -> CostSetting:
                 key="tokens",
                 default=tokens,
                 help="How many tokens each text has, at most as many as the model can read.",
-                notices=notices,
             )
     with right:
         of = controls.select(
@@ -94,7 +91,6 @@ def setting(config: Config, notices: Any) -> CostSetting:
             default="training",
             help="A step of training reads the texts, then goes back through the model for the gradients.",
             format_func=lambda name: PASSES[name],
-            notices=notices,
         )
     with last:
         optimiser = controls.select(
@@ -102,7 +98,6 @@ def setting(config: Config, notices: Any) -> CostSetting:
             list(OPTIMISERS),
             key="optimiser",
             help="What training changes the weights with: it keeps numbers of its own for them.",
-            notices=notices,
         )
     return CostSetting(int(batch), int(tokens), optimiser, of)  # type: ignore[arg-type]
 

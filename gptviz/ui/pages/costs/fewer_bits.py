@@ -1,9 +1,8 @@
-"""The section "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
+"""The view "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -20,16 +19,14 @@ from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import edits as on_screen
 from gptviz.ui.shell.subject import long_prompts
-from gptviz.ui.shell.subject.bar import Subject, shortened
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import before_after, loss_texts
-from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets import controls, escaped, jobs
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 from .counts import metrics
 from .words import HOW_FEWER, LIMITS_FEWER
@@ -44,15 +41,14 @@ MOST_AT_ONCE = 20_000_000
 LISTED = 12
 
 
-def section(subject: Subject, notices: Any) -> None:
-    """The section: its controls, what the model loses, and the way to the other pages."""
-    st.header("With fewer bits", anchor=False)
+def show(subject: Subject) -> None:
+    """The view: its controls, what the model loses, and the way to the other pages."""
     st.caption(
         "Each number of a matrix is rounded to one that a few bits can name. What that loses is computed here with the rounded "
         "numbers; it is simulated, so nothing becomes faster. Move the bits, and see where the guess and the text give way."
     )
     config = subject.lm.model.config
-    text = _setting(config, subject.key, notices)
+    text = _setting(config, subject.key)
     if text is None:
         st.caption(f"The weights are whole: {in_bytes(4 * parameter_count(config))} in float32. Choose a number of bits.")
         return
@@ -60,14 +56,14 @@ def section(subject: Subject, notices: Any) -> None:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
     others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
     reference = on_screen.reference_text(subject.default)
-    before = on_screen.with_edits(subject.key.unedited, fitting(others, subject.lm.original.model), reference, notices)
-    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference, notices)
+    before = on_screen.with_edits(subject.key.unedited, fitting(others, subject.lm.original.model), reference)
+    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference)
     if not any(edit(one, config).is_of_weights for one in shown.edits):
         return
     _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
 
 
-def _setting(config: Config, key: ModelKey, notices: Any) -> str | None:
+def _setting(config: Config, key: ModelKey) -> str | None:
     """The controls; the edit that they choose, or None for the whole model. They begin with the edit that the model has."""
     kind, scale, matrix = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE, USUAL_SCALE, ALL
     if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
@@ -83,7 +79,6 @@ def _setting(config: Config, key: ModelKey, notices: Any) -> str | None:
             follows=True,
             format_func=lambda name: KINDS[name],
             help="Rounded to the nearest of the numbers that so many bits can tell apart; or as the kinds of GGUF files do it.",
-            notices=notices,
         )
     with second:
         scale = controls.select(
@@ -96,7 +91,6 @@ def _setting(config: Config, key: ModelKey, notices: Any) -> str | None:
             disabled=not kind.isdecimal(),
             help="The largest of these numbers decides how far apart the others may lie. Kinds of GGUF have a scale for 32 "
             "neighbours of a row.",
-            notices=notices,
         )
     with third:
         matrix = controls.select(
@@ -107,7 +101,6 @@ def _setting(config: Config, key: ModelKey, notices: Any) -> str | None:
             follows=True,
             format_func=lambda name: "all of them" if name == ALL else name,
             help="All matrices, or one alone: the others then stay whole.",
-            notices=notices,
         )
     if kind == WHOLE:
         return None

@@ -17,9 +17,7 @@ from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.costs.counts import CostSetting, metrics
 from gptviz.ui.views.planned_run import BUSY, explanation, measuring, speed_so_far
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs, pressed
 
 OWN, OTHER = "this model", "another size"
 STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -40,7 +38,13 @@ class Planned:
     device: str
 
 
-def planned(own: Config, chosen: CostSetting, device: str, notices: Any) -> Planned | None:
+def show(own: Config, chosen: CostSetting, device: str) -> None:
+    """The view: the controls of a plan, and what the run would take here."""
+    if (run := planned(own, chosen, device)) is not None:
+        prediction(run)
+
+
+def planned(own: Config, chosen: CostSetting, device: str) -> Planned | None:
     """The controls of the planner, and the run that they describe, or None, with a message, if sizes do not go together."""
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
@@ -51,17 +55,16 @@ def planned(own: Config, chosen: CostSetting, device: str, notices: Any) -> Plan
             help="The model on screen, from fresh weights; or one that is built like it and has other sizes.",
             format_func=str.capitalize,
             segmented=True,
-            notices=notices,
         )
     with right:
         steps = controls.notch(
             "Steps", STEPS, key="plan_steps", default=3_000, format_func=lambda count: f"{count:,}",
-            help="How often the weights are changed, each time after one batch.", notices=notices,
+            help="How often the weights are changed, each time after one batch.",
         )  # fmt: skip
     config = own
     if which == OTHER:
         try:
-            config = _other_size(own, notices)
+            config = _other_size(own)
         except ValueError as error:
             st.warning(escaped(f"These sizes do not go together: {error}."), icon=":material/rule:")
             return None
@@ -69,7 +72,7 @@ def planned(own: Config, chosen: CostSetting, device: str, notices: Any) -> Plan
     return Planned(replace(config, context_length=chosen.tokens), recipe, device)
 
 
-def _other_size(own: Config, notices: Any) -> Config:
+def _other_size(own: Config) -> Config:
     """The model's config with other sizes.
 
     Raises:
@@ -78,19 +81,20 @@ def _other_size(own: Config, notices: Any) -> Config:
     first, second, third = st.columns(3, gap="medium")
     with first:
         n_layer = controls.notch(
-            "Blocks", _with(BLOCKS, own.n_layer), key="plan_blocks", default=own.n_layer, help="How many blocks it has.",
-            notices=notices,
-        )  # fmt: skip
+            "Blocks", _with(BLOCKS, own.n_layer), key="plan_blocks", default=own.n_layer, help="How many blocks it has."
+        )
     with second:
         d_model = controls.notch(
-            "Width", _with(WIDTHS, own.d_model), key="plan_width", default=own.d_model,
+            "Width",
+            _with(WIDTHS, own.d_model),
+            key="plan_width",
+            default=own.d_model,
             help="How many numbers a token has in the residual stream (d_model). An MLP has four times as many neurons.",
-            notices=notices,
-        )  # fmt: skip
+        )
     with third:
         n_head = controls.notch(
             "Heads", _with(HEADS, own.n_head), key="plan_heads", default=own.n_head,
-            help="How many heads share the width of a block.", notices=notices,
+            help="How many heads share the width of a block.",
         )  # fmt: skip
     if (n_layer, d_model, n_head) == (own.n_layer, own.d_model, own.n_head):
         return own

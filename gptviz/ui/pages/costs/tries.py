@@ -8,8 +8,9 @@ from gptviz.interp.changing.fewer_bits import weight
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
+from . import BITS
 from .counts import BATCHES, CostSetting, costs_of, held
 
 
@@ -49,9 +50,9 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
     offers.append(
         Try(
             "Two bits a number",
-            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in float32. **With fewer bits**, below, "
-            "says what the guess, the loss and the text lose.",
-            {"bits": "2", "scale": "g32", "matrix": "all"},
+            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in float32. The view **With "
+            "fewer bits** says what the guess, the loss and the text lose.",
+            {"view": BITS, "bits": "2", "scale": "g32", "matrix": "all"},
         )
     )
     return offers

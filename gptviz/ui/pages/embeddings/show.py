@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -13,14 +12,12 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Projection
 from gptviz.model import Config
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey
+from gptviz.ui.shell.subject.models import ModelKey, Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .computed import ProjectionChoice, neighbours_of, placing_of, trails_of, trustworthiness_of
 
@@ -35,7 +32,7 @@ def space_name(space: str, config: Config) -> str:
     return " = ".join(embeddings.SPACES) if config.tied else space
 
 
-def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[ProjectionChoice, bool, bool]:
+def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool, bool]:
     """The controls of what is projected and how; whether the chosen token's trail is shown, and whether seeds are compared."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         space = controls.select(
@@ -49,30 +46,29 @@ def view_controls(key: ModelKey, config: Config, notices: Any) -> tuple[Projecti
             ),
             format_func=lambda space: space_name(space, config),
             segmented=True,
-            notices=notices,
         )
         about = (
             "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that neighbours stay together; slower "
             "with many tokens."
         )
-        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True, notices=notices)
+        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True)
         about = "A 3-D picture turns under the pointer."
-        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True, notices=notices) == "3-D"
+        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True) == "3-D"
         seed, compared, trail = 0, False, False
         if method != "PCA":
-            seed, compared = projections.seed_controls(notices)
+            seed, compared = projections.seed_controls()
         elif scrubber.steps(key.name):
             about = "The path of the chosen token during training, as a grey line."
-            trail = controls.switch("Trails", key="trail", help=about, notices=notices)
+            trail = controls.switch("Trails", key="trail", help=about)
     return ProjectionChoice(key, space, method, 3 if solid else 2, seed), trail, compared
 
 
-def token_control(subject: Subject, notices: Any) -> int:
+def token_control(subject: Subject) -> int:
     """The control `token`: the id of the chosen one."""
     names = tokens(subject.key).names
     about = "Type to search. In 2-D, a click on a point chooses it too."
     first = "good" if subject.kind == "classifier" and "good" in names else "e"
-    return names.index(controls.select("Token", names, key="token", default=first, help=about, notices=notices))
+    return names.index(controls.select("Token", names, key="token", default=first, help=about))
 
 
 def over_seeds(view: ProjectionChoice) -> None:
@@ -104,10 +100,8 @@ def cloud(
     vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
     trained = trails_of(view) if view.method == "PCA" else None
 
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def pick() -> None:
-        if points := st.session_state["map"].selection.points:
-            st.session_state["token"] = vocabulary.names[projected.ids[clicked(points[0])]]
+    def pick(point: Sequence[int]) -> None:
+        st.session_state["token"] = vocabulary.names[projected.ids[point[0]]]
 
     figure = scatter.cloud(
         projected.points,
@@ -125,8 +119,7 @@ def cloud(
     show_figure(
         figure,
         key="map",
-        on_select=pick,
-        selection_mode="points",
+        choose=pick,
         alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, coloured and shaped by kind.",
     )
 
@@ -161,9 +154,3 @@ def trust_in_picture(view: ProjectionChoice, projected: Projection) -> str:
     """How far the picture's neighbours can be trusted."""
     score, judged = trustworthiness_of(view)
     return projections.trust(score, judged, len(projected.ids))
-
-
-def clicked(point: Mapping[str, Any]) -> int:
-    """The index of the token whose point was clicked, from the event of the chart."""
-    custom = point["customdata"]
-    return int(custom[0] if isinstance(custom, list | tuple) else custom)

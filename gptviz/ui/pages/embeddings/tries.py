@@ -8,9 +8,9 @@ from typing import Any
 from gptviz.figures.kit.format import fixed, percent
 from gptviz.interp.reading import embeddings
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 from .computed import ProjectionChoice, capitals_together, vowel_cosines
 

@@ -20,10 +20,8 @@ from gptviz.generate.speculation import DRAFTED, Drafted, Round, Speculated
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import kinds
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.widgets import controls, escaped
 
 from .writing import Writing
 

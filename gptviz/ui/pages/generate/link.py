@@ -7,8 +7,7 @@ import streamlit as st
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
 from gptviz.settings.address_values import ANY, refused
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, controls, escaped
 
 from .shelf import shelf
 from .writing import MOST_TOKENS, Writing

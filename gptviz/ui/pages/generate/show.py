@@ -8,9 +8,8 @@ from gptviz.components import generation_tree
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import addresses, controls, escaped
 
 from . import beginning, clicks, link
 from .picture import Picture

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
+from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.sampling import PLAIN
-from gptviz.ui.widgets.tries import Try
 
 from . import beginning
 from .writing import Writing

@@ -13,9 +13,8 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.model.config import describe_field
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .computed import Setup
 
@@ -25,14 +24,13 @@ SCALES = (CLOSE, ALL)
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 
 
-def setup(notices: Any) -> Setup:
-    """A row of controls, the rarer ones folded. `notices` takes warnings about links that ask for something impossible."""
+def setup() -> Setup:
+    """A row of controls, the rarer ones folded."""
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(
-            "Depth (blocks)", 2, 32, key="depth", default=12, help="How many blocks lie between the loss and the embeddings.",
-            notices=notices,
-        )  # fmt: skip
+            "Depth (blocks)", 2, 32, key="depth", default=12, help="How many blocks lie between the loss and the embeddings."
+        )
     with middle:
         std = controls.notch(
             "Initial weights",
@@ -43,7 +41,6 @@ def setup(notices: Any) -> Setup:
                 "How large the numbers in the blocks' matrices are at the start: their standard deviation. Models here begin "
                 "with 0.02, as GPT-2 did."
             ),
-            notices=notices,
         )
     with right:
         width = controls.notch(
@@ -52,16 +49,10 @@ def setup(notices: Any) -> Setup:
             key="width",
             default=64,
             help="How many numbers a token has in the residual stream (d_model); four heads share them.",
-            notices=notices,
         )
     with more, st.popover("More"):
         activation = controls.select(
-            "Activation",
-            list(ACTIVATIONS),
-            key="activation",
-            default="relu",
-            help=describe_field("activation").full_help,
-            notices=notices,
+            "Activation", list(ACTIVATIONS), key="activation", default="relu", help=describe_field("activation").full_help
         )
         shrink = controls.switch(
             "Deeper begins smaller",
@@ -71,23 +62,21 @@ def setup(notices: Any) -> Setup:
                 "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together add "
                 "as much as one block would."
             ),
-            notices=notices,
         )
         seed = controls.whole(
-            "Seed", 0, 99, key="seed", default=0, help="Decides the random weights: another seed gives other models.",
-            notices=notices,
-        )  # fmt: skip
+            "Seed", 0, 99, key="seed", default=0, help="Decides the random weights: another seed gives other models."
+        )
     return Setup(depth, std, width, activation, shrink, seed)
 
 
-def scale_control(sizes: LabelledArray, notices: Any) -> tuple[Decades, str]:
+def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
     """The powers of ten on the axes, by the control `scale` if not all lines fit, and a sentence on what leaves them."""
     span, leaving = close_up(sizes)
     if not leaving:
         return span, ""
     about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
     look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
-    if controls.select("Scale", SCALES, key="scale", help=about, notices=notices, **look) == ALL:
+    if controls.select("Scale", SCALES, key="scale", help=about, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
     names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 from .computed import DEFAULTS
 

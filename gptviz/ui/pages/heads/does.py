@@ -18,12 +18,10 @@ from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import attention, edits
-from gptviz.ui.widgets import picking
-from gptviz.ui.widgets.figure import pixels, show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, picking
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 from gptviz.ui.widgets.picking import pick
 
 from .choices import HeadSetting, choose, chosen, score
@@ -73,19 +71,12 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
     axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
-
-    def clicked() -> None:
-        if points := st.session_state[_GRID].selection.points:
-            block, head = map(int, points[0]["customdata"])
-            choose(setting, block, head)
-
     best = ranked(found, name)[:3]
     listed = ", ".join(f"head {head} of block {block} {brief(values[block, head])}" for block, head in best)
     show_figure(
         figures.scores(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,
-        on_select=clicked,
-        selection_mode="points",
+        choose=lambda at: choose(setting, *at),
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
     )
     own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"

@@ -11,10 +11,9 @@ import streamlit as st
 from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_weights import HeadInput
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views import attention
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 from .choices import HeadSetting
 from .computed import chance, composed

@@ -10,8 +10,7 @@ from gptviz.ui.shell.subject.models import language_model
 from gptviz.ui.views import attention
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets.markdown import in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, in_quotes
 
 from . import DOES, READS
 from .choices import CHOSEN, HELD_OUT, HeadSetting

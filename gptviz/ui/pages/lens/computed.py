@@ -14,6 +14,7 @@ from gptviz.interp.reading.lens import Course, Lens, settled
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion
 from gptviz.ui.views.read import Read
+from gptviz.ui.views.vocabulary import labels
 from gptviz.ui.widgets import jobs
 
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
@@ -48,13 +49,7 @@ def seen_by(key: ModelKey, read: LensRows) -> Lens:
 @st.cache_data(max_entries=64, show_spinner=False)
 def course_of(key: ModelKey, read: LensRows, cell: LensCell) -> Course:
     lm = language_model(key)
-    return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, _labels(key))
-
-
-# Kept for all sessions: the labels of a large vocabulary take a moment to make.
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _labels(key: ModelKey) -> tuple[str, ...]:
-    return tuple(language_model(key).tokenizer.labels())
+    return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, labels(key))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -10,10 +10,9 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import Lens, settled
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
-from gptviz.ui.widgets.markdown import in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, in_quotes
 
 from .computed import LensRows, leads_of, seen_by
 from .show import ASKED, ROWS, SUBLAYERS

@@ -12,7 +12,7 @@ from gptviz.lessons.library import own_folder
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.around import lesson as shell
 from gptviz.ui.shell.around.take_home import take_lesson_home
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 from .words import EXAMPLE, HOW
 

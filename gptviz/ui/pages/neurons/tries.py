@@ -11,11 +11,9 @@ from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import attributed, stream_at
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered
-from gptviz.ui.widgets.markdown import in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, in_quotes
 
 from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, NeuronSetting
 from .computed import Seen, at_once, is_quick, largest_activation, steered_guesses

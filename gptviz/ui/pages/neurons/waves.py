@@ -9,16 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures.kit.format import counted, percent
-from gptviz.figures.units.waves import over_sums
+from gptviz.figures.reading.waves import over_sums
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import sums
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 NEURONS = "Neurons"
 ABOUT = (

@@ -17,8 +17,8 @@ from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views.guesses import logits_after
-from gptviz.ui.widgets import jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.views.vocabulary import labels
+from gptviz.ui.widgets import escaped, jobs
 
 from .words import code
 
@@ -67,23 +67,18 @@ def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[flo
     return change.divergence, logit
 
 
-# Kept for all sessions: the labels of a large vocabulary, and what was packed of it, take a moment to make.
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _labels(key: ModelKey) -> tuple[str, ...]:
-    return tuple(language_model(key).tokenizer.labels())
-
-
+# Kept for all sessions: what was packed of a large vocabulary takes a moment to make.
 @st.cache_resource(max_entries=8, show_spinner=False)
 def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: ViewCommand) -> Payload:
     """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
-    config, labels = language_model(key).model.config, _labels(key)
+    config, names = language_model(key).model.config, labels(key)
     is_last = position == len(ids) - 1
     tokens_before = gone + position + 1
     # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
     same = is_last or (gone == 0 and config.mask == "causal")
     return payload(
         logits_after(key, ids, position),
-        labels,
+        names,
         about=(key, prompt, position),
         title=f"{key.title}, the token after position {position}",
         prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
@@ -91,7 +86,7 @@ def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, g
         numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
         true=None if is_last else ids[position + 1],
         takes=True,
-        used=len(labels) - len(language_model(key).tokenizer.unused_ids),
+        used=len(names) - len(language_model(key).tokenizer.unused_ids),
         note=", as on Generate with this seed" if same else "",
         command=command,
     )

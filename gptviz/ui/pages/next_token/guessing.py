@@ -20,16 +20,14 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading.guessing import Played, bits_of_guesses, guesses_of_chance, play
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.model import RUNGS
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints
 from gptviz.settings.address_values import Values, whole
 from gptviz.text import visible
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
-from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.widgets import addresses, controls, escaped
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.markdown import escaped
 
 from . import words
 from .words import guessing_code
@@ -74,7 +72,7 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     """The game of a model with the text of this number, or why it plays none, as the end of a sentence.
 
     Raises:
-        CheckpointError: it cannot be opened.
+        checkpoints.CheckpointError: it cannot be opened.
     """
     lm = language_model(key)
     pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
@@ -143,7 +141,7 @@ def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
     try:
         other = model_key(PLAYERS[-1], subject.key.device)
         found = game_of(other, number)
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         found = str(error)
     instead = f"; {PLAYERS[-1]} plays in its place" if not isinstance(found, str) else ""
     st.info(escaped(f"{subject.key.title} does not play: {own}{instead}."), icon=":material/info:")
@@ -259,7 +257,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
         try:
             key = subject.key if name == subject.key.name else model_key(name, subject.key.device)
             found = game_of(key, number)
-        except CheckpointError:
+        except checkpoints.CheckpointError:
             found = "it is not on this machine"
         if isinstance(found, str):
             left_out.append(f"{name}: {found}.")

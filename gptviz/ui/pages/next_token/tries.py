@@ -11,13 +11,12 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.figures.kit.format import percent
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.sampling import ledger as stages
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey
+from gptviz.ui.shell.subject.models import ModelKey, Subject
 from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.text_position import END
+from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.sampling import PLAIN
-from gptviz.ui.widgets.tries import Try
 
 from .computed import likeliest_guess
 from .guessing import PLAYS

@@ -16,8 +16,7 @@ from gptviz.pretrained.places import stores
 from gptviz.pretrained.places.stores import Place, Store, Summary
 from gptviz.runs import import_job
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, pressed
 
 from .imported import names_by_place
 from .progress import begin, going_on

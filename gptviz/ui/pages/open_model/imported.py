@@ -10,7 +10,7 @@ from gptviz.machine.bounded import read_regular
 from gptviz.machine.memory import in_bytes
 from gptviz.runs import checkpoints, manage
 from gptviz.runs.card import Card
-from gptviz.runs.checkpoints import LONGEST, CheckpointError
+from gptviz.runs.checkpoints import LONGEST
 from gptviz.ui.shell.subject.model_list import imported
 
 
@@ -46,7 +46,7 @@ def imported_models() -> list[ImportedModel]:
             continue
         try:
             card = checkpoints.read_card(folder)
-        except CheckpointError:
+        except checkpoints.CheckpointError:
             continue
         if card.family is not None:
             place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)

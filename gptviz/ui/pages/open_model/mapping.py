@@ -11,10 +11,8 @@ import streamlit as st
 
 from gptviz.machine.bounded import parse_json
 from gptviz.pretrained.sources.mapped import Examined
-from gptviz.runs import imports
-from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.runs import checkpoints, imports
+from gptviz.ui.widgets import escaped, pressed
 
 from .progress import begin
 
@@ -25,7 +23,7 @@ def mapped(path: Path) -> bool:
     """Whether this file needs a mapping; if so, show its draft, how it compares with the tensors, and a button to open it."""
     try:
         examined = _examined(path, path.stat().st_mtime_ns, None)
-    except (CheckpointError, OSError):
+    except (checkpoints.CheckpointError, OSError):
         return False  # the card of the file says what is wrong with it
     if examined is None or examined.draft is None:
         return False
@@ -51,7 +49,7 @@ def _compared(path: Path, typed: str) -> None:
     try:
         mapping: Any = parse_json(typed, MOST_VALUES)
         found = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
-    except (ValueError, OSError) as error:  # a CheckpointError is a ValueError
+    except (ValueError, OSError) as error:  # a checkpoints.CheckpointError is a ValueError
         st.warning(f"This mapping does not open the file: {escaped(str(error))}.")
         return
     rows = found.rows if found is not None else ()

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from gptviz.runs import manage
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints, manage
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 from .here import cards
 from .imported import imported_models
@@ -70,5 +69,5 @@ def _bring_back(token: str) -> None:
 def _attempt(action: Callable[[], str]) -> None:
     try:
         st.session_state[_DONE] = action()
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         st.session_state[_DONE] = str(error)

@@ -9,12 +9,10 @@ import streamlit as st
 
 from gptviz.machine.memory import in_bytes
 from gptviz.pretrained.places.hub import BYTE
-from gptviz.runs import import_job
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints, import_job
 from gptviz.runs.import_job import ImportJob
 from gptviz.ui.views.open_in import links
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, pressed
 
 _FAILED, _ENDED = "open failed", "an import ended"
 
@@ -82,7 +80,7 @@ def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any]
     """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the top of the page."""
     try:
         import_job.begin(given, suggested, additions)
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         st.session_state[_FAILED] = str(error)
     st.rerun()
 

@@ -17,9 +17,7 @@ from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.pretrained.sources.folder import outline_of
 from gptviz.pretrained.sources.source import number_bytes
 from gptviz.runs import checkpoints, imports, zips
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, pressed
 
 from .here import card, line, listed, models_inside, problem, read_more
 from .imported import names_by_place

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gptviz.pretrained.places.stores import Place, Summary
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, escaped
 
 from .here import problem
 from .source import SOURCE

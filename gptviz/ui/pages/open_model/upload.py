@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
-from gptviz.runs import sharing
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints, sharing
 from gptviz.ui.views.open_in import links
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 MOST = 1_000  # MB; what is uploaded is held in memory
 _ROUND, _MADE = "uploads so far", "uploaded model"
@@ -32,7 +31,7 @@ def zip_box() -> None:
         try:
             with st.spinner("Unpacking, and opening it once"):
                 made = sharing.unpack(file)
-        except (CheckpointError, MemoryError) as error:
+        except (checkpoints.CheckpointError, MemoryError) as error:
             st.error(escaped(str(error)) or "There is not enough memory for this file.")
             return
         st.session_state[_ROUND], st.session_state[_MADE] = number + 1, made.name

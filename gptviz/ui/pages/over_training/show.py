@@ -15,11 +15,10 @@ from gptviz.model import Config
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .choices import Axes
 
@@ -59,9 +58,8 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its step on screen."""
     measure, key = history.measure, f"over {history.measure.name}"
 
-    def clicked() -> None:
-        if points := st.session_state[key].selection.points:
-            st.session_state[STEP] = str(int(points[0]["customdata"]))
+    def choose(step: Sequence[int]) -> None:
+        st.session_state[STEP] = str(step[0])
 
     change = history.sharpest(log_steps=axes.log_steps)
     said = sharpest(subject, history, axes)
@@ -76,8 +74,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     show_figure(
         drawn,
         key=key,
-        on_select=clicked,
-        selection_mode="points",
+        choose=choose,
         alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)

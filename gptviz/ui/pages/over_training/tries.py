@@ -8,9 +8,8 @@ from gptviz.figures.kit.format import brief
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Question
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import Try, escaped
 
 from . import APART
 from .choices import KEY, Axes, possible

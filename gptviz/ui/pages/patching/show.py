@@ -18,12 +18,9 @@ from gptviz.machine.job import Job, Stage
 from gptviz.settings.address_values import Values
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets import addresses, controls, jobs
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed
+from gptviz.ui.widgets.figure import show_figure, theme
 from gptviz.ui.widgets.picking import pick
 
 from . import computed
@@ -247,13 +244,6 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
     best = meaning(one, block, place, prompts.tokens, exact=found.is_exact(name, block, place))
     blocks, places = map(range, shares.values.shape)
     words = [[_brief(one, block, place, exact=found.is_exact(name, block, place)) for place in places] for block in blocks]
-
-    # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
-    def clicked() -> None:
-        points = st.session_state[f"patched {name}"].selection.points
-        if points and len(where := list(points[0].get("customdata") or [])) == 2:
-            _put(PatchCell(name, *map(int, where)))
-
     figure = restored(
         shares,
         theme(),
@@ -266,8 +256,7 @@ def _one(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
     show_figure(
         figure,
         key=f"patched {name}",
-        on_select=clicked,
-        selection_mode="points",
+        choose=lambda at: _put(PatchCell(name, *at)),
         config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {best}",
     )

@@ -8,11 +8,9 @@ from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patching import PromptPair
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import known_contrasts, known_since
-from gptviz.ui.widgets.markdown import escaped, in_quotes
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, escaped, in_quotes
 
 from . import show
 from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG

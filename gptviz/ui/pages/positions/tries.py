@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from gptviz.interp.reading import positions
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.widgets import Try, escaped
 
 from .computed import bias, model_with, similarity
 from .show import rounded

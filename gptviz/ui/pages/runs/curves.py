@@ -10,11 +10,10 @@ import streamlit as st
 from gptviz.figures.kit.format import percent
 from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 LEAST = 220  # pixels of a chart
 

@@ -13,9 +13,9 @@ from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.figure import theme
 
 PER_ROW = 3
 PICTURE = 90  # pixels

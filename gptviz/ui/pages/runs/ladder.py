@@ -16,12 +16,10 @@ from gptviz.model.presets import RUNGS
 from gptviz.runs.manage import is_own
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
 WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")

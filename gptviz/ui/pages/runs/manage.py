@@ -11,16 +11,14 @@ import streamlit as st
 
 from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints, manage
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.shell.subject.model_list import imported
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets import addresses, controls, escaped
 from gptviz.ui.widgets.figure import pixels
-from gptviz.ui.widgets.markdown import escaped
 
 from .saving import report_of, save_as
 from .selection import NONE
@@ -68,7 +66,7 @@ def one_model(entries: Mapping[str, Entry]) -> None:
 
 def _about_the_import(folder: Path) -> None:
     """Where a model that another program made came from, its licence, and what to know of it."""
-    with suppress(CheckpointError):
+    with suppress(checkpoints.CheckpointError):
         card = checkpoints.read_card(folder)
         if about := ", ".join(imported(card)):
             st.caption(escaped(f"{about}. {' '.join(card.notes)}"))
@@ -124,7 +122,7 @@ def _attempt(action: Callable[[], object], done: str) -> bool:
     """Whether `action` worked; the next run of the page shows `done`, or why it did not."""
     try:
         action()
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         st.session_state[_FAILED] = str(error)
         return False
     st.session_state[_DONE] = done

@@ -11,11 +11,8 @@ import streamlit as st
 from gptviz.machine import job, memory, progress
 from gptviz.machine.files import home
 from gptviz.runs import checkpoints, names, sharing
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, Format
-from gptviz.ui.widgets import jobs
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, jobs, pressed
 
 AT_ONCE = 0.5  # seconds: what is written by then needs no bar
 MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
@@ -29,7 +26,7 @@ def save_as(name: str) -> None:
             sharing.check_is_whole(folder)
             offered = {key: each for key, each in FORMATS.items() if each.is_for(folder)}
             reasons = {key: each.why_not(folder) for key, each in offered.items()}
-        except CheckpointError as error:
+        except checkpoints.CheckpointError as error:
             st.text(str(error))
             return
         with_snapshots = _asks_for_snapshots(name, len(checkpoints.snapshots(folder)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gptviz.runs.experiments import GROUPS
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 from .selection import names_in_link
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -17,14 +16,12 @@ from gptviz.interp.reading import stream as interp
 from gptviz.interp.reading.embeddings import METHODS, Projection
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.shell.around.theme import theme
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.ui.widgets.figure import show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
-from gptviz.ui.widgets.markdown import escaped
 
 from . import VIEWS
 from .computed import (
@@ -46,17 +43,17 @@ from .computed import (
 _HEIGHT, _MAP_HEIGHT = 470, 460
 
 
-def view_control(notices: Any) -> str:
+def view_control() -> str:
     """The control `view`."""
     about = (
         "What is written: how much each attention and each MLP adds to the stream. Lengths: how long the vector of each position "
         "is after every layer. Directions: how far the vectors after two layers point the same way. Map: where the positions of "
         "the text lie after one layer."
     )
-    return controls.select("View", VIEWS, key="view", help=about, segmented=True, notices=notices)
+    return controls.select("View", VIEWS, key="view", help=about, segmented=True)
 
 
-def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
+def position_control(subject: Subject, read: Read) -> int | None:
     """The tokens as chips: which of the positions shown is chosen, None for all of them together.
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
@@ -69,7 +66,6 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
         None,
         values=Values(values.words, lambda asked: asked == ALL or values.has(asked)),
         instead="all positions",
-        notices=notices,
     )
     say_chosen("Position", "all together" if index is None else f"{seen.positions[index]}, “{tokens[index]}”")
 
@@ -93,23 +89,23 @@ def position_control(subject: Subject, read: Read, notices: Any) -> int | None:
     return index
 
 
-def map_controls(subject: Subject, read: Read, notices: Any) -> MapChoice:
+def map_controls(subject: Subject, read: Read) -> MapChoice:
     """The controls of the map."""
     layers = stream_summary(subject.key, read).layers
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
-        method = controls.select("Projection", METHODS, key="method", help=about, segmented=True, notices=notices)
+        method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
         about = (
             "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
             "In many models the first position is one of them."
         )
-        vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True, notices=notices)
-        seed, compared = (0, False) if method == "PCA" else projections.seed_controls(notices)
+        vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
+        seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
         names = [one.name for one in layers]
         about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
         layer = names[0]
         if len(names) > 1:
-            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1], notices=notices)
+            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 

@@ -8,10 +8,9 @@ from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.stream import StreamSummary
-from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets.markdown import escaped
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try, escaped
 
 from . import DIRECTIONS, LENGTHS, MAP, WRITTEN
 from .computed import ALL, DIRECTION, cosines_of, lengths_of, maps_of, median_of, shares_of, stream_summary

@@ -9,7 +9,7 @@ from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.model import Config
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject import edits
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 NUMBER = "a number"
 WORDS = {

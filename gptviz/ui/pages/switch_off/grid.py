@@ -17,12 +17,11 @@ from gptviz.machine import job
 from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.ui.shell.subject import edits
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import language_model, load_call
+from gptviz.ui.shell.subject.models import Subject, language_model, load_call
 from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import PROMPT, LossText, rows, unit_of
 from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.details import as_csv
+from gptviz.ui.widgets.details import csv_button
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
 
@@ -126,15 +125,7 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
         ]
     )
     st.dataframe(frame, hide_index=True, height=pixels(280))
-    st.download_button(
-        "Download as CSV",
-        lambda: as_csv(frame),
-        "losses_without.csv",
-        "text/csv",
-        key="losses csv",
-        on_click="ignore",
-        help="All rows, with all digits.",
-    )
+    csv_button(frame, "losses_without", key="losses csv", help="All rows, with all digits.")
 
 
 def code(subject: Subject, text: LossText, to: str) -> str:

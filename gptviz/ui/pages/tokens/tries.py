@@ -6,8 +6,8 @@ from gptviz.figures.kit.format import counted
 from gptviz.text import Tokenizer
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.pieces import cost
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import Try
 
 from . import COMPARE, CUT, LEARN
 

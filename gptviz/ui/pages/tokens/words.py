@@ -10,10 +10,9 @@ import numpy as np
 from gptviz.settings.address_values import whole
 from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.tokenizers.merging import Merging
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject.models import Subject, load_call
 from gptviz.ui.views.texts import PASSAGES, in_code
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 SEVERAL: Final = {
     "whole word": "whole words",

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,15 +14,13 @@ import streamlit as st
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.training import curves, places
 from gptviz.runs import checkpoints
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import curve_points
 from gptviz.settings.address_values import ANY
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, with_unit
 from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.figure import show_figure
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .watched import WatchedRun
 
@@ -60,7 +57,7 @@ def draw_loss(run: WatchedRun) -> Drawn:
     """The training and validation loss, with those of the runs compared with it."""
     drawn = [curve_of(run.folder)]
     for name in _beside(run):
-        with suppress(CheckpointError):
+        with suppress(checkpoints.CheckpointError):
             drawn.append(curve_of(checkpoints.find(name)))
     log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
     figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
@@ -91,7 +88,7 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
         return None
     shown = [own]
     for name in _beside(run):
-        with suppress(CheckpointError):
+        with suppress(checkpoints.CheckpointError):
             other = accuracy_of(checkpoints.find(name))
             shown += [other] if other is not None and other.what == own.what else []
     log_steps = bool(st.session_state.get("log_steps"))
@@ -135,7 +132,7 @@ CHARTS = (
 )
 
 
-def chart_control(run: WatchedRun, notices: Any) -> None:
+def chart_control(run: WatchedRun) -> None:
     """The control `chart`: which of the charts that the run has is shown."""
     controls.select(
         "Chart",
@@ -147,7 +144,6 @@ def chart_control(run: WatchedRun, notices: Any) -> None:
             "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
             "loss is."
         ),
-        notices=notices,
     )
 
 

@@ -21,8 +21,7 @@ from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora
 from gptviz.text.datasets.base import LONGEST_TEXT
 from gptviz.ui.pages.train import rules
 from gptviz.ui.views.planned_run import UPLOADED
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.buttons import pressed
+from gptviz.ui.widgets import addresses, controls, pressed
 from gptviz.ui.widgets.figure import pixels
 
 from .fields import key_of

@@ -27,9 +27,7 @@ from gptviz.ui.views.planned_run import (
     summary,
     time_needed,
 )
-from gptviz.ui.widgets import addresses, controls, visit
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
 
 from . import data
 from .fields import field_controls, key_of
@@ -57,15 +55,14 @@ LONGEST_NAME = 400  # a name too long for a model gets a message, which says mor
 _SHOWN, _STARTED = "plan shown", "a run was started"
 
 
-def form(notices: Any, device: str) -> PlannedRun:
-    """The controls, a few in sight and the others folded, and the run that they describe; `notices` takes warnings."""
+def form(device: str) -> PlannedRun:
+    """The controls, a few in sight and the others folded, and the run that they describe."""
     name = controls.select(
         "What to train",
         [*PLANS, OWN],
         key="plan",
         default=DEFAULT_PLAN,
         help="An experiment brings its model, data and recipe, and you may change all of them. Or train a model of your own.",
-        notices=notices,
     )
     plan = plan_named(name)
     _follow(name, plan)

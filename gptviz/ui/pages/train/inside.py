@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import streamlit as st
 
-from gptviz.figures.kit import heat, scatter, special_tokens
+from gptviz.figures.kit import axes, heat, scatter
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
@@ -16,14 +16,12 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
-from gptviz.runs.checkpoints import CheckpointError
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure
+from gptviz.ui.widgets.figure import pixels, show_figure, theme
 
 from .monitor import repeated
 from .state import engine
@@ -50,7 +48,7 @@ def look_inside(name: str, device: str) -> None:
     """The pattern of a head and the map of tokens, with the controls `stack`, `block`, `head` and `prompt` below them."""
     try:
         config, card = checkpoints.read_config(checkpoints.find(name)), checkpoints.read_card(checkpoints.find(name))
-    except CheckpointError as error:
+    except checkpoints.CheckpointError as error:
         st.text(str(error))
         return
     default = default_prompt(config.kind, card)
@@ -91,7 +89,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
         try:
             key = newest_weights(name, device)
             model = language_model(key).model
-        except (CheckpointError, MemoryError, RuntimeError) as error:
+        except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
             st.text(str(error))
             return run.is_active
         step = key.step if key.step is not None else run.card.steps
@@ -129,7 +127,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     labels = tuple(map(lm.tokenizer.label, read.ids))
     reading = attention.reading_of(key, read, block)
     pattern = one_head(reading.patterns, block - reading.first, number, labels)
-    figure = heat.attention_pattern(pattern, theme(), title=special_tokens.legend(labels), height=HEIGHT)
+    figure = heat.attention_pattern(pattern, theme(), title=axes.legend(labels), height=HEIGHT)
     about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", alt=about)
 

@@ -8,15 +8,13 @@ import streamlit as st
 from gptviz.data.batches import Batch
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
 from gptviz.data.trained_on import draw_seed
-from gptviz.figures.kit.special_tokens import legend
+from gptviz.figures.kit.axes import legend
 from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
-from gptviz.ui.shell.around.theme import theme
 from gptviz.ui.views.planned_run import PlannedRun
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.figure import show_figure
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped, pressed
+from gptviz.ui.widgets.figure import show_figure, theme
 
 from .data import learned_tokenizer
 

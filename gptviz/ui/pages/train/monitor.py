@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import streamlit as st
 
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.compare import ANSWERS
 from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.pages.home import PAGE as HOME
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 from .charts import chart_control, compare_controls, show_chart
 from .state import headline, learned_from, numbers_line, show_sample, show_state
@@ -23,20 +22,20 @@ from .watched import WatchedRun, run_control, watched_run
 EVERY = 1.0  # seconds
 
 
-def bar(notices: Any) -> str | None:
+def bar() -> str | None:
     """The controls above the chart: which run is watched, and what its chart shows; its name, or None if there is no run."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch"):
-            name = run_control(notices)
+            name = run_control()
         if name is None:
             return None
         try:
             run = watched_run(name)
-        except CheckpointError as error:
+        except checkpoints.CheckpointError as error:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
         with st.container(width="stretch"):
-            chart_control(run, notices)
+            chart_control(run)
         with st.popover("Compare"):
             compare_controls(run)
         with st.popover("Open in"):
@@ -85,7 +84,7 @@ def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
     def tick() -> None:
         try:
             is_active = body()
-        except CheckpointError as error:  # it was deleted, or renamed
+        except checkpoints.CheckpointError as error:  # it was deleted, or renamed
             st.text(str(error))
             return
         if is_active != active:

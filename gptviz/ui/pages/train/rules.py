@@ -167,8 +167,8 @@ def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str,
     if changes.get("d_head") == 0:
         changes["d_head"] = None
     # The size of the MLP follows the width, unless the plan, or the user, chose another one.
-    if "d_model" in changes and "d_mlp" not in changes and config.mlp_size not in (0, 4 * config.d_model):
-        changes["d_mlp"] = config.mlp_size
+    if "d_model" in changes and "d_mlp" not in changes and config.expert_size not in (0, 4 * config.d_model):
+        changes["d_mlp"] = config.expert_size
     return changes
 
 

@@ -12,8 +12,8 @@ from gptviz.figures.training import curves
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
+from gptviz.ui.widgets import escaped
 from gptviz.ui.widgets.figure import pixels
-from gptviz.ui.widgets.markdown import escaped
 
 from .watched import WatchedRun
 

@@ -10,10 +10,9 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.figures.training.curves import Curve
 from gptviz.runs import checkpoints
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.log import read_log
 from gptviz.ui.views.learning_curves import curve_of
-from gptviz.ui.widgets.tries import Try
+from gptviz.ui.widgets import Try
 
 from .charts import LOSS
 from .data import TWO
@@ -29,7 +28,7 @@ def tries(watched: str, plan_name: str) -> list[Try]:
     offers: list[Try] = []
     for name, offer in _OFFERS.items():
         if name != watched:
-            with suppress(CheckpointError):
+            with suppress(checkpoints.CheckpointError):
                 offers += offer(name)
     rate = plan_named(plan_name).recipe.learning_rate
     about = (

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -14,7 +13,6 @@ from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.divergence import diverged
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
@@ -75,7 +73,7 @@ class WatchedRun:
         name = self.card.twin
         try:
             return None if name is None or name == self.name else watched_run(name)
-        except CheckpointError:  # it was deleted, or renamed
+        except checkpoints.CheckpointError:  # it was deleted, or renamed
             return None
 
     @property
@@ -98,12 +96,12 @@ def watch_next(name: str) -> None:
     st.session_state[_NEXT] = name
 
 
-def run_control(notices: Any) -> str | None:
+def run_control() -> str | None:
     """The control `run`: which run is watched; the link has it at all times. None if there is no run."""
     names = list(checkpoints.folders())
     if not names:
         return None
-    in_link = controls.linked("run", str, None, values=one_of(names), notices=notices)
+    in_link = controls.linked("run", str, None, values=one_of(names))
     if (chosen := st.session_state.get(_NEXT)) in names:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
@@ -112,7 +110,7 @@ def run_control(notices: Any) -> str | None:
     name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
     st.session_state.pop(_NEXT, None)
     addresses.write("run", name)
-    hidden.say_what_hides([name], notices)
+    hidden.say_what_hides([name])
     return name
 
 
@@ -132,7 +130,7 @@ def watched_run(name: str) -> WatchedRun:
     """All that is known now of the run called `name`.
 
     Raises:
-        CheckpointError: there is none, or it cannot be read.
+        checkpoints.CheckpointError: there is none, or it cannot be read.
     """
     folder = checkpoints.find(name)
     try:
@@ -170,7 +168,7 @@ def newest_weights(name: str, device: str) -> ModelKey:
     """The newest weights of a run on the disk: a snapshot, or those saved last.
 
     Raises:
-        CheckpointError: there are none.
+        checkpoints.CheckpointError: there are none.
     """
     folder = checkpoints.find(name)
     steps = checkpoints.read_card(folder).steps

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import streamlit as st
 
 from gptviz.data.registry import source_from
 from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.widgets import controls, escaped
 
 # This many sources are looked through; a word counts as known if it is in one of them.
 LOOKED_THROUGH = 5_000
@@ -29,7 +28,7 @@ def say_languages(subject: Subject) -> None:
         st.caption(f"This model translates from {source} to {target}, as its files name the languages.")
 
 
-def warn_of_unknown_words(subject: Subject, notices: Any) -> None:
+def warn_of_unknown_words(subject: Subject) -> None:
     """Say which words of the source the model was never trained on: its answer then says nothing about them."""
     unknown = unknown_words(subject.prompt, known_words(json.dumps(subject.lm.card.source or {})))
     if not unknown:
@@ -37,7 +36,7 @@ def warn_of_unknown_words(subject: Subject, notices: Any) -> None:
     named = ", ".join(f"“{escaped(word[:40])}”" for word in unknown[:MOST_NAMED])
     more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
     one = len(unknown) == 1
-    notices.warning(
+    controls.notices().warning(
         f"{named}{more}: {'this word occurs' if one else 'these words occur'} in none of {LOOKED_THROUGH:,} sources like those "
         f"that the model was trained on. It cannot know what {'it means' if one else 'they mean'}, and answers all the same: the "
         "output says nothing, however sure the model is.",

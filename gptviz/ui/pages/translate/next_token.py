@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import streamlit as st
 
@@ -16,7 +14,7 @@ from gptviz.ui.widgets import addresses, controls
 from .translation import Translation, output_of
 
 
-def position_control(translation: Translation, notices: Any) -> int:
+def position_control(translation: Translation) -> int:
     """The control `position`: at which token of the output."""
     return controls.whole(
         "Output position",
@@ -25,7 +23,6 @@ def position_control(translation: Translation, notices: Any) -> int:
         key="position",
         default=0,
         help="Which token of the output it is about, counted from 0. Or click one below.",
-        notices=notices,
     )
 
 

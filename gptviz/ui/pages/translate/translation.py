@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -13,12 +12,10 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.cross_attention import Output
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import OutputText, longest_answer
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped, jobs
 from gptviz.ui.widgets.sampling import sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters
@@ -68,7 +65,7 @@ def sampling_control() -> Sampling | None:
     about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
     if not controls.switch("Draw the output", key="drawn", help=about):
         return None
-    return sampling_controls(seed=True)
+    return sampling_controls()
 
 
 def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
@@ -97,7 +94,7 @@ def limit(subject: Subject) -> str:
     )
 
 
-def output_control(subject: Subject, sampling: Sampling | None, notices: Any) -> Translation:
+def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     """The control `output`: the model's own answer, drawn by `sampling` if given, unless another output is typed."""
     tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
     answer = own.ids
@@ -105,7 +102,6 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
         "Output",
         key="output",
         longest=LONGEST_OUTPUT,
-        notices=notices,
         label_visibility="collapsed",
         placeholder=f"Output: {tokens.decode(answer)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
         help=(
@@ -118,10 +114,10 @@ def output_control(subject: Subject, sampling: Sampling | None, notices: Any) ->
         written = (*answer, tokens.end) if own.ended else answer
         return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "", sampling is not None)
     if encoding.unknown:
-        notices.warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+        controls.notices().warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
-        notices.info(
+        controls.notices().info(
             f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. After the start token no more "
             f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",

@@ -7,8 +7,8 @@ import numpy as np
 from gptviz.interp.reading import cross_attention
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import longest_answer
+from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.sampling import PLAIN
-from gptviz.ui.widgets.tries import Try
 
 from . import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 from .translation import Translation, answer_of, output_of, special_tokens_of

@@ -24,12 +24,10 @@ from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
-from gptviz.runs.checkpoints import CheckpointError
+from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.buttons import pressed
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, escaped, pressed
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
@@ -222,7 +220,7 @@ def _key(lesson: Lesson) -> ModelKey:
     """The model that a lesson is about; if no model has its name, each value of the lesson says so."""
     try:
         return model_key(lesson.model, "cpu")
-    except CheckpointError:
+    except checkpoints.CheckpointError:
         return ModelKey(lesson.model, "cpu", written=0)
 
 

@@ -8,8 +8,7 @@ import segno
 import streamlit as st
 
 from gptviz.components.presenter import presenter
-from gptviz.ui.widgets import addresses
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, escaped
 
 from ..subject import on_screen
 

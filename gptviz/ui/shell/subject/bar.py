@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,63 +17,16 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.text import Encoding
 from gptviz.ui.pages.train import PAGE as TRAIN
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.headings import say_below_titles
-from gptviz.ui.widgets.markdown import escaped
 
 from .. import frame
 from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
 from .model_list import line_about, model_groups, model_list, names_of
-from .models import ModelKey, language_model, model_key
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The subject of a page: which model reads which text.
-
-    Attributes:
-        key: the model, for cached functions.
-        lm: the model; read-only, other sessions share it.
-        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
-        encoding: its tokens, and the characters that the vocabulary lacks.
-        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
-            the first; of an encoder–decoder what its encoder reads, with the end token.
-        default: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its
-            training data.
-        left_off: the part of the prompt before `prompt`, if only its end is read: see `shortened`.
-    """
-
-    key: ModelKey
-    lm: LanguageModel
-    prompt: str
-    encoding: Encoding
-    seen: tuple[int, ...]
-    default: str = DEFAULT_PROMPT
-    left_off: str = ""
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the model, by its output for a text: its next token, a label, or another text."""
-        return self.lm.model.config.kind
-
-    @property
-    def on_task(self) -> bool:
-        """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
-        return self.default != DEFAULT_PROMPT
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether other people trained the model, so that its data is not here."""
-        return self.lm.card.imported_from is not None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The visible forms of the tokens seen."""
-        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
+from .models import ModelKey, Subject, language_model, model_key
 
 
 def longest_prompt() -> int:
@@ -97,6 +50,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
     bar, about = st.container(key="one-line-subject", **look), st.container(key="about-the-model", **look)
     notices = st.container()
+    controls.notices_in(notices)
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
         # Deleted, renamed or moved in another tab or program; the one that is shown instead is that of the control above.
@@ -108,37 +62,39 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             key="model",
             default=DEFAULT_MODEL,
             help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
-            notices=notices,
         )
         model_list(groups, name)
-    hidden.say_what_hides([name], notices)
+    hidden.say_what_hides([name])
     folder, card = _card(name)
     step = None
     if folder is not None:
         about.caption(escaped(line_about(folder)), width="content")
     if folder is not None and scrubber.steps(name):
         with bar:
-            step = scrubber.scrubber(folder, card, about, notices)
+            step = scrubber.scrubber(folder, card, about)
     else:
-        scrubber.without_snapshots(notices)
+        scrubber.without_snapshots()
     if folder is not None and checkpoints.is_adapter(folder):
         edits.strength_slider(bar)
     kind = kinds.kind_of(folder)
     default = default_prompt(kind, card)
     with bar:
-        prompt = prompt_box(default, notices)
+        prompt = prompt_box(default)
     if kind == "decoder" and card.chat is not None:
         with about:
             chat_turn_button(card.chat, prompt)
+    controls.notices_in()
     device, precision = device_box(), precision_box()
+    controls.notices_in(notices)
     try:
         key = model_key(name, device, step, precision)
-        key = edits.edited(key, default, bar, notices)
+        key = edits.edited(key, default, bar)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"
         st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
         st.stop()
+    controls.notices_in()
     st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
     if lm.model.config.kind not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.model.config.kind)
@@ -195,7 +151,7 @@ def default_prompt(kind: Kind | None, card: Card) -> str:
     return prompts.example(kind or "decoder", json.dumps(card.source or {}))
 
 
-def prompt_box(default: str, notices: Any = st) -> str:
+def prompt_box(default: str) -> str:
     """The control for the prompt. Until one is typed, it follows the default prompt of the model."""
     last_default = st.session_state.get(frame.DEFAULT_SHOWN, DEFAULT_PROMPT)
     st.session_state[frame.DEFAULT_SHOWN] = default
@@ -208,7 +164,6 @@ def prompt_box(default: str, notices: Any = st) -> str:
         height=68,
         # A link may contain the default prompt of another model.
         instead_of=(last_default, DEFAULT_PROMPT),
-        notices=notices,
     )
 
 
@@ -283,7 +238,7 @@ def _read_in_seconds(subject: Subject) -> Subject:
     needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
     notice = st.container()
     about = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
-    if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=about, notices=notice):
+    if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=about):
         return subject
     with notice:
         return shortened(subject, most, f"To read all of them takes about {needed}, and longer on some pages")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.text.chat import ChatError, ChatTemplate
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 # A character that no text contains, in place of the message; the key of the session's state for why a message was refused.
 _MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"

@@ -13,8 +13,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted
 from gptviz.settings.address_values import refused
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import addresses, controls, escaped
 
 from .models import ModelKey, language_model
 
@@ -75,13 +74,12 @@ def reference_text(default: str) -> str:
         return default
 
 
-def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
+def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
     """The model of `key` with the edits of the address, as far as it has the units that they name; a message names the others.
 
     Args:
         default: the reference text unless another one is typed.
         bar: the container for the chip, which is there as soon as there is an edit.
-        notices: the container for messages.
     """
     texts = asked()
     if not texts:
@@ -91,18 +89,17 @@ def edited(key: ModelKey, default: str, bar: Any, notices: Any) -> ModelKey:
     found = fitting(texts, language_model(key).model)
     if found.rejected:
         addresses.takes(EDITS, refused("; ".join(found.rejected)))
-    warn_of_refused(key.name, found, notices)
+    warn_of_refused(key.name, found)
     with bar:
         typed = _chip(texts, found, default)
-    return with_edits(key, found, typed or default, notices)
+    return with_edits(key, found, typed or default)
 
 
-def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelKey:
+def with_edits(key: ModelKey, found: Fitting, text: str) -> ModelKey:
     """The model of `key` with the edits that fit it; without them, and with a message, if they cannot be made.
 
     Args:
         text: the reference text of those that need one.
-        notices: the container for the message.
     """
     if not found.edits:
         return key
@@ -111,7 +108,7 @@ def with_edits(key: ModelKey, found: Fitting, text: str, notices: Any) -> ModelK
     try:
         language_model(wanted)
     except ValueError as error:
-        notices.warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
+        controls.notices().warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
         return key
     return wanted
 
@@ -174,10 +171,10 @@ def text_box(default: str) -> str:
     )
 
 
-def warn_of_refused(name: str, found: Fitting, notices: Any) -> None:
+def warn_of_refused(name: str, found: Fitting) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
     if found.rejected:
-        notices.warning(_left_out(name, found), icon=":material/edit_off:")
+        controls.notices().warning(_left_out(name, found), icon=":material/edit_off:")
 
 
 def _left_out(name: str, found: Fitting) -> str:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
 from gptviz.runs import checkpoints
 from gptviz.ui.pages.runs import PAGE as RUNS
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import controls, escaped
 
 from .. import frame
 
 
-def say_what_hides(names: Sequence[str], place: Any = st) -> None:
-    """Say which of the models chosen hide a shipped one, and link to the page where they can be renamed or deleted.
-
-    Args:
-        names: the names chosen.
-        place: the container for the message.
-    """
+def say_what_hides(names: Sequence[str]) -> None:
+    """Say which of the models called `names` hide a shipped one, and link to the page where they can be renamed or deleted."""
     known = checkpoints.hidden()
     for name in names:
         if name in known:
-            with place.container():
+            with controls.notices().container():
                 st.info(
                     f"{escaped(name)} is a model of yours. It hides the one of the same name that came with gptviz: "
                     "rename or delete yours to have that one back.",

@@ -11,9 +11,8 @@ import streamlit as st
 from gptviz.figures.kit.format import power
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.manage import is_own
-from gptviz.ui.widgets.markdown import escaped
+from gptviz.ui.widgets import escaped
 
 YOURS, OTHERS = "Yours", "Others"
 _OPEN = "all models"
@@ -48,7 +47,7 @@ def line_about(folder: Path) -> str:
 
     try:
         plan = PLANS.get(checkpoints.read_card(folder).plan or "")
-    except CheckpointError:
+    except checkpoints.CheckpointError:
         plan = None
     about = said_by_card(folder) if plan is None or is_own(folder) else plan.sentence
     return f"{adapter}: {about}" if (adapter := about_adapter(folder)) else about
@@ -58,7 +57,7 @@ def about_adapter(folder: Path) -> str:
     """The adapter in `folder` in a few words; empty if it is none."""
     try:
         adapter = checkpoints.read_adapter(folder) if checkpoints.is_adapter(folder) else None
-    except CheckpointError:
+    except checkpoints.CheckpointError:
         return ""
     return "" if adapter is None else f"LoRA adapter on {adapter.base[:80]}, rank {adapter.rank}"
 
@@ -67,7 +66,7 @@ def said_by_card(folder: Path) -> str:
     """The model in `folder` in one line: the data it learned from, its size and its loss, as its card says."""
     try:
         card = checkpoints.read_card(folder)
-    except CheckpointError:
+    except checkpoints.CheckpointError:
         return "Its files cannot be read."
     learned = (card.task or card.corpus or "")[:40]
     parts = [_experiment(card), learned, *imported(card), _size(card), _loss(card), _diverged(card), _hides(folder)]

@@ -1,4 +1,4 @@
-"""The models that are open: each is loaded once for all sessions, and named by a key that caches can hash."""
+"""The models that are open, each loaded once for all sessions and named by a key that caches can hash; and a page's subject."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from gptviz.runs import checkpoints
 from gptviz.ui.widgets import jobs
 
 from ..around import cores
+from .prompts import LINES
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
+    from gptviz.model.kinds import Kind
+    from gptviz.text import Encoding
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
 # snapshot is kept.
@@ -60,6 +63,51 @@ class ModelKey:
     def unedited(self) -> ModelKey:
         """The same model without edits."""
         return replace(self, edits=(), edit_text=None)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a page: which model reads which text.
+
+    Attributes:
+        key: the model, for cached functions.
+        lm: the model; read-only, other sessions share it.
+        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
+        encoding: its tokens, and the characters that the vocabulary lacks.
+        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
+            the first; of an encoder–decoder what its encoder reads, with the end token.
+        default: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its
+            training data.
+        left_off: the part of the prompt before `prompt`, if only its end is read: see `shortened`.
+    """
+
+    key: ModelKey
+    lm: LanguageModel
+    prompt: str
+    encoding: Encoding
+    seen: tuple[int, ...]
+    default: str = LINES
+    left_off: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the model, by its output for a text: its next token, a label, or another text."""
+        return self.lm.model.config.kind
+
+    @property
+    def on_task(self) -> bool:
+        """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
+        return self.default != LINES
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether other people trained the model, so that its data is not here."""
+        return self.lm.card.imported_from is not None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The visible forms of the tokens seen."""
+        return tuple(self.lm.tokenizer.label(i) for i in self.seen)
 
 
 def model_key(name: str, device: str, step: int | None = None, precision: str = STORED) -> ModelKey:

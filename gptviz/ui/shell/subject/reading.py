@@ -8,7 +8,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.text import Encoding
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.widgets.markdown import escaped, in_quotes
+from gptviz.ui.widgets import escaped, in_quotes
 
 LONGEST_QUOTE = 40  # characters of a text in a message
 

@@ -48,29 +48,26 @@ def has_step(name: str, asked: object) -> bool:
     return str(asked) in map(str, steps(name))
 
 
-def scrubber(folder: Path, card: Card, about: Any, notices: Any) -> int | None:
+def scrubber(folder: Path, card: Card, about: Any) -> int | None:
     """The slider with its play button. Returns the step, None for the model as saved last.
 
     Args:
         about: the container for a line about the step.
-        notices: the container for messages.
     """
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
     PLAYER.button(options, LAST)
-    chosen = str(
-        controls.notch("Training step", options, key="step", default=LAST, help="", label_visibility="collapsed", notices=notices)
-    )
+    chosen = str(controls.notch("Training step", options, key="step", default=LAST, help="", label_visibility="collapsed"))
     about.caption(readout(chosen, card), help=ABOUT, width="content")
     PLAYER.go_on(options, chosen)
     return None if chosen == LAST else int(chosen)
 
 
-def without_snapshots(notices: Any) -> None:
+def without_snapshots() -> None:
     """Used instead of `scrubber` for a model without snapshots: forget a step chosen before, and warn if a link asks for one."""
     addresses.takes("step", one_of([LAST]))
     if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
         why = ", which is not available here; showing the model as it was saved"
-        controls.warn_of_link("step =", asked, why, notices)
+        controls.warn_of_link("step =", asked, why)
     PLAYER.stop()
 
 
