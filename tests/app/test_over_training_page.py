@@ -39,7 +39,7 @@ from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER
 from gptviz.ui.views.read import Read, read_by
 from tests.app.conftest import OF_KIND, with_snapshots
-from tests.app.opening import chart, opened, page_at, ran, says
+from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -279,3 +279,29 @@ def test_the_code_computes_what_is_drawn() -> None:
 def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(tiny_model: TinyModel) -> None:
     tiny_model("plain")
     assert "plain has no snapshots" in says(opened(PAGE, model="plain"))
+
+
+def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relatives() -> None:
+    at = opened(PAGE, model="ladder-8")
+    cards = {f"ladder-{number}": checkpoints.read_card(checkpoints.find(f"ladder-{number}")) for number in range(9)}
+    table = at.dataframe[0].value
+    assert dict(zip(table["model"], table["loss at the end (nats per token)"], strict=True)) == {
+        name: f"{card.validation_loss:.4f}" for name, card in cards.items()
+    }
+    assert table["model"].tolist()[0] == "ladder-8"
+    assert table["published"].tolist()[0].startswith("loss 1.7507")
+    lines = {trace["name"]: trace for trace in chart(at, "beside its relatives")["data"] if trace.get("name") in cards}
+    for name, card in cards.items():
+        assert numbers(lines[name]["y"])[-1] == pytest.approx(card.validation_loss, abs=1e-4)
+    assert "lowest at the end: ladder-8 with 1.7446" in says(at).replace("\\", "")
+    finetune = opened(PAGE, model="finetune").dataframe[0].value
+    assert finetune["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
+
+
+def test_one_click_leads_from_any_model_to_the_ladder_and_to_pretraining() -> None:
+    at = page(prompt=PROMPT)
+    for name in ("The ladder, part by part", "Pretraining first"):
+        assert [one for one in at.button if name in one.label], name
+    press(at, "The ladder, part by part")
+    assert at.selectbox(key="model").value == "ladder-8"
+    assert "beside its relatives" in [figure for figure in ("beside its relatives",) if chart(at, figure)]

@@ -20,6 +20,7 @@ from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.widgets import escaped
 from gptviz.ui.widgets.figure import show_figure, theme
 
+from . import beside
 from .choices import Axes
 
 STEP = "step"
@@ -128,13 +129,18 @@ def pages_at(subject: Subject, histories: Sequence[History]) -> None:
 
 
 def without_snapshots(subject: Subject) -> None:
-    """Used instead of all else for a model without snapshots: say so, with a way to one that has some."""
+    """Used instead of all else for a model without snapshots: its losses beside those of its relatives, which its training wrote
+    down, or that there is nothing; with a way to a model that has snapshots.
+    """
+    name = subject.key.name
+    known = beside.show(name)
+    rest = "but for these losses nothing" if known else "nothing"
     st.info(
-        f"{escaped(subject.key.name)} has no snapshots: nothing is known of what it was like while it was trained. A model that "
-        " is trained on the page Train keeps some.",
+        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was trained. A model that is trained on "
+        "the page Train keeps some.",
         icon=":material/info:",
     )
-    if (instead := frame.default_model()) != subject.key.name and scrubber.steps(instead):
+    if (instead := frame.default_model()) != name and scrubber.steps(instead):
         with st.container(horizontal=True):
             frame.link(frame.current_page(), f"Open {escaped(instead)}, which has some", query={"model": instead})
             frame.link(TRAIN)
