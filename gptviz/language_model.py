@@ -545,6 +545,12 @@ class LanguageModel:
             if text not in self.labels:
                 raise ValueError(f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[:400])
             return self.labels.index(text)
+        return self._of_vocabulary(text)
+
+    def _of_vocabulary(self, text: str | int) -> int:
+        """As `token`, of the vocabulary for a classifier too."""
+        if isinstance(text, int):
+            return text
         if (found := self.tokenizer.id_of(text)) is not None:
             return found
         read = self.tokenizer.encode(text)
@@ -962,18 +968,20 @@ class LanguageModel:
         Args:
             measure: its name, such as "loss" or "heads.induction": see `gptviz.interp.over_training.measures.MEASURES`.
             prompt: what the model reads, for measures of what it makes of a text; heads read repeated random tokens without one.
-            token: the token that is guessed after it, as text or id; by default the likeliest for this model.
-            against: another token, which it is compared with.
+                For an encoder–decoder its source: the decoder reads the answer of this model, the same at every snapshot.
+            token: the token that is guessed after it, as text or id; by default the likeliest for this model. Of a classifier, a
+                label.
+            against: another one, which it is compared with.
 
         Raises:
-            ValueError: there is no such measure, it needs a prompt or tokens that are missing, or the model has no snapshots, is
-                no decoder, or lacks what is measured.
+            ValueError: there is no such measure, it needs a prompt or tokens that are missing, or the model has no snapshots, or
+                lacks what is measured.
             OSError: the data that were held out are not on this machine.
         """
         return History.of(*self._followed(measure, Question(prompt or "", token, against)))
 
     def _followed(self, name: str, question: Question) -> tuple[Measure, dict[int, dict[str, float]]]:
-        chosen = measure_named(name)
+        chosen = measure_named(name, self.model.config.kind)
         steps = tuple(checkpoints.snapshots(checkpoints.find(self.name)))
         if not steps:
             raise ValueError(f"{self.name} has no snapshots of its training: train one that keeps some, with --snapshots")
@@ -993,8 +1001,7 @@ class LanguageModel:
             OSError: as in `over_training`.
         """
         needs, config = measure.needs, self.model.config
-        if config.kind != "decoder":
-            raise ValueError(f"{self.name} is a {config.kind}: only decoders are followed through their training")
+        measure_named(measure.name, config.kind)
         if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
             raise ValueError(f"{self.name} has no blocks: it has no heads and no MLPs to measure")
         if needs == "weights":
@@ -1009,7 +1016,7 @@ class LanguageModel:
             return Given(rows=self.tested_rows())
         if needs == "tasks":
             return Given(rows=self.tested_rows(of="tasks"))
-        if needs in ("answers", "a clock") and self.task is None:
+        if config.kind == "decoder" and needs in ("answers", "a clock") and self.task is None:
             raise ValueError(f"{self.name} has learned no task with known answers")
         if needs == "answers":
             return Given(rows=self.tested_rows(MOST_ANSWERED, of="answers"))
@@ -1019,24 +1026,29 @@ class LanguageModel:
             return Given(clock=self.task)
         if needs == "held-out texts":
             return Given(held_out=[row.tolist() for row in self.rows(most=use.most_data(self.model)) if len(row) > 1])
-        if needs == "texts for heads" and not question.prompt:
+        crosses = config.kind == "encoder-decoder"
+        if needs == "texts for heads" and not question.prompt and not crosses:
             repeats = self.repeated_tokens()
             return Given(texts=repeats, repeats=repeats, counted_from=self.second_half(repeats))
-        if needs == "texts for heads":
-            return Given(texts=scored(self.seen(self.encode(question.prompt)), config), repeats=self.repeats)
-        token, against = (None if one is None else self.token(one) for one in (question.token, question.against))
         if needs == "two tokens":
-            if token is None or against is None:
+            if question.token is None or question.against is None:
                 raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
-            return Given(token=token, against=against)
+            return Given(token=self._of_vocabulary(question.token), against=self._of_vocabulary(question.against))
         if not question.prompt:
             raise ValueError(f"the measure {measure.name} needs a prompt")
-        ids = tuple(self.seen(self.encode(question.prompt)).tolist())
+        ids, source = self.inputs(question.prompt)
+        read = None if source is None else tuple(source.tolist())
+        if needs == "texts for heads":
+            return Given(source=read, texts=scored(ids, config), repeats=None if crosses else self.repeats)
+        if needs == "a token" and crosses:
+            ids = ids[:1]  # the start token: what is guessed is the first token of the answer
+        whole = tuple(ids.tolist())
+        token, against = (None if one is None else self.token(one) for one in (question.token, question.against))
         if needs == "a token" and token is None:
-            token = likeliest_answers(self.model, PromptPair(ids, ids, 0, 0))[0]
+            token = likeliest_answers(self.model, PromptPair(whole, whole, 0, 0, read, read))[0]
         if token is not None and token == against:
             raise ValueError("token and against are the same: there is nothing to compare")
-        return Given(ids, token or 0, against)
+        return Given(whole, read, token or 0, against)
 
     @property
     def base(self) -> LanguageModel | None:

@@ -10,8 +10,10 @@ from .common import Command, Parser, add_model, opened, print_folded, print_json
 def _options(this: Parser) -> None:
     add_model(this, prompt="what the model reads; without it heads read repeated random tokens", needs_prompt=False)
     this.add_argument("--measure", default="loss", metavar="NAME", help="what is measured; list names all. Default: loss")
-    this.add_argument("--token", metavar="TEXT", help="the token that is guessed after the prompt; default: the likeliest")
-    this.add_argument("--against", metavar="TEXT", help="another token, which it is compared with")
+    this.add_argument(
+        "--token", metavar="TEXT", help="the token that is guessed after the prompt, or the label; default: the likeliest"
+    )
+    this.add_argument("--against", metavar="TEXT", help="another one, which it is compared with")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -22,11 +24,16 @@ def run(options: argparse.Namespace) -> None:
     from gptviz.machine import progress
 
     if options.measure == "list":
-        rows = [{"name": one.name, "unit": one.unit, "needs": one.needs, "about": one.about} for one in MEASURES.values()]
+        rows = [
+            {"name": one.name, "unit": one.unit, "needs": one.needs, "of": list(one.kinds), "about": one.about}
+            for one in MEASURES.values()
+        ]
         if options.json:
             print_json(rows)
         for row in [] if options.json else rows:
-            print_folded(f"{row['name']:<22} {row['about']} In: {row['unit']}. Needs: {row['needs']}.", 23)
+            print_folded(
+                f"{row['name']:<22} {row['about']} In: {row['unit']}. Needs: {row['needs']}. Of: {', '.join(row['of'])}.", 23
+            )
         return
     lm = opened(options)
     if options.prompt is not None:

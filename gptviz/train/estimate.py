@@ -1,8 +1,9 @@
 """An estimate of the cost of a run before it begins: parameters, arithmetic, memory, disk and time.
 
 Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
-`gptviz.model.costs.operations`: so both hold for every architecture, and nothing is allocated. The time is computed from three
-numbers of the step (products, bytes written, operations) and three speeds of this machine, which a short probe measures.
+`gptviz.model.costs.operations`, or, where an adapter alone is trained, by torch's counter in the same step: so both hold for
+every architecture, and nothing is allocated. The time is computed from three numbers of the step (products, bytes written,
+operations) and three speeds of this machine, which a short probe measures.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import time
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -21,13 +23,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS, Batch
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes
-from gptviz.model import Config, build, parameter_count
+from gptviz.model import Config, Transformer, build, parameter_count
 from gptviz.model.builder import lay_out
 from gptviz.model.costs.operations import flops
 from gptviz.model.devices import may_bfloat16
+from gptviz.model.lora import AdaptedTransformer, every_matrix
 
 from .evaluation import MOST_LOGITS
 from .optimisers import block_matrices, optimiser_numbers, trained_shapes
@@ -139,7 +143,7 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     trained = sum(map(math.prod, trained_shapes(config, recipe).values()))
     added = trained if recipe.lora_rank else 0
     weights, optimiser = FLOAT32 * (parameters + added), FLOAT32 * optimiser_numbers(config, recipe)
-    products = step_work(config, recipe.batch_size, tokens)
+    products = step_work(config, recipe.batch_size, tokens, recipe.lora_rank)
     step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
     evaluation = evaluation_work(config, tokens)
     seconds_per_step = speed.seconds_of_step(step, recipe)
@@ -177,9 +181,11 @@ def _orthogonalising(config: Config, recipe: Recipe) -> float:
     return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
 
 
-def step_work(config: Config, rows: int, tokens: int) -> PassCost:
-    """One step of training over `rows` of `tokens`, without the optimiser."""
-    return _by_block(config, rows, tokens)[1]
+def step_work(config: Config, rows: int, tokens: int, rank: int = 0) -> PassCost:
+    """One step of training over `rows` of `tokens`, without the optimiser; with a rank of an adapter alone: there are then no
+    gradients of the other weights.
+    """
+    return _by_block(config, rows, tokens, rank)[1]
 
 
 def evaluation_work(config: Config, tokens: int) -> PassCost:
@@ -191,15 +197,17 @@ def evaluation_work(config: Config, tokens: int) -> PassCost:
     return replace(forward, peak=once.bytes * at_once)
 
 
-def _by_block(config: Config, rows: int, tokens: int) -> tuple[PassCost, PassCost]:
+def _by_block(config: Config, rows: int, tokens: int, rank: int = 0) -> tuple[PassCost, PassCost]:
     """The work of the forward pass and of a whole step: each block after the second writes what the second writes."""
-    forward, step = flops(config, rows, tokens)
     if config.n_layer <= 2:
-        works = _followed(config, rows, tokens)
+        works = _followed(config, rows, tokens, rank)
     else:
-        one, two = (_followed(replace(config, n_layer=few), rows, tokens) for few in (1, 2))
+        one, two = (_followed(replace(config, n_layer=few), rows, tokens, rank) for few in (1, 2))
         more = config.n_layer - 2
         works = _extended(one[0], two[0], more), _extended(one[1], two[1], more)
+    if rank:
+        return works
+    forward, step = flops(config, rows, tokens)
     return replace(works[0], flops=forward), replace(works[1], flops=step)
 
 
@@ -242,17 +250,26 @@ class Follow(TorchDispatchMode):
 
 
 @lru_cache(maxsize=256)
-def _followed(config: Config, rows: int, tokens: int) -> tuple[PassCost, PassCost]:
-    """The work of the forward pass and of a whole step, without its products, as one step on the meta device shows it."""
+def _followed(config: Config, rows: int, tokens: int, rank: int = 0) -> tuple[PassCost, PassCost]:
+    """The work of the forward pass and of a whole step, as one step on the meta device shows it; its products are counted for an
+    adapter alone.
+    """
     with torch.device("meta"):
-        model = lay_out(config).train()
+        model = _trained(lay_out(config), rank).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
-    with Follow() as follow:
+    counter = FlopCounterMode(display=False)
+    with counter if rank else nullcontext(), Follow() as follow:
         logits = model(ids, ids if config.n_encoder_layer else None)
-        forward = follow.work()
+        forward = replace(follow.work(), flops=counter.get_total_flops())
         targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
-        F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
-    return forward, follow.work()
+        if logits.requires_grad:  # without blocks an adapter has nothing to change
+            F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
+    return forward, replace(follow.work(), flops=counter.get_total_flops())
+
+
+def _trained(model: Transformer, rank: int) -> Transformer:
+    """The model, or one of whose weights those of an adapter of this rank alone are trained."""
+    return AdaptedTransformer(model, every_matrix(model.config, rank)) if rank else model
 
 
 def snapshot_count(recipe: Recipe, steps: int) -> int:
@@ -343,7 +360,7 @@ def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed
 
     They are computed in the precision that is faster according to `Speed.seconds_of_step`.
     """
-    work = step_work(config, recipe.batch_size, config.context_length)
+    work = step_work(config, recipe.batch_size, config.context_length, recipe.lora_rank)
     in_bfloat16 = speed.bfloat16 is not None and recipe.precision != "float32"
     if in_bfloat16 and recipe.precision == "auto" and speed.bfloat16 is not None:
         in_bfloat16 = speed.bfloat16.seconds(work) < speed.seconds(work)
@@ -352,7 +369,7 @@ def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed
 
 def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
     """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
-    trainer = Trainer(build(config, seed=0, device=device), _Noise(config), recipe, bfloat16=bfloat16)
+    trainer = Trainer(_trained(build(config, seed=0, device=device), recipe.lora_rank), _Noise(config), recipe, bfloat16=bfloat16)
     trainer.advance()  # warms up
     taken: list[float] = []
     while not taken or (sum(taken) < _MOST_PROBED and (sum(taken) < _PROBED or len(taken) < _FEWEST)):

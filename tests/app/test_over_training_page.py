@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import gptviz
+from gptviz.data.classification import LabelledSource
 from gptviz.data.text import TaskSource
-from gptviz.interp.over_training.measures import MEASURES, Question
+from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.over_training.measures import MEASURES, Given, Question, measure_named
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units.head_scores import SCORES
+from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
-from gptviz.text import task
+from gptviz.text import labelled_of, task
+from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.ui.pages.attribution.setting import AttributionSetting
 from gptviz.ui.pages.circuit import computed as circuit
+from gptviz.ui.pages.classify.decision import judged
 from gptviz.ui.pages.context import computed as context
 from gptviz.ui.pages.embeddings import computed as embeddings
 from gptviz.ui.pages.heads import choices
@@ -23,14 +31,15 @@ from gptviz.ui.pages.heads import computed as heads
 from gptviz.ui.pages.over_training.computed import values
 from gptviz.ui.pages.stream import computed as stream
 from gptviz.ui.pages.switch_off import grid
+from gptviz.ui.pages.translate.translation import output_of
 from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
-from gptviz.ui.views import guesses, sums
+from gptviz.ui.views import attention, guesses, sums
 from gptviz.ui.views import loss_texts as texts
-from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.views.read import Read
-from tests.app.conftest import with_snapshots
-from tests.app.opening import chart, opened, page_at, ran, says
+from gptviz.ui.views.encoder_decoder import DECODER, ENCODER
+from gptviz.ui.views.read import Read, read_by
+from tests.app.conftest import OF_KIND, with_snapshots
+from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -52,6 +61,20 @@ def trained(tiny_model: TinyModel) -> None:
     card = {"source": TaskSource(clock).to_dict()}
     config = tiny(vocab_size=7, context_length=4)
     with_snapshots(checkpoints.save("clock", scrambled(config), clock.tokenizer, card, replace=True), STEPS)
+
+
+@pytest.fixture
+def other_kinds(tiny_classifier: TinyModel) -> None:
+    """A classifier and an encoder–decoder with snapshots, whose data are here."""
+    words = "the film was never dull", "good and funny", "bad", "the film was bad and dull"
+    table = "text,label\n" + "".join(f"{words[i % 4]} {words[i % 3]},{'ab'[i % 2]}\n" for i in range(40))
+    own = LabelledSource(labelled_of(table.encode(), "own.csv"))
+    own.keep()
+    with_snapshots(tiny_classifier(card={"source": own.to_dict(), "labels": ["a", "b"]}), STEPS)
+    tokenizer = PAIR_TASKS["numbers"].tokenizer
+    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=3, context_length=64)
+    card = {"source": {"pair_task": "numbers"}}
+    with_snapshots(checkpoints.save("pair", scrambled(config), tokenizer, card, replace=True), STEPS)
 
 
 def of_head(key: ModelKey, score: str) -> Sequence[float]:
@@ -103,6 +126,127 @@ def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str) -> None
     assert history.values[-1].tolist() == pytest.approx(list(found.values()), abs=1e-6, nan_ok=True)
 
 
+# Those of other kinds that a page shows. A classifier of words has no letters.
+OF_OTHERS = [
+    (name, kind)
+    for name, one in MEASURES.items()
+    for kind in ("classifier", "encoder-decoder")
+    if kind in one.kinds and one.page and (name, kind) != ("similarity.vowels", "classifier")
+]
+PROMPTS = {"classifier": "the film was never dull and the film was good", "encoder-decoder": "twenty two"}
+
+
+def of_heads_everywhere(subject: Subject, score: str) -> list[float]:
+    """A score of all heads of a model, as the page Heads has it for each of its stacks, which read what the model as it was saved
+    last wrote.
+    """
+    last = replace(subject, key=replace(subject.key, step=None))
+    stacks = (DECODER,) if subject.kind == "classifier" else (ENCODER, DECODER, attention.CROSS)
+    found: list[float] = []
+    for stack in stacks:
+        setting = choices.HeadSetting(subject.key, stack, attention.stack_read(last, stack))
+        if score == "delta_loss":
+            heads.losses(setting)
+        table = heads.with_losses(setting, heads.scores(setting)).values
+        found += table[score].ravel().tolist() if score in table else [np.nan] * int(np.prod(setting.shape))
+    return found
+
+
+def on_its_page_of_another_kind(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
+    """As `on_its_page`; an encoder–decoder guesses the first token of its answer."""
+    key, is_label, read = subject.key, subject.kind == "classifier", Read(subject.seen)
+    if not is_label:
+        read = read_by(replace(subject, key=replace(key, step=None)))
+    near = embeddings.neighbours_of(key, "embedding", token)
+    held_out = texts.LossText(texts.HELD_OUT)
+    of: dict[str, Callable[[], Sequence[float]]] = {
+        "loss": lambda: [texts.loss_of(key, held_out)],
+        "switched_off": lambda: [
+            one - texts.loss_of(key, held_out) for one in grid.losses(subject, held_out, "zero", "").values()
+        ],
+        "attribution": lambda: [
+            part.value for part in AttributionSetting(subject, read, None if is_label else 0, token, against).found().parts
+        ],
+        "probability": lambda: [
+            judged(key, subject.seen).probabilities[token]
+            if is_label
+            else float(probabilities(output_of(key, subject.seen, read.ids).logits[0])[token])
+        ],
+        "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
+        "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
+        "stream.length": lambda: stream.lengths_of(key, read).values[:, -1].tolist(),
+    } | {f"heads.{score}": lambda score=score: of_heads_everywhere(subject, score) for score in SCORES}
+    return of[name]()
+
+
+@pytest.mark.parametrize(("name", "kind"), OF_OTHERS)
+def test_the_value_at_a_step_is_that_of_its_page_for_other_kinds_too(name: str, kind: Kind, other_kinds: None) -> None:
+    lm, prompt = gptviz.load(OF_KIND[kind]), PROMPTS[kind]
+    token, against = (1, 0) if kind == "classifier" else (lm.token("2"), lm.token("1"))
+    for step in STEPS:
+        key = model_key(lm.name, "cpu", step)
+        if name == "similarity":  # the page lists the nearest
+            against = embeddings.neighbours_of(key, "embedding", token).ids[0]
+        question = Question("" if name == "similarity" else prompt, token, against)
+        found = values(key, name, question)
+        on_page = on_its_page_of_another_kind(name, read_prompt(key, language_model(key), prompt, prompt), token, against)
+        first = 0
+        if name == "heads.delta_loss" and step != STEPS[-1]:  # there the page reads the answer of this step, for the encoder
+            first = lm.model.config.n_encoder_layer * lm.model.config.n_head
+        assert list(found.values())[first:] == pytest.approx(list(on_page)[first:], abs=1e-6, nan_ok=True)
+    assert set(found.values()) - {0.0}
+    history = lm.over_training(name, question.prompt or None, question.token, question.against)
+    assert (history.steps, history.measure) == (STEPS, measure_named(name, kind))
+    assert history.values[-1].tolist() == pytest.approx(list(found.values()), abs=1e-6, nan_ok=True)
+
+
+def test_right_answers_of_a_classifier_are_counted_one_by_one(other_kinds: None) -> None:
+    judge = gptviz.load("judge")
+    right = [
+        int(judge.model(ids[None])[0].argmax()) == int(label)
+        for reading, labels in judge.tested_rows()["loss"]
+        for ids, label in zip(reading.ids, labels, strict=True)
+    ]
+    assert judge.over_training("accuracy").values[-1, 0] == pytest.approx(np.mean(right))
+
+
+def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(other_kinds: None) -> None:
+    pair = gptviz.load("pair")
+    start, end = pair.special_tokens.start, pair.special_tokens.end
+    own, one_wrong = list[Rows](), list[Rows]()
+    for text in ("two", "twenty two", "seven"):
+        written, ended = pair.decoded(text)
+        whole = torch.tensor([[start, *written, *([end] if ended else [])]])
+        own.append(Rows(Inputs(whole[:, :-1], pair.source(text)[None]), whole[:, 1:]))
+        other = whole[:, 1:].clone()
+        other[0, -1] = (other[0, -1] + (text == "two")) % pair.tokenizer.vocab_size
+        one_wrong.append(Rows(own[-1].reading, other))
+    found = MEASURES["accuracy"].compute(pair.model, Given(rows={"own": own, "one wrong": one_wrong}))
+    assert found == {"own": 1.0, "one wrong": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize("kind", ["classifier", "encoder-decoder"])
+def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds: None) -> None:
+    name, prompt = OF_KIND[kind], PROMPTS[kind]
+    offered = opened(PAGE, model=name, prompt=prompt)
+    listed = set(offered.multiselect[0].options)
+    has = {one.of(kind).title for one in MEASURES.values() if kind in one.kinds}
+    without = {"classifier": {"Loss, each task", "Similarity of vowels"}, "encoder-decoder": set[str]()}[kind]
+    assert listed == has - without
+    assert len(offered.get("plotly_chart")) == 3
+    every = [one.name for one in MEASURES.values() if one.of(kind).title in listed]
+    for start in range(0, len(every), 8):
+        some = every[start : start + 8]
+        at = opened(PAGE, model=name, prompt=prompt, measures=",".join(some))
+        assert not at.error
+        made = ran(at.code[0].value)
+        for one in some:
+            drawn = [trace for trace in chart(at, f"over {one}")["data"] if trace["mode"] == "lines+markers"]
+            assert len(drawn) == len(made[one.replace(".", "_")].series), one
+    refused = opened(PAGE, model=name, prompt=prompt, measures="circuit.share")
+    assert "this model has no measure" in says(refused)
+
+
 def test_a_link_opens_its_measures_and_the_charts_show_every_snapshot() -> None:
     at = page(measures="loss,heads.entropy", log_steps="false", prompt=PROMPT)
     for name in ("loss", "heads.entropy"):
@@ -135,3 +279,29 @@ def test_the_code_computes_what_is_drawn() -> None:
 def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(tiny_model: TinyModel) -> None:
     tiny_model("plain")
     assert "plain has no snapshots" in says(opened(PAGE, model="plain"))
+
+
+def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relatives() -> None:
+    at = opened(PAGE, model="ladder-8")
+    cards = {f"ladder-{number}": checkpoints.read_card(checkpoints.find(f"ladder-{number}")) for number in range(9)}
+    table = at.dataframe[0].value
+    assert dict(zip(table["model"], table["loss at the end (nats per token)"], strict=True)) == {
+        name: f"{card.validation_loss:.4f}" for name, card in cards.items()
+    }
+    assert table["model"].tolist()[0] == "ladder-8"
+    assert table["published"].tolist()[0].startswith("loss 1.7507")
+    lines = {trace["name"]: trace for trace in chart(at, "beside its relatives")["data"] if trace.get("name") in cards}
+    for name, card in cards.items():
+        assert numbers(lines[name]["y"])[-1] == pytest.approx(card.validation_loss, abs=1e-4)
+    assert "lowest at the end: ladder-8 with 1.7446" in says(at).replace("\\", "")
+    finetune = opened(PAGE, model="finetune").dataframe[0].value
+    assert finetune["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
+
+
+def test_one_click_leads_from_any_model_to_the_ladder_and_to_pretraining() -> None:
+    at = page(prompt=PROMPT)
+    for name in ("The ladder, part by part", "Pretraining first"):
+        assert [one for one in at.button if name in one.label], name
+    press(at, "The ladder, part by part")
+    assert at.selectbox(key="model").value == "ladder-8"
+    assert "beside its relatives" in [figure for figure in ("beside its relatives",) if chart(at, figure)]

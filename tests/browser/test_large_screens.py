@@ -44,3 +44,14 @@ def test_suggestions_are_as_wide_as_their_type_asks_for(browser: Browser, server
             assert (one.bounding_box() or {})["width"] == pytest.approx(min(22 * size, room["width"]), abs=1)
         for button in page.locator(".st-key-suggestions button").all():
             assert button.evaluate("e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)")
+
+
+def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(browser: Browser, server: Server) -> None:
+    with visiting(browser, server) as visit:
+        page = visit.open("attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero")
+        bar = page.locator(".st-key-one-line-subject")
+        expect(bar.get_by_role("button", name="Take all away")).to_be_visible()
+        assert (bar.bounding_box() or {})["height"] < 64, "one line"
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth")
+        prompt = page.locator(".st-key-prompt textarea").bounding_box() or {}
+        assert prompt["width"] > 160, "some words of the prompt can be read"

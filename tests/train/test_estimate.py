@@ -23,7 +23,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS
 from gptviz.machine.memory import available, in_bytes
-from gptviz.model import Config, build, preset
+from gptviz.model import Config, Transformer, build, preset
+from gptviz.model.lora import AdaptedTransformer, every_matrix
 from gptviz.train import estimate, optimisers
 from gptviz.train.estimate import Speed, refusal
 from gptviz.train.recipe import Recipe
@@ -101,9 +102,59 @@ def test_an_optimiser_remembers_as_much_as_is_said(name: str) -> None:
     assert estimate.estimate(config, recipe, SPEED).optimiser == held
 
 
+def adapted(config: Config, rank: int) -> Transformer:
+    """A model with the recipe's adapter, or a whole one without a rank."""
+    model = build(config, seed=0)
+    return AdaptedTransformer(model, every_matrix(config, rank)) if rank else model
+
+
+@pytest.mark.parametrize("changes", SHAPES, ids=lambda changes: " ".join(map(str, changes.values())))
+def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(changes: dict[str, Any]) -> None:
+    config = tiny(**changes)
+    model, ids = adapted(config, 2).train(), some_ids(7, 3, config.vocab_size)
+    with FlopCounterMode(display=False) as counter:
+        logits = model(ids, ids if config.n_encoder_layer else None)
+        if config.n_layer:
+            logits.float().logsumexp(-1).sum().backward()
+    assert estimate.step_work(config, 3, 7, 2).flops == counter.get_total_flops()
+
+
+def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
+    config, rows, tokens, rank = Config(vocab_size=65, context_length=32, d_model=48, n_layer=4, n_head=4), 2, 32, 3
+    d, n = config.d_model, rows * tokens
+    inside = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d)]
+    forward = sum(2 * n * (a * b + rank * (a + b)) for a, b in inside)
+    # Of the matrices and of the unembedding only what they read has a gradient; what is read by the first block has none.
+    backward = sum(2 * n * (a * b + 2 * rank * (a + b)) for a, b in inside)
+    attention = 2 * 2 * rows * tokens * tokens * d
+    first = 2 * n * (d * 3 * d + rank * d)
+    expected = 4 * (forward + backward + 3 * attention) - first + 2 * (2 * n * d * 65)
+    assert estimate.step_work(config, rows, tokens, rank).flops == expected
+    whole = estimate.step_work(config, rows, tokens).flops
+    assert 0.6 < expected / whole < 0.8, "two thirds, and what the adapter adds"
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd", "muon"])
+def test_the_optimiser_of_an_adapter_remembers_its_numbers_alone(name: str) -> None:
+    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=2)  # type: ignore[arg-type]
+    trainer = Trainer(adapted(config, 2), estimate._Noise(config), recipe)
+    trainer.advance(0.01)
+    held = sum(t.nbytes for t in optimisers.tensors(trainer.optimisers).values() if t.numel() > 1)
+    assert estimate.estimate(config, recipe, SPEED).optimiser == held
+
+
+def test_a_run_of_an_adapter_is_estimated_to_take_less_time_and_memory_than_one_of_all_weights() -> None:
+    config = Config(vocab_size=2_000, context_length=64, d_model=256, n_layer=6, n_head=4)
+    whole, small = (estimate.estimate(config, Recipe(steps=10, batch_size=8, lora_rank=rank), SPEED) for rank in (0, 4))
+    assert small.flops < 0.75 * whole.flops
+    assert small.seconds_per_step < whole.seconds_per_step
+    assert small.memory < whole.memory - 4 * whole.parameters, "without the gradients and what the optimiser keeps"
+    assert small.optimiser == 4 * 2 * small.trained
+
+
 def most_at_once(config: Config, recipe: Recipe) -> int:
     """The most bytes that a step has in memory beside weights and optimiser, as torch's profiler counts them."""
-    trainer = Trainer(build(config, seed=0), estimate._Noise(config), recipe)
+    trainer = Trainer(adapted(config, recipe.lora_rank), estimate._Noise(config), recipe)
     trainer.advance(1e-3)  # from now on there is what the optimiser remembers
     for optimiser in trainer.optimisers:
         optimiser.zero_grad()
@@ -129,8 +180,12 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
             preset("llama-tiny", context_length=64, n_layer=4, window=16, window_pattern="wf", score_cap=20.0),
             Recipe(steps=2, batch_size=4),
         ),
+        (
+            Config(vocab_size=65, context_length=64, d_model=64, n_layer=3, n_head=4),
+            Recipe(steps=2, batch_size=4, lora_rank=4),
+        ),
     ],
-    ids=["logits", "blocks", "relative", "llama", "neox", "windows and a cap"],
+    ids=["logits", "blocks", "relative", "llama", "neox", "windows and a cap", "adapter"],
 )
 def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe: Recipe) -> None:
     estimated, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)

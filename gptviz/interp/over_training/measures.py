@@ -7,14 +7,15 @@ of a model, and is made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gptviz.model import Config, Transformer
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.settings.known_names import instead
 from gptviz.text.datasets.tasks import Modular
 
@@ -54,9 +55,9 @@ class Question:
     """What a measure is asked about, where it reads a prompt.
 
     Attributes:
-        prompt: the text; if empty, heads read repeated random tokens.
-        token: the token that is guessed, as text or id; None for the likeliest.
-        against: another token, whose logit is taken from that of `token`, or whose vector is compared with its vector.
+        prompt: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
+        token: the token that is guessed, as text or id; None for the likeliest. Of a classifier, a label.
+        against: another one, whose logit is taken from that of `token`, or whose vector is compared with its vector.
     """
 
     prompt: str = ""
@@ -69,9 +70,10 @@ class Given:
     """What a model reads at every snapshot, as far as a measure needs it.
 
     Attributes:
-        ids: the tokens of the prompt.
-        token: the token that is guessed after it.
-        against: the token that it is compared with.
+        ids: the tokens of the prompt; of an encoder–decoder those that its decoder reads.
+        source: the tokens that its encoder reads; None for other kinds.
+        token: the token that is guessed after it, or the label.
+        against: the one that it is compared with.
         texts: [T] or [B, T], what heads read.
         repeats: repeated random tokens, for scores that have no meaning over `texts`.
         counted_from: the position in `texts` of the first token whose prediction counts.
@@ -82,6 +84,7 @@ class Given:
     """
 
     ids: tuple[int, ...] = ()
+    source: tuple[int, ...] | None = None
     token: int = 0
     against: int | None = None
     texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
@@ -96,7 +99,7 @@ class Given:
     def tokens(self) -> int:
         """About how many tokens one pass reads."""
         rows = sum(row.reading.ids.numel() for each in self.rows.values() for row in each)
-        return max(1, len(self.ids) + self.texts.numel() + rows + sum(map(len, self.held_out)))
+        return max(1, len(self.ids) + len(self.source or ()) + self.texts.numel() + rows + sum(map(len, self.held_out)))
 
 
 Values = dict[str, float]
@@ -115,6 +118,8 @@ class Measure:
         page: the name of the page that shows it, or empty.
         compute: its values by the name of the series, for a model and what it is given.
         passes: about how many passes through a model with this configuration it takes.
+        kinds: the kinds of models that have it.
+        told: for some kinds, what is different there: its `title`, `about`, `unit` or `page`.
     """
 
     name: str
@@ -125,6 +130,12 @@ class Measure:
     page: str
     compute: Callable[[Transformer, Given], Values]
     passes: Callable[[Config], int] = lambda _: 1
+    kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")
+    told: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> Measure:
+        """The measure as it is said of models of this kind."""
+        return replace(self, **self.told.get(kind, {}))
 
 
 def _losses(model: Transformer, given: Given) -> Values:
@@ -133,12 +144,15 @@ def _losses(model: Transformer, given: Given) -> Values:
 
 @torch.inference_mode()
 def _right(model: Transformer, given: Given) -> Values:
-    def share(rows: Sequence[Rows]) -> float:
-        counted = [one.targets != NOT_COUNTED for one in rows]
-        guessed = [model(*one.reading).argmax(-1) == one.targets for one in rows]
-        return float(torch.cat([right[some] for right, some in zip(guessed, counted, strict=True)]).double().mean())
+    # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
+    whole = model.config.kind == "encoder-decoder"
 
-    return {name: share(rows) for name, rows in given.rows.items()}
+    def right(one: Rows) -> Tensor:
+        counted = one.targets != NOT_COUNTED
+        guessed = model(*one.reading).argmax(-1) == one.targets
+        return (guessed | ~counted).all(-1) if whole else guessed[counted]
+
+    return {name: float(torch.cat([right(one) for one in rows]).double().mean()) for name, rows in given.rows.items()}
 
 
 def _waves(model: Transformer, given: Given) -> Values:
@@ -160,7 +174,7 @@ def _switched_off(model: Transformer, given: Given) -> Values:
 
 
 def _attribution(model: Transformer, given: Given) -> Values:
-    found = attribute(model, given.ids, given.token, None, given.against)
+    found = attribute(model, given.ids, given.token, None, given.against, given.source)
     return {part.name: part.value for part in found.parts}
 
 
@@ -173,8 +187,9 @@ def _circuit(model: Transformer, given: Given) -> Values:
 
 
 def _probability(model: Transformer, given: Given) -> Values:
-    ids = torch.tensor([given.ids], device=model.embed.weight.device)
-    return {"probability": float(guess(model, Inputs(ids))[given.token])}
+    device = model.embed.weight.device
+    source = None if given.source is None else torch.tensor([given.source], device=device)
+    return {"probability": float(guess(model, Inputs(torch.tensor([given.ids], device=device), source))[given.token])}
 
 
 def _similarity(model: Transformer, given: Given) -> Values:
@@ -189,7 +204,7 @@ def _vowels(model: Transformer, given: Given) -> Values:
 
 
 def _stream(model: Transformer, given: Given) -> Values:
-    found = lengths(stream(model, given.ids), [""] * len(given.ids))
+    found = lengths(stream(model, given.ids, given.source), [""] * len(given.ids))
     return dict(zip(found.axes[0].labels, found.values[:, -1].tolist(), strict=True))
 
 
@@ -213,18 +228,24 @@ def _ranks(model: Transformer, _: Given) -> Values:
 
 def _of_heads(name: str, score: Score) -> Measure:
     def compute(model: Transformer, given: Given) -> Values:
-        rows = scores_of_model(model, given.texts, None, given.repeats)
+        source = None if given.source is None else torch.tensor(given.source, device=given.texts.device)
+        rows = scores_of_model(model, given.texts, source, given.repeats)
         if name == "delta_loss":
-            rows = with_losses(model, rows, given.texts, counted_from=given.counted_from)
-        return {row["name"]: float("nan") if row[name] is None else row[name] for row in rows}
+            rows = with_losses(model, rows, given.texts, source, counted_from=given.counted_from)
+        return {row["name"]: float("nan") if row.get(name) is None else row[name] for row in rows}
 
     unit = {"distance": "tokens", "delta_loss": "nats per token"}.get(name, "score")
-    passes = (lambda config: config.n_layer * config.n_head) if name == "delta_loss" else (lambda _: 1)
+    passes = (lambda config: sum(one.is_head for one in heads_and_mlps(config))) if name == "delta_loss" else (lambda _: 1)
     title = f"{score.title}, each head"
-    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes)
+    # A classifier writes no tokens, and its loss needs the right label.
+    kinds: tuple[Kind, ...] = GUESS_TOKENS if name in ("copying", "delta_loss") else tuple(MODEL_KINDS)
+    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes, kinds)
 
 
 _NATS = "nats per token"
+GUESS_TOKENS: tuple[Kind, ...] = ("decoder", "encoder-decoder")
+DECODERS: tuple[Kind, ...] = ("decoder",)
+_PER_TEXT: Mapping[Kind, Mapping[str, Any]] = {"classifier": {"unit": "nats per text"}}
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
@@ -236,6 +257,7 @@ MEASURES: dict[str, Measure] = {
             "held-out data",
             "switch_off",
             _losses,
+            told=_PER_TEXT,
         ),
         Measure(
             "loss.by_task",
@@ -245,6 +267,7 @@ MEASURES: dict[str, Measure] = {
             "tasks",
             "",
             _losses,
+            kinds=DECODERS,
         ),
         Measure(
             "loss.by_position",
@@ -254,6 +277,7 @@ MEASURES: dict[str, Measure] = {
             "held-out texts",
             "context",
             _by_position,
+            kinds=DECODERS,
         ),
         *(_of_heads(name, score) for name, score in SCORES.items()),
         Measure(
@@ -264,6 +288,15 @@ MEASURES: dict[str, Measure] = {
             "answers",
             "",
             _right,
+            told={
+                "classifier": {
+                    "about": "The share of texts that get the right label: of texts held out and, as many, of those learned."
+                },
+                "encoder-decoder": {
+                    "about": "The share of answers that are right from their first token to their end: of data held out and, "
+                    "where there are few to learn from, of those learned."
+                },
+            },
         ),
         Measure(
             "waves",
@@ -273,6 +306,7 @@ MEASURES: dict[str, Measure] = {
             "a clock",
             "embeddings",
             _waves,
+            kinds=DECODERS,
         ),
         Measure(
             "switched_off",
@@ -283,6 +317,7 @@ MEASURES: dict[str, Measure] = {
             "switch_off",
             _switched_off,
             lambda config: 1 + len(heads_and_mlps(config)),
+            told=_PER_TEXT,
         ),
         Measure(
             "attribution",
@@ -292,6 +327,15 @@ MEASURES: dict[str, Measure] = {
             "a token",
             "attribution",
             _attribution,
+            told={
+                "classifier": {
+                    "about": "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
+                },
+                "encoder-decoder": {
+                    "about": "What each head, MLP and bias of the decoder adds to the logit of the first token of the answer, or "
+                    "to its difference from another."
+                },
+            },
         ),
         Measure(
             "circuit.share",
@@ -303,6 +347,7 @@ MEASURES: dict[str, Measure] = {
             "circuit",
             _circuit,
             lambda _: 20,
+            kinds=DECODERS,
         ),
         Measure(
             "probability",
@@ -312,6 +357,14 @@ MEASURES: dict[str, Measure] = {
             "a token",
             "next_token",
             _probability,
+            told={
+                "classifier": {
+                    "title": "Probability of the label",
+                    "about": "How likely the label is for the prompt.",
+                    "page": "classify",
+                },
+                "encoder-decoder": {"about": "How likely the answer is to begin with the token.", "page": "translate"},
+            },
         ),
         Measure(
             "similarity",
@@ -339,6 +392,12 @@ MEASURES: dict[str, Measure] = {
             "a prompt",
             "stream",
             _stream,
+            kinds=GUESS_TOKENS,
+            told={
+                "encoder-decoder": {
+                    "about": "How long the vector of the last token of the answer is after each layer of the decoder."
+                }
+            },
         ),
         Measure(
             "weights.norm",
@@ -364,12 +423,15 @@ MEASURES: dict[str, Measure] = {
 """The measures by name."""
 
 
-def measure_named(name: str) -> Measure:
-    """The measure of this name.
+def measure_named(name: str, kind: Kind = "decoder") -> Measure:
+    """The measure of this name, as it is said of models of this kind.
 
     Raises:
-        ValueError: there is none; the message names those that there are.
+        ValueError: there is none, or none for this kind; the message names those that there are.
     """
     if name not in MEASURES:
         raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
-    return MEASURES[name]
+    if kind not in MEASURES[name].kinds:
+        having = " or ".join(MODEL_KINDS[one].with_article for one in MEASURES[name].kinds)
+        raise ValueError(f"{MODEL_KINDS[kind].with_article} has no measure {name}: it is one of {having}")
+    return MEASURES[name].of(kind)

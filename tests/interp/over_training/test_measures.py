@@ -8,10 +8,11 @@ import torch
 
 import gptviz
 from gptviz.data.text import TaskSource
-from gptviz.interp.over_training.measures import MEASURES, Question
+from gptviz.interp.over_training.measures import MEASURES, Question, measure_named
 from gptviz.interp.reading.waves import powers
 from gptviz.runs import checkpoints
-from gptviz.text import task
+from gptviz.text import WordTokenizer, task
+from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.text.datasets.tasks import Modular
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -105,3 +106,36 @@ def test_a_model_without_snapshots_is_refused(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     with pytest.raises(ValueError, match="mine has no snapshots"):
         gptviz.load("mine").over_training("weights.norm")
+
+
+def test_kinds_have_measures_of_their_own_and_are_refused_those_of_others(home: object) -> None:
+    tokenizer = PAIR_TASKS["numbers"].tokenizer
+    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=1, context_length=64)
+    checkpoints.save("pair", scrambled(config), tokenizer, {"source": {"pair_task": "numbers"}})
+    pair = with_a_snapshot("pair")
+    with pytest.raises(ValueError, match="an encoder–decoder has no measure circuit.share: it is one of a decoder"):
+        pair.over_training("circuit.share", "two")
+    scores = pair.over_training("heads.entropy", "two")
+    assert len(scores.series) == (1 + 2 + 2) * config.n_head, "those of the encoder, of the decoder, and those that cross"
+    with pytest.raises(ValueError, match="needs a prompt"):
+        pair.over_training("heads.entropy")
+    right, wrong = (pair.over_training("probability", "two", token).values[0, 0] for token in "21")
+    logits = pair.model(torch.tensor([[pair.special_tokens.start]]), pair.source("two")[None])[0, -1]
+    assert [right, wrong] == pytest.approx([logits.softmax(0)[pair.token(token)].item() for token in "21"])
+
+
+def test_a_classifier_is_asked_for_labels_and_its_loss_is_per_text(home: object) -> None:
+    tokenizer = WordTokenizer(["good", "bad", "film"])
+    sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
+    checkpoints.save("judge", scrambled(tiny(**sizes, final_norm=False)), tokenizer, {"labels": ["up", "down"]})
+    judge = with_a_snapshot("judge")
+    assert measure_named("loss", "classifier").unit == "nats per text"
+    both = [judge.over_training("probability", "good film", label).values[0, 0] for label in ("up", "down")]
+    assert both == pytest.approx(judge.model(judge.encode("good film")[None])[0].softmax(0).tolist())
+    assert judge.over_training("similarity", token="good", against="bad").values.shape == (1, 1)
+    with pytest.raises(ValueError, match="is no label of judge"):
+        judge.over_training("probability", "good film", "film")
+    with pytest.raises(
+        ValueError, match="a classifier has no measure heads.copying: it is one of a decoder or an encoder–decoder"
+    ):
+        judge.over_training("heads.copying")

@@ -1,7 +1,7 @@
 """The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
 
 B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
-base of a LoRA adapter, the beginning of training where the model has snapshots, else a prompt with another token.
+base of a LoRA adapter, an earlier step where the model has snapshots, else a prompt with another token.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import edits, kinds, scrubber
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped
@@ -130,12 +129,14 @@ def _prompt(instead: str) -> str:
 
 
 def _step(name: str, a: Subject, differs: bool) -> int | None:
-    """The step of training that B is shown at; where none is chosen, the first where B is like A in all else."""
+    """The step of training that B is shown at; where none is chosen, an earlier one where B is like A in all else."""
     known = scrubber.steps(name)
     if not known:
         return None
     options = [*map(str, known), scrubber.LAST]
-    usual = scrubber.LAST if differs or a.key.step is not None else options[0]
+    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
+    # no token is likelier than another.
+    usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
     if st.session_state.get(STEP) == st.session_state.get(_STEP_SHOWN) is not None:
         st.session_state[STEP] = usual
     st.session_state[_STEP_SHOWN] = usual

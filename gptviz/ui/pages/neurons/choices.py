@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.costs.effort import MOST, effort
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.sums import WAVES, task_of
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of

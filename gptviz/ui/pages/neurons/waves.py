@@ -13,10 +13,10 @@ from gptviz.figures.reading.waves import over_sums
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import sums
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 # A neuron follows a frequency that has more than this share of its variance.
 FOLLOWS = 0.5

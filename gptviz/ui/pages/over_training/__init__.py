@@ -17,7 +17,6 @@ PAGE = Page(
     ),
     sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each changed.",
     step="What a model does was learned at some time: see when, and what changed together.",
-    kinds=("decoder",),
     opens_on="induction",
     words=(
         "step",

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.interp.over_training.measures import MEASURES, Measure, Question
+from gptviz.model.kinds import Kind
+from gptviz.model.parts.heads import HEADS
 from gptviz.settings.address_values import Values
 from gptviz.settings.known_names import instead
 from gptviz.text.datasets.tasks import Modular
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.vocabulary import tokens
@@ -23,7 +24,11 @@ from . import APART, TOGETHER
 from .computed import likeliest
 
 KEY = "measures"
-USUAL = ("loss", "heads.previous_token", "heads.induction")
+USUAL: dict[Kind, tuple[str, ...]] = {
+    "decoder": ("loss", "heads.previous_token", "heads.induction"),
+    "classifier": ("loss", "accuracy", "heads.entropy"),
+    "encoder-decoder": ("loss", "accuracy", "heads.entropy"),
+}
 MOST_CHOSEN = 8
 RANDOM, PROMPT = "Repeated random tokens", "The prompt"
 FIRST, NEXT, ALONE = "the likeliest", "the next likeliest", "none"
@@ -48,6 +53,7 @@ class Axes:
 def possible(subject: Subject) -> tuple[str, ...]:
     """The measures that this model has."""
     config, task, kinds = subject.lm.model.config, subject.lm.task, tokens(subject.key).kinds
+    adds_up = config.kind != "classifier" or HEADS[config.head].has_shares
     has = {
         "weights": True,
         "a prompt": True,
@@ -58,10 +64,12 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "held-out texts": here,
         "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
         "tasks": task is not None and bool(task.parts),
-        "answers": task is not None,
+        "answers": task is not None or (config.kind != "decoder" and here),
         "a clock": isinstance(task, Modular),
     }
-    return tuple(name for name, one in MEASURES.items() if has[one.needs] and (config.n_layer or name != "switched_off"))
+    without = {"switched_off": not config.n_layer, "attribution": not adds_up}
+    offered = (one for one in MEASURES.values() if has[one.needs] and config.kind in one.kinds)
+    return tuple(one.name for one in offered if not without.get(one.name))
 
 
 def measures(subject: Subject) -> list[Measure]:
@@ -76,7 +84,7 @@ def measures(subject: Subject) -> list[Measure]:
             raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
         return names
 
-    usual = [name for name in USUAL if name in offered] or list(offered[:1])
+    usual = [name for name in USUAL[subject.kind] if name in offered] or list(offered[:1])
     words = Values(f"at most {MOST_CHOSEN} names of measures with commas between")
     st.session_state[_BY_NAME] = controls.linked(KEY, named, usual, values=words, instead="the usual measures")
 
@@ -84,6 +92,7 @@ def measures(subject: Subject) -> list[Measure]:
         chosen = st.session_state[_BY_NAME]
         addresses.write(KEY, ",".join(chosen) if chosen and chosen != usual else None)
 
+    told = {name: MEASURES[name].of(subject.kind) for name in offered}
     chosen: list[str] = st.multiselect(
         "Measures",
         offered,
@@ -91,11 +100,11 @@ def measures(subject: Subject) -> list[Measure]:
         on_change=take,
         max_selections=MOST_CHOSEN,
         select_all=False,
-        format_func=lambda name: MEASURES[name].title,
+        format_func=lambda name: told[name].title,
         help="What is followed through the training: one chart for each. Type a part of a name and press Enter.",
     )
-    say_chosen("Measures", ", ".join(MEASURES[name].title for name in chosen))
-    return [MEASURES[name] for name in chosen]
+    say_chosen("Measures", ", ".join(told[name].title for name in chosen))
+    return [told[name] for name in chosen]
 
 
 def say_missing(subject: Subject) -> None:
@@ -110,35 +119,54 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question
     """
     needs = {one.needs for one in chosen}
     heads_read = subject.prompt
-    if "texts for heads" in needs and subject.lm.repeats is not None:
+    if "texts for heads" in needs and subject.lm.repeats is not None and subject.kind != "encoder-decoder":
         about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
         over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=about, segmented=True)
         heads_read = subject.prompt if over == PROMPT else ""
-    token, against = _tokens(subject) if needs & {"a token", "two tokens"} else (None, None)
+    token, against = _guessed(subject) if needs & {"a token", "two tokens"} else (None, None)
+    two = _two_tokens(subject) if subject.kind == "classifier" and "two tokens" in needs else (token, against)
     by_need = {
         "texts for heads": Question(heads_read),
         "a prompt": Question(subject.prompt),
         "a token": Question(subject.prompt, token, against),
-        "two tokens": Question("", token, against),
+        "two tokens": Question("", *two),
     }
     return {one.name: by_need.get(one.needs, Question()) for one in chosen}
 
 
-def _tokens(subject: Subject) -> tuple[int, int | None]:
-    """The controls `logit_of` and `minus`: the token that is guessed after the prompt, and the one that it is compared with."""
-    names, last = tokens(subject.key).names, scrubber.as_saved_last(subject.key)
-    best = likeliest(last, subject.seen)
+def _guessed(subject: Subject) -> tuple[int, int | None]:
+    """The controls `logit_of` and `minus`: the token that is guessed after the prompt, or the label that it is given, and the one
+    that it is compared with.
+    """
+    is_label = subject.kind == "classifier"
+    names = subject.lm.labels if is_label else tokens(subject.key).names
+    best = likeliest(scrubber.as_saved_last(subject.key), subject.seen)
     listed = [names[i] for i in best]
     known = next((one for one in known_contrasts(subject.lm) if one.clean == subject.prompt), None)
-    about = "The token that is guessed after the prompt: the likeliest for the model as it was saved last, or another one."
-    of = controls.select("Token", (FIRST, *listed), key="logit_of", help=about, other=names.__contains__)
-    about = "The token that it is compared with: the wrong answer where the prompt has a known one, else the next likeliest."
-    less = controls.select("Compared with", (NEXT, ALONE, *listed), key="minus", help=about, other=names.__contains__)
+    what, where = ("label", "for the prompt") if is_label else ("token", "after the prompt")
+    if subject.kind == "encoder-decoder":
+        where = "as the first of the answer"
+    other = None if is_label else names.__contains__
+    about = f"The {what} that is guessed {where}: the likeliest for the model as it was saved last, or another one."
+    of = controls.select(what.capitalize(), (FIRST, *listed), key="logit_of", help=about, other=other)
+    about = f"The {what} that it is compared with: the wrong answer where the prompt has a known one, else the next likeliest."
+    less = controls.select("Compared with", (NEXT, ALONE, *listed), key="minus", help=about, other=other)
     token = best[0] if of == FIRST else names.index(of)
     if less == NEXT:
         wrong = None if known is None else subject.lm.token(known.wrong)
-        return token, wrong if wrong is not None and wrong != token else next(i for i in best if i != token)
+        following = next((i for i in best if i != token), None)
+        return token, wrong if wrong is not None and wrong != token else following
     return token, None if less == ALONE else names.index(less)
+
+
+def _two_tokens(subject: Subject) -> tuple[int, int]:
+    """The controls `one` and `another`, for a classifier, which guesses no tokens: at first two tokens of the prompt."""
+    names = tokens(subject.key).names
+    listed = list(dict.fromkeys(names[i] for i in (*subject.seen, *range(min(2, len(names))))))
+    about = "A token whose embedding is compared; any one can be typed."
+    one = controls.select("Embedding of", listed, key="one", help=about, other=names.__contains__)
+    another = controls.select("and of", listed, key="another", help=about, default=listed[1], other=names.__contains__)
+    return names.index(one), names.index(another)
 
 
 def is_apart() -> bool:

@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import streamlit as st
-import torch
 
-from gptviz.interp.changing.before_after import guess
-from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.over_training.history import History
-from gptviz.interp.over_training.measures import Given, Measure, Question, Values, measure_named
+from gptviz.interp.over_training.measures import MEASURES, Given, Measure, Question, Values
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import LITTLE, MOST, effort
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
+from gptviz.ui.views.loss_texts import guess_of
 from gptviz.ui.widgets import jobs
 
 # How many likely tokens are listed.
 LISTED = 30
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
 def likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, ...]:
-    """The tokens that this model finds likeliest after `ids`, the likeliest first."""
-    lm = language_model(key)
-    shares = guess(lm.model, Inputs(torch.tensor([ids], device=lm.device)))
-    return tuple((-shares).argsort(kind="stable")[:LISTED].tolist())
+    """The tokens that this model finds likeliest after `ids`, or its labels, the likeliest first. An encoder–decoder reads `ids`
+    as its source, and guesses the first token of its answer.
+    """
+    return tuple((-guess_of(key, ids)).argsort(kind="stable")[:LISTED].tolist())
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the data")
 def _given(last: ModelKey, measure: str, question: Question) -> Given:
-    return language_model(last).given(measure_named(measure), question)
+    return language_model(last).given(MEASURES[measure], question)
 
 
 # The values of one snapshot: a few hundred numbers.
@@ -40,7 +36,7 @@ def _given(last: ModelKey, measure: str, question: Question) -> Given:
 def values(key: ModelKey, measure: str, question: Question) -> Values:
     """A measure of the snapshot of `key`; what it reads is that of the model as it was saved last."""
     given = _given(scrubber.as_saved_last(key.unedited), measure, question)
-    return measure_named(measure).compute(language_model(key).model, given)
+    return MEASURES[measure].compute(language_model(key).model, given)
 
 
 def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[History | None, Callable[[], None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -14,11 +15,10 @@ from gptviz.model import Config
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
-from gptviz.ui.widgets import escaped
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import Subject, scrubber
+from gptviz.ui.widgets import escaped, show_figure, theme
 
+from . import beside
 from .choices import Axes
 
 STEP = "step"
@@ -33,15 +33,24 @@ def title(history: History, series: int, config: Config) -> str:
         return history.measure.title.lower()
     if history.measure.needs == "held-out texts":
         return f"position {name}"
-    try:
-        return unit(name, config).title
-    except ValueError:
-        return name
+    *whole, matrix = name.removesuffix(".weight").split(".")
+    for given, words in (
+        (name, ""),
+        (".".join(whole), f"matrix {matrix} of the "),
+        (name.removesuffix(".weight"), "matrix of the "),
+    ):
+        with suppress(ValueError):
+            return words + unit(given, config).title
+    return name
 
 
 def short(name: str) -> str:
-    """The name of a series above its panel: a head as block and number, "1.2"."""
-    return name.replace(".attention.head.", ".").removeprefix("blocks.").removesuffix(".weight")
+    """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an encoder, "c1.2" if it crosses."""
+    if ".attention.head." in name:
+        return name.replace(".attention.head.", ".").replace("encoder.blocks.", "e").removeprefix("blocks.")
+    if ".cross_attention.head." in name:
+        return name.replace(".cross_attention.head.", ".").replace("blocks.", "c")
+    return name.removeprefix("blocks.").removesuffix(".weight")
 
 
 def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
@@ -68,10 +77,11 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
+    of_heads = " 0.1 is head 1 of block 0."
+    if subject.kind == "encoder-decoder":
+        of_heads = " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
     cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
-    st.caption(
-        f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{' 0.1 is head 1 of block 0.' if heads else ''}{cut}"
-    )
+    st.caption(f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{of_heads if heads else ''}{cut}")
 
 
 def sharpest(subject: Subject, history: History, axes: Axes) -> str:
@@ -117,13 +127,18 @@ def pages_at(subject: Subject, histories: Sequence[History]) -> None:
 
 
 def without_snapshots(subject: Subject) -> None:
-    """Used instead of all else for a model without snapshots: say so, with a way to one that has some."""
+    """Used instead of all else for a model without snapshots: its losses beside those of its relatives, which its training wrote
+    down, or that there is nothing; with a way to a model that has snapshots.
+    """
+    name = subject.key.name
+    known = beside.show(name)
+    rest = "but for these losses nothing" if known else "nothing"
     st.info(
-        f"{escaped(subject.key.name)} has no snapshots: nothing is known of what it was like while it was trained. A model that "
-        " is trained on the page Train keeps some.",
+        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was trained. A model that is trained on "
+        "the page Train keeps some.",
         icon=":material/info:",
     )
-    if (instead := frame.default_model()) != subject.key.name and scrubber.steps(instead):
+    if (instead := frame.default_model()) != name and scrubber.steps(instead):
         with st.container(horizontal=True):
             frame.link(frame.current_page(), f"Open {escaped(instead)}, which has some", query={"model": instead})
             frame.link(TRAIN)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from gptviz.figures.kit.format import brief
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Question
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import Try, escaped
 
 from . import APART
+from .beside import relatives
 from .choices import KEY, Axes, possible
 from .computed import values
 from .show import STEP, sharpest
@@ -19,7 +19,8 @@ from .show import STEP, sharpest
 
 def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
     """The suggestions for this model and these measures; what they say is computed from the charts on screen."""
-    return [*_at_the_cliff(subject, histories, axes), *_panels(histories), *_vowels(subject), *_matrices(subject)]
+    own = [*_at_the_cliff(subject, histories, axes), *_panels(histories), *_vowels(subject), *_matrices(subject)]
+    return [*own, *_side_by_side()]
 
 
 def _at_the_cliff(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
@@ -65,3 +66,18 @@ def _matrices(subject: Subject) -> list[Try]:
     notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
     names = [name for name in ("loss", "weights.rank", "weights.norm") if name in possible(subject)]
     return [Try("The weights themselves", notice, {}, {KEY: ",".join(names)})]
+
+
+def _side_by_side() -> list[Try]:
+    """The models that show what one part, or a training before, is worth: each with its relatives."""
+    offers = []
+    for name, title, what in (
+        ("ladder-8", "The ladder, part by part", "From the bigram to a GPT, one part more each time"),
+        ("finetune", "Pretraining first", "The same steps on Shakespeare with and without a training on another text before"),
+    ):
+        cards = list(relatives(name).values())
+        if cards:
+            low, high = cards[0].validation_loss, cards[-1].validation_loss
+            notice = f"{what}: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. Which step lowers it most?"
+            offers.append(Try(title, notice, {"model": name}))
+    return offers

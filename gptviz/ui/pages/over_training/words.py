@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gptviz.interp.over_training.measures import Question
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 
 HOW = r"""
 Every snapshot is opened, and each measure is computed by the same function as on its own page: see `MEASURES` in
 `gptviz/interp/over_training/measures.py`. What is read is the same at every snapshot: about the first 2,048 tokens of the data
-that were held out, the same random tokens, or the prompt above. The **sharpest change** is the largest difference between two
+that were held out, the same random tokens, or the prompt above; the decoder of an encoder–decoder reads the answer of the model
+as it was saved last, at every snapshot. The **sharpest change** is the largest difference between two
 neighbouring snapshots, divided by their distance on the axis that is drawn (in steps, or in doublings of the steps); a distance
 below the median counts as the median. **Half of the change**: of the series that differs most between the first and the last
 snapshot, the first place where a straight line between two snapshots crosses the middle of both values. **Effective rank** is

@@ -107,7 +107,8 @@ def _learned() -> Beside | None:
         st.info("There is no text to learn from: type or paste one above.")
         return None
     found = computed.learned_from(text, most)
-    title = f"{len(found.merges):,} merges learned from {name[:1].lower()}{name[1:]}" if name in (PASSAGES, words.OWN) else name
+    of = f"{name[:1].lower()}{name[1:]}" if name in (PASSAGES, words.OWN) else name
+    title = f"{len(found.merges):,} merges learned from {of}"
     return Beside(title, found.tokenizer, f"learned({words.given(text, name)}, {most}).tokenizer")
 
 

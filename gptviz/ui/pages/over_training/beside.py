@@ -1,0 +1,90 @@
+"""The losses of a model while it was trained, beside those of its relatives: the same experiment with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.training import curves
+from gptviz.runs import checkpoints
+from gptviz.runs.card import Card
+from gptviz.runs.experiments import PLANS
+from gptviz.ui.pages.compare import PAGE as COMPARE
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import kinds
+from gptviz.ui.views.learning_curves import curve_of, loss_unit, with_unit
+from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.figure import show_figure, theme
+
+KEY = "beside its relatives"
+
+
+def relatives(name: str) -> dict[str, Card]:
+    """The cards of a model and of those that its experiment is compared with, as far as they are here and were measured on the
+    same text; of all the lowest loss first. None of a model that has no such relatives.
+    """
+    folders = checkpoints.folders()
+    if name not in folders:
+        return {}
+    own = checkpoints.read_card(folders[name])
+    plan = PLANS.get(own.plan or "")
+    if plan is None:
+        return {}
+    cards = {one: checkpoints.read_card(folders[one]) for one in (name, *plan.related) if one in folders}
+    alike = {one: card for one, card in cards.items() if _data(card) == _data(own) and card.validation_loss is not None}
+    ordered = sorted(alike.items(), key=lambda pair: pair[1].validation_loss or 0.0)
+    return dict(ordered) if len(ordered) > 1 and name in alike else {}
+
+
+def _data(card: Card) -> dict[str, object]:
+    """What a model learned from; older cards do not name its kind."""
+    return {key: value for key, value in (card.source or {}).items() if key != "kind"}
+
+
+def show(name: str) -> bool:
+    """The curves of the model called `name` and of its relatives, with a table of where they ended; whether it has any."""
+    cards = relatives(name)
+    if not cards:
+        return False
+    folders = {one: checkpoints.find(one) for one in cards}
+    unit = loss_unit(folders.values())
+    drawn = [curve_of(folders[one]) for one in sorted(cards)]
+    best, *_, worst = cards
+    low, high = cards[best].validation_loss, cards[worst].validation_loss
+    ends = f"lowest at the end: {best} with {low:.4f}, highest: {worst} with {high:.4f}"
+    show_figure(
+        with_unit(curves.losses(drawn, theme(), log_steps=True, height=380, training=False), unit),
+        key=KEY,
+        alt=f"The loss of {len(cards)} models on data held out while they were trained; {ends}.",
+    )
+    st.caption(
+        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}. “Published” "
+        f"is the number of the text that describes the experiment, on its own data.{_published(cards.values())}"
+    )
+    st.dataframe(pd.DataFrame([_row(one, card, unit) for one, card in cards.items()]), hide_index=True)
+    other = best if best != name else list(cards)[1]
+    if kinds.kind_of(folders[name]) in COMPARE.kinds:
+        query = {**frame.shared_state(), "model": name, "b_model": other}
+        frame.link(COMPARE, f"Compare {escaped(name)} with {escaped(other)}", query=query)
+    return True
+
+
+def _published(cards: Iterable[Card]) -> str:
+    """Who published the numbers, as a sentence."""
+    plans = (PLANS.get(card.plan or "") for card in cards)
+    by = sorted({plan.target.by for plan in plans if plan is not None and plan.target is not None})
+    return f" It is by {escaped(', '.join(by))}." if by else ""
+
+
+def _row(name: str, card: Card, unit: str) -> dict[str, str]:
+    plan = PLANS.get(card.plan or "")
+    target = None if plan is None else plan.target
+    return {
+        "model": name,
+        f"loss at the end ({unit})": f"{card.validation_loss:.4f}",
+        "steps": "" if card.steps is None else f"{card.steps:,}",
+        "published": "" if target is None else f"{target}",
+        "what it is": "" if plan is None else plan.sentence,
+    }
