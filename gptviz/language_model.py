@@ -38,6 +38,7 @@ from gptviz.interp.over_training.measures import Given, Measure, Question, measu
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs, costs
+from gptviz.interp.reading.experts import routing
 from gptviz.interp.reading.lens import Lens, lens
 from gptviz.interp.reading.next_token import probability_of
 from gptviz.interp.reading.row_losses import row_losses
@@ -144,6 +145,7 @@ class LanguageModel:
           it may read, on the previous token, or that over the beginning of `text`. Positions count from the beginning; a query
           beyond the end of `text` keeps its own row.
         - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
+        - `blocks.0.mlp.expert.3`: an expert of a mixture adds nothing; the other experts keep the weights that the router gave.
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
         - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
           What they stand for is computed with in float32; the means of other edits are then those of this model.
@@ -679,6 +681,18 @@ class LanguageModel:
             raise ValueError(f"{self.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
         *_, seen = observe(self.model, block, self.rows(text, most))
         return seen.activity()
+
+    def experts(self, prompt: str) -> LabelledArray:
+        """How much each expert counts for each token of `prompt` that the model sees: [block, token, expert], 0 where the router
+        did not choose it. See `gptviz.interp.reading.experts`.
+
+        Raises:
+            ValueError: the model has no experts, or as in `trace`.
+        """
+        if self.model.encoder is not None:
+            raise ValueError(f"{self.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them")
+        ids, _ = self.inputs(prompt)
+        return routing(self.model, ids, tuple(self.tokenizer.label(one) for one in ids.tolist()))
 
     def pieces(self, text: str) -> list[Piece]:
         """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`.

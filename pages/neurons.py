@@ -10,8 +10,8 @@ open_page(PAGE)
 
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.neurons import show, waves
-from gptviz.ui.pages.neurons.choices import chosen, setting
+from gptviz.ui.pages.neurons import experts, show, waves
+from gptviz.ui.pages.neurons.choices import EXPERTS, chosen, setting, view
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
@@ -29,7 +29,13 @@ if not config.n_layer or not config.mlp_size:
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
     next_step()
     st.stop()
-if waves.view(subject) == WAVES:
+seen_as = view(subject)
+if seen_as == EXPERTS:
+    routed = experts.show(subject)
+    details(lambda: routed, code=experts.code(subject), how=experts.HOW, limits=experts.LIMITS, key="experts")
+    next_step()
+    st.stop()
+if seen_as == WAVES:
     followed = waves.show(subject)
     details(lambda: followed, code=waves.code(subject.lm), how=waves.HOW, limits=waves.LIMITS, key="neuron waves")
     next_step()

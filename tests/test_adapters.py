@@ -17,9 +17,8 @@ from gptviz.interp.changing.ablation import loss
 from gptviz.model.lora import MergedTransformer
 from gptviz.runs import checkpoints
 from gptviz.text import Corpus
-from tests.command_line import answered, error, output, printed
+from tests.command_line import Capture, answered, error, output, printed
 
-Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("home")
 
 

@@ -20,7 +20,7 @@ from gptviz.text import PAIR_TASKS, TASKS, read_labelled
 from gptviz.text.datasets.jobs import Jobs
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.train.recipe import Recipe
-from tests.command_line import output
+from tests.command_line import Capture, output
 from tests.examples import quick
 
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
@@ -32,7 +32,7 @@ ON_TASKS = [name for name in SHIPPED if CARDS[name].task is not None]
 ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].corpus == "tiny-shakespeare"]
 
 
-def evaluated(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
+def evaluated(name: str, capsys: Capture) -> dict[str, float]:
     row: dict[str, float] = json.loads(output(capsys, "evaluate", name, "--json", "--device", "cpu"))
     return row
 
@@ -78,7 +78,7 @@ def test_the_last_snapshot_is_the_model(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ON_TASKS)
-def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, capsys: Capture) -> None:
     row = evaluated(name, capsys)
     assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=1e-3)
     assert row["accuracy"] == pytest.approx(CARDS[name].accuracy, abs=1e-3)
@@ -87,9 +87,7 @@ def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, c
 
 
 @pytest.mark.parametrize("name", quick(ON_SHAKESPEARE, "ladder-8"))
-def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
-    name: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluating_on_shakespeare_gives_the_number_on_the_card(name: str, home: Path, capsys: Capture) -> None:
     if not SHAKESPEARE.exists():
         pytest.skip("Tiny Shakespeare is not at ../shared/data")
     (home / "corpora").mkdir()
@@ -99,9 +97,7 @@ def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
 
 
 @pytest.mark.parametrize("name", ["classifier", "classifier-no-dropout"])
-def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(name: str, tmp_path: Path, capsys: Capture) -> None:
     folder = film_reviews(tmp_path)
     assert read_labelled(folder).sha256 == CARDS[name].corpus_sha256
     row = json.loads(output(capsys, "evaluate", name, "--corpus", folder, "--json", "--device", "cpu"))
@@ -155,7 +151,7 @@ def test_both_classifiers_are_small() -> None:
     assert sum(file.stat().st_size for file in files if file.is_file()) < 3 * 2**20
 
 
-def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: Capture) -> None:
     card, row = CARDS["seq2seq"], evaluated("seq2seq", capsys)
     assert card.task == "dates"
     assert row["tokens"] == 2_000 * len("1977-03-03.")
@@ -215,7 +211,7 @@ def test_the_twins_differ_in_their_data_alone_and_are_small() -> None:
     assert all(first[0][key].equal(first[1][key]) for key in first[0])
 
 
-def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(home: Path, capsys: Capture) -> None:
     row: dict[str, Any] = evaluated("sentences", capsys)
     assert list(row["accuracy_by_task"]) == ["names", "agreement", "brackets", "colours"]
     assert min(row["accuracy_by_task"].values()) >= 0.99

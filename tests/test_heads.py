@@ -14,7 +14,7 @@ from gptviz.interp.units.head_weights import copying
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.text import BPETokenizer
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
 
@@ -66,7 +66,7 @@ def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention(
         lm.heads()
 
 
-def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: Capture) -> None:
     rows = answered(capsys, "heads", "induction")
     expected = gptviz.load("induction").heads()
     assert [row["name"] for row in rows] == [row["name"] for row in expected]
@@ -88,14 +88,14 @@ def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_rando
         assert one["previous_token"] != other["previous_token"]
 
 
-def test_what_has_no_meaning_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_meaning_is_null_in_json(capsys: Capture) -> None:
     for row in answered(capsys, "heads", "classifier"):
         assert row["copying"] is None
         assert all(math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss"))
         assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
 
 
-def test_on_request_there_is_the_loss_without_each_head(capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_request_there_is_the_loss_without_each_head(capsys: Capture) -> None:
     rows = answered(capsys, "heads", "induction", "--losses")
     lm = gptviz.load("induction")
     ids = lm.repeated_tokens()
@@ -115,7 +115,7 @@ def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
     assert max(row["delta_loss"] for row in rows if "cross" in row["name"]) > 0.1
 
 
-def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: Capture) -> None:
     assert "give a prompt" in error(capsys, "heads", "seq2seq")
     assert "the prompt is empty" in error(capsys, "heads", "induction", "--prompt", "")
 

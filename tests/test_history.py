@@ -8,10 +8,8 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.interp.over_training.measures import MEASURES
 from gptviz.runs import checkpoints
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
 from gptviz.interp.units.neurons import observe, promoted
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 30
@@ -46,9 +46,7 @@ def test_a_classifier_reads_a_text_line_by_line() -> None:
     assert [row.tolist() for row in rows] == [lm.encode(line).tolist() for line in ("a warm and funny film", "dull")]
 
 
-def test_the_command_ranks_the_neurons_of_a_block(
-    tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_ranks_the_neurons_of_a_block(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
     tiny_model("mine", context_length=32)
     (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     lm = gptviz.load("mine")
@@ -64,7 +62,7 @@ def test_the_command_ranks_the_neurons_of_a_block(
     assert f"neuron {seen.ranked('largest')[0]}" in said.splitlines()[1]
 
 
-def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
     tiny_model("mine", context_length=32)
     (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     found = answered(capsys, "neurons", "mine", "--block", "0", "--neuron", "7", "--corpus", file)
@@ -86,9 +84,7 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     assert "promoted, by what is added to their logits" in said
 
 
-def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(
-    tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(tiny_model: TinyModel, capsys: Capture) -> None:
     tiny_model("mine")
     wrong = {
         ("--block", "2"): "no neurons in block 2",

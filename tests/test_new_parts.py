@@ -31,7 +31,7 @@ from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
 from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 from tests.app.opening import opened
-from tests.command_line import output
+from tests.command_line import Capture, output
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
 
@@ -297,7 +297,7 @@ def test_the_train_form_offers_and_explains_it() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_command_line_trains_with_it_describes_it_and_names_it_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_trains_with_it_describes_it_and_names_it_in_the_help(capsys: Capture) -> None:
     sizes = {"n_layer": 1, "n_head": 2, "d_model": 8}
     changes = [word for field, value in (CHANGES | sizes).items() for word in ("--set", f"{field}={value}")]
     quick = ("--steps", "2", "--batch-size", "2", "--evaluations", "1", "--snapshots", "0", "--device", "cpu")

@@ -35,10 +35,7 @@ def run(options: argparse.Namespace) -> None:
     sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
     if not sentences or not words:
         raise UsageError(f"{options.name} has learned no task with questions of its own: give --sentence and --word")
-    try:
-        found = [_answers(lm, sentences, words, options.nearest) for lm in models]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    found = [_answers(lm, sentences, words, options.nearest) for lm in models]
     if options.json:
         print_json(found)
         return

@@ -95,12 +95,9 @@ def _cells(cells: list[str], widths: list[int]) -> str:
 def _along_strength(options: argparse.Namespace) -> None:
     """Print the losses of an adapter along its strength."""
     lm = opened(options)
-    try:
-        with warnings.catch_warnings(record=True) as missing:
-            warnings.simplefilter("always")
-            found = lm.along_strength()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    with warnings.catch_warnings(record=True) as missing:
+        warnings.simplefilter("always")
+        found = lm.along_strength()
     for one in missing:
         print(f"gptviz: {one_line(str(one.message))}", file=sys.stderr)
     texts, strengths = (axis.labels for axis in found.axes)
@@ -116,19 +113,15 @@ def _along_strength(options: argparse.Namespace) -> None:
     print(f"loss in {found.unit}; strength 0 is the base, 1 is as trained")
     print("  ".join(["strength", *texts]))
     for strength, *losses in zip(strengths, *found.values.tolist(), strict=True):
-        print(
-            "  ".join([f"{strength:<8}", *(f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))]).rstrip()
-        )
+        cells = (f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))
+        print("  ".join([f"{strength:<8}", *cells]).rstrip())
 
 
 def _singular_values(a: Side, b: Side, options: argparse.Namespace) -> None:
     """Print the singular values of the difference of one matrix, the largest first."""
     from gptviz.interp import compare
 
-    try:
-        values = compare.singular_values(a, b, options.matrix).values.tolist()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    values = compare.singular_values(a, b, options.matrix).values.tolist()
     if options.json:
         print_json({"matrix": options.matrix, "singular_values": values})
         return

@@ -421,6 +421,11 @@ class Config:
         return self.d_mlp
 
     @property
+    def experts(self) -> int:
+        """Experts of an MLP, a shared one included; 0 where the MLPs are no mixtures."""
+        return self.n_expert + (self.d_shared > 0) if self.mlp == "experts" and self.expert_size else 0
+
+    @property
     def key_heads(self) -> int:
         """Heads with their own keys and values, `n_kv_head` with its default filled in."""
         return self.n_head if self.n_kv_head is None else self.n_kv_head

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from .fast import product
 from .parts.attention import Attention, KVCache, Memory
-from .parts.blocks import Block
-from .parts.part import Linear, sharing
+from .parts.part import Linear, holding, sharing
 from .parts.positions import PositionEncoding
 from .tap import IDENTITY, Edit, Tap
-from .transformer import Transformer
+from .transformer import Transformer, Twin
 
 ENCODER = "encoder."
 
@@ -68,7 +67,7 @@ Replacement = Callable[[Tensor, Pass], Tensor]
 Reposition = Callable[[PositionEncoding], PositionEncoding]
 
 
-class EditedTransformer(Transformer):
+class EditedTransformer(Twin):
     """A transformer that shares all parts with `original`, and replaces what it computes.
 
     Taps that a pass is given see the replaced values. The encoder of an encoder–decoder is a separate twin, so that it is
@@ -83,25 +82,19 @@ class EditedTransformer(Transformer):
     def __init__(
         self, original: Transformer, replacements: Mapping[str, Replacement], repositions: Mapping[str, Reposition]
     ) -> None:
-        encoder = original.encoder
-        if encoder is not None:
+        stand_ins: dict[nn.Module, nn.Module] = {}
+        if original.encoder is not None:
             inside = {name.removeprefix(ENCODER): act for name, act in replacements.items() if name.startswith(ENCODER)}
             moved = {"": repositions[ENCODER]} if ENCODER in repositions else {}
             if inside or moved:
-                encoder = EditedTransformer(encoder, inside, moved)
-        reposition = repositions.get("")
-        super().__init__(
-            original.config,
-            original.embed,
-            original.positions if reposition is None else reposition(original.positions),
-            [original.masks[index] for index in original.mask_of],  # type: ignore[misc]
-            original.blocks if reposition is None else _repositioned(original, reposition),  # type: ignore[arg-type]
-            original.head,
-            encoder,
-            original.embed_norm,
-        )
+                stand_ins[original.encoder] = EditedTransformer(original.encoder, inside, moved)
+        if "" in repositions:
+            # Blocks that share positions go on sharing them.
+            attentions = (cast(Attention, block.attention) for block in original.blocks)
+            for positions in {original.positions, *(each.positions for each in attentions)}:
+                stand_ins[positions] = repositions[""](positions)
+        super().__init__(holding(original, stand_ins))
         self.replacements = {name: act for name, act in replacements.items() if not name.startswith(ENCODER)}
-        self.train(original.training)
 
     def forward(
         self,
@@ -128,18 +121,6 @@ def _in_pass(act: Replacement, seen: Pass) -> Callable[[Tensor], Tensor]:
     return lambda value: act(value, seen)
 
 
-def _repositioned(original: Transformer, reposition: Reposition) -> list[Block]:
-    """The blocks with other positions in their attention; those that share positions go on sharing them."""
-    changed: dict[PositionEncoding, PositionEncoding] = {}
-    blocks = []
-    for block in original.blocks:
-        attention = cast(Attention, block.attention)
-        if attention.positions not in changed:
-            changed[attention.positions] = reposition(attention.positions)
-        blocks.append(sharing(cast(Block, block), attention=sharing(attention, positions=changed[attention.positions])))
-    return blocks
-
-
 def with_weights(model: Transformer, weights: Mapping[str, Tensor]) -> Transformer:
     """A twin of `model` that multiplies with these matrices, in float32, in the place of its own; it shares all else.
 
@@ -149,16 +130,11 @@ def with_weights(model: Transformer, weights: Mapping[str, Tensor]) -> Transform
     """
     own = dict(model.named_parameters())
     fresh = {own[name]: nn.Parameter(value, own[name].requires_grad) for name, value in weights.items()}
-    twins: dict[nn.Module, nn.Module] = {}
-
-    def twin(part: nn.Module) -> nn.Module:
-        if part not in twins:
-            changed: dict[str, object] = {name: fresh[each] for name, each in part._parameters.items() if each in fresh}
-            if changed and isinstance(part, Linear):
-                changed["multiply"] = product
-            children = {name: twin(child) for name, child in part._modules.items() if child is not None}
-            changed |= {name: child for name, child in children.items() if child is not part._modules[name]}
-            twins[part] = sharing(part, **changed) if changed else part
-        return twins[part]
-
-    return cast(Transformer, twin(model))
+    stand_ins: dict[nn.Module, nn.Module] = {}
+    for part in model.modules():
+        changed: dict[str, object] = {name: fresh[each] for name, each in part._parameters.items() if each in fresh}
+        if changed and isinstance(part, Linear):
+            changed["multiply"] = product
+        if changed:
+            stand_ins[part] = sharing(part, **changed)
+    return holding(model, stand_ins)

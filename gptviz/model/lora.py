@@ -19,8 +19,8 @@ from torch.nn import functional as F
 
 from .builder import lay_out
 from .config import Config
-from .parts.part import Linear, sharing, with_stand_ins
-from .transformer import Transformer
+from .parts.part import Linear, holding, sharing, with_stand_ins
+from .transformer import Transformer, Twin
 
 TUNED = 1.0  # the strength at which an adapter was trained
 A, B = ".lora_a", ".lora_b"
@@ -78,24 +78,7 @@ class LoraLinear(Linear):
         return super().forward(x) + F.linear(F.linear(x, self.lora_a), self.lora_b)
 
 
-class _Twin(Transformer):
-    """A transformer that shares all parts with `like`, a transformer."""
-
-    def __init__(self, like: Transformer) -> None:
-        super().__init__(
-            like.config,
-            like.embed,
-            like.positions,
-            [like.masks[index] for index in like.mask_of],  # type: ignore[misc]
-            like.blocks,  # type: ignore[arg-type]
-            like.head,
-            like.encoder,
-            like.embed_norm,
-        )
-        self.train(like.training)
-
-
-class AdaptedTransformer(_Twin):
+class AdaptedTransformer(Twin):
     """A transformer whose weights stay as they are, with an adapter that is trained: its parameters are those of the adapter.
 
     Args:
@@ -138,7 +121,7 @@ class _Origin:
         return self
 
 
-class MergedTransformer(_Twin):
+class MergedTransformer(Twin):
     """A transformer with the weights W + strength · B · A: as fast as its base, and read as any other model is.
 
     Args:
@@ -153,7 +136,7 @@ class MergedTransformer(_Twin):
         for name, one in adapter.items() if strength else ():
             part = cast(Linear, parts[name])
             stand_ins[part] = sharing(part, weight=nn.Parameter(_merged(part.weight, one, strength)))
-        super().__init__(cast(Transformer, _holding(base, stand_ins)))
+        super().__init__(holding(base, stand_ins))
         self.strength, self._origin = strength, _Origin(base, adapter)
 
     @property
@@ -175,15 +158,6 @@ class MergedTransformer(_Twin):
 def _merged(weight: Tensor, one: Factors, strength: float) -> Tensor:
     """W + strength · B · A, in the type of W and in the order in which it lies in memory (see `precision.place`)."""
     return torch.empty_like(weight).copy_(weight.float() + strength * one.change.to(weight.device))
-
-
-def _holding(module: nn.Module, stand_ins: Mapping[nn.Module, nn.Module]) -> nn.Module:
-    """A module with stand-ins in the place of some of its parts: a twin of each part that holds one, and else the very same."""
-    if module in stand_ins:
-        return stand_ins[module]
-    held = {name: (child, _holding(child, stand_ins)) for name, child in module._modules.items() if child is not None}
-    changed = {name: twin for name, (child, twin) in held.items() if twin is not child}
-    return sharing(module, **changed) if changed else module
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:

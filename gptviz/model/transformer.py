@@ -138,3 +138,20 @@ class Transformer(nn.Module):
             raise ValueError("this model has no encoder")
         blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]
         return Memory(tap("memory", self.encoder(source, tap=tap.at("encoder"))), blocked)
+
+
+class Twin(Transformer):
+    """A transformer that shares all parts with `like`, a transformer."""
+
+    def __init__(self, like: Transformer) -> None:
+        super().__init__(
+            like.config,
+            like.embed,
+            like.positions,
+            [like.masks[index] for index in like.mask_of],  # type: ignore[misc]
+            like.blocks,  # type: ignore[arg-type]
+            like.head,
+            like.encoder,
+            like.embed_norm,
+        )
+        self.train(like.training)

@@ -24,6 +24,7 @@ from .sources.folder import Folder
 from .sources.folder_tokens import FILES, FolderTokens
 from .sources.gguf import GGUF
 from .sources.mapped import Mapped
+from .sources.nanochat import NanoChat
 from .sources.nanogpt import MinGPT, NanoGPT
 from .sources.source import ModelSource
 
@@ -31,7 +32,7 @@ WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")  # the weights of a fo
 MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit
 
 
-SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GGUF, NanoGPT, MinGPT, Mapped)}
+SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GGUF, NanoChat, NanoGPT, MinGPT, Mapped)}
 
 
 def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
@@ -54,7 +55,7 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
         raise ImportRefusedError(f"there is nothing at {path}")
     raise ImportRefusedError(
         f"{path} holds no model that gptviz can open: it opens a folder with config.json and weights, a .gguf file, "
-        "the ckpt.pt of nanoGPT, or a .pt or .safetensors file with a mapping"
+        "the ckpt.pt of nanoGPT, a checkpoint of nanochat with its meta_….json, or a .pt or .safetensors file with a mapping"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import gptviz
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
 from gptviz.interp.reading import waves
+from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
 from gptviz.interp.units.neurons import promoted
 from gptviz.machine import job
@@ -238,3 +240,31 @@ def test_of_sums_on_a_clock_it_says_which_frequency_each_neuron_follows() -> Non
     at.selectbox(key="clock").select_index(5).run()
     assert other.split(":")[0].removeprefix("neuron ") in says(at)
     assert not page(model="modular", view="Neurons").exception
+
+
+def test_of_a_mixture_it_says_which_experts_the_tokens_pass_and_switches_one_off(tiny_model: TinyModel) -> None:
+    tiny_model("mixed", context_length=32, mlp="experts", n_expert=4, n_active=2)
+    at = page(model="mixed", view="Experts", prompt="the quick fox", block="1")
+    weights = gptviz.load("mixed", device="cpu").experts("the quick fox")
+    shares = load(weights).values
+    z = numbers(chart(at, "routing")["data"][0]["z"])
+    np.testing.assert_allclose(np.nan_to_num(z), weights.values[1], atol=1e-6)
+    np.testing.assert_allclose(numbers(chart(at, "load of experts")["data"][0]["z"]), shares, atol=1e-6)
+    busiest = int(shares[1].argmax())
+    assert f"Expert {busiest} of block 1** is chosen for {percent(shares[1, busiest])}" in says(at)
+    assert f"each would have {percent(0.5)} of them (2 of 4)" in says(at)
+    made: dict[str, Any] = {}
+    exec(at.code[0].value, made)
+    np.testing.assert_allclose(made["weights"].values, weights.values, atol=1e-6)
+    at.button(key="expert off").click().run()
+    assert not at.exception
+    assert at.button(key="expert off").disabled
+    z = numbers(chart(at, "routing")["data"][0]["z"])
+    assert np.isnan(z[:, busiest]).all()
+
+
+def test_a_model_without_experts_is_not_offered_their_view() -> None:
+    at = page(model="mine", view="Experts")
+    assert not at.exception
+    assert not [one for one in at.get("button_group") if one.key == "view"]
+    assert at.dataframe[0].value.columns[0] == "neuron"

@@ -20,7 +20,7 @@ from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from gptviz.ui.pages.open_model import here, upload
 from gptviz.ui.shell.subject import model_list
 from tests.app.opening import ROOT, opened, press, says
-from tests.command_line import answered, output
+from tests.command_line import Capture, answered, output
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.test_mapping import CourseGPT
@@ -319,7 +319,7 @@ def test_a_model_that_was_opened_is_removed_and_brought_back_and_its_files_stay(
     assert name in checkpoints.folders()
 
 
-def test_what_was_imported_stands_in_every_list_with_source_and_licence(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_imported_stands_in_every_list_with_source_and_licence(user: Path, capsys: Capture) -> None:
     folder = made(user / "mine")
     import_job.begin(str(folder)).wait()
     line = f"Llama, from {folder}, licence mit, 17,208 parameters"

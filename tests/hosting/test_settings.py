@@ -34,7 +34,7 @@ from gptviz.ui.pages.open_model import here
 from gptviz.ui.shell.subject import long_prompts, models
 from gptviz.ui.widgets import addresses
 from tests.app.opening import ROOT, button, opened, says
-from tests.command_line import error
+from tests.command_line import Capture, error
 from tests.small_runs import text_run
 
 SMALLEST_MEMORY = float(field_info(Hosting, "memory").low or 0)
@@ -77,7 +77,7 @@ def test_a_value_that_makes_no_sense_is_an_error_that_names_the_variable(
 
 
 def test_a_read_only_server_keeps_nothing(
-    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path], tmp_path: Path, capsys: Capture
 ) -> None:
     folder = tiny_model("mine")
     sharing.pack(folder, tmp_path / "mine.zip")
@@ -238,7 +238,7 @@ def test_the_server_itself_takes_no_larger_file_than_is_allowed(
 
 
 def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("it started"))
     monkeypatch.setenv(variable("minutes"), "ten")
@@ -247,7 +247,7 @@ def test_the_app_does_not_start_with_a_setting_that_makes_no_sense(
     assert "is no folder" in error(capsys, "app", "--lessons", tmp_path / "missing")
 
 
-def test_the_help_of_the_app_says_what_a_read_only_server_does_not_look_at(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_the_app_says_what_a_read_only_server_does_not_look_at(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["app", "--help"])
     assert "looks at no path and at no name of the hub" in " ".join(capsys.readouterr().out.split())

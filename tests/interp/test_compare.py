@@ -18,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.heads import Unembed
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
 WORDS = tuple(f"word {i}" for i in range(VOCAB))
@@ -226,7 +226,7 @@ def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
     assert np.isnan(found.difference.values).sum() == sum("block 2" in name for name in found.b.axes[0].labels) > 3
 
 
-def test_the_command_line_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_says_what_the_library_says(capsys: Capture) -> None:
 
     asked = ["compare", "induction", "--step", "0", "--prompt", "1 2 3 1 2", "--b-prompt", "1 2 3 1 3"]
     asked += ["--b-without", "blocks.0.attention.head.1"]

@@ -69,7 +69,9 @@ def test_what_is_no_config_is_said(values: Any, named: str) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300), lambda inner: st.lists(inner, max_size=3)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
 )
 
 

@@ -14,7 +14,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
-from tests.command_line import answered
+from tests.command_line import Capture, answered
 from tests.pretrained.test_families import CLASSIFIERS, CONTEXT, MODELS, VOCAB, close, judge, opened, theirs, words
 
 
@@ -111,7 +111,7 @@ def test_a_vocabulary_without_its_special_tokens_is_refused(content: str, tmp_pa
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_an_imported_classifier_gives_the_probabilities_of_transformers(
-    kind: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, home: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     model, text = theirs(kind, MODELS[kind][0]), "The film was unbelievable, the films was bad"
     described(tmp_path / "named", kind)

@@ -24,7 +24,7 @@ from gptviz.pretrained.opening import reference, referred, source_at, with_weigh
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
 from gptviz.pretrained.sources.mapping import MatchRow, additions_of, complaint, mapping_of, match_rows
-from tests.command_line import answered, error
+from tests.command_line import Capture, answered, error
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same_logits, theirs
 from tests.pretrained.torch_files import Touch, saved_by_mingpt
 from tests.tiny import families, scrambled, some_ids
@@ -321,7 +321,7 @@ def saved(course: CourseGPT, home: Path, tmp_path: Path) -> Path:
 
 
 def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
-    course: CourseGPT, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    course: CourseGPT, saved: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert main(["import", str(saved)]) == 2
     shown = capsys.readouterr()
@@ -346,9 +346,7 @@ def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
     torch.testing.assert_close(trace["logits"], course(ids).detach(), rtol=1e-4, atol=1e-4)
 
 
-def test_the_draft_is_written_into_a_file_which_opens_the_model(
-    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_draft_is_written_into_a_file_which_opens_the_model(saved: Path, tmp_path: Path, capsys: Capture) -> None:
     draft = tmp_path / "draft.json"
     command = ["import", str(saved), "--draft", str(draft)]
     assert main(command) == 0
@@ -359,7 +357,7 @@ def test_the_draft_is_written_into_a_file_which_opens_the_model(
     assert "--draft is for a .pt or .safetensors file" in error(capsys, *command, "--map", draft)
 
 
-def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["import", str(saved), "--json"]) == 2
     mapping = json.loads(capsys.readouterr().out)["mapping"]
     mapping["config"]["d_mlp"] = 24
@@ -375,7 +373,7 @@ def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, caps
         assert wrong in error(capsys, "import", saved, "--map", tmp_path / wrong)
 
 
-def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Path, capsys: Capture) -> None:
     theirs("llama", GROUPED).save_pretrained(tmp_path / "folder")
     assert "says itself what model it holds: leave --set out" in error(capsys, "import", tmp_path / "folder", "--set", "n_head=3")
     same = source_at(tmp_path / "folder" / "model.safetensors")

@@ -14,7 +14,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.decoding import beam_search, decode_greedily
 from gptviz.runs import checkpoints
-from tests.command_line import printed
+from tests.command_line import Capture, printed
 from tests.pretrained.test_families import CONTEXT, END, MODELS, PADDING, ours, theirs, words
 from tests.text import marian_vocabulary
 
@@ -98,9 +98,7 @@ def translator(folder: Path, unused: int = 0) -> Any:
     return model
 
 
-def test_an_imported_translator_writes_what_transformers_writes(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_imported_translator_writes_what_transformers_writes(home: Path, tmp_path: Path, capsys: Capture) -> None:
     transformers, folder = pytest.importorskip("transformers"), tmp_path / "named"
     folder.mkdir()
     model = translator(folder)

@@ -19,7 +19,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.runs import checkpoints, exports, imports
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import CharTokenizer
-from tests.command_line import output
+from tests.command_line import Capture, output
 from tests.tiny import scrambled, some_ids, tiny
 
 TOKENIZER = CharTokenizer("abcdefghijk")
@@ -200,7 +200,7 @@ def test_a_model_that_is_no_adapter_is_not_written_for_peft(tmp_path: Path) -> N
         exports.FORMATS["peft"].write(checkpoints.find("base"), tmp_path / "made")
 
 
-def test_the_commands_export_an_adapter_and_import_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_export_an_adapter_and_import_it_again(tmp_path: Path, capsys: Capture) -> None:
     folder = saved(BASES["gpt2"])
     assert main(["export", "tuned", "--format", "peft", "--to", str(tmp_path / "theirs"), "--json"]) == 0
     assert "changes 8 matrices of base" in output(capsys, "import", tmp_path / "theirs", "--base", "base", "--name", "again")

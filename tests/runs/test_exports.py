@@ -20,7 +20,7 @@ from gptviz.runs import checkpoints, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.exports import FORMATS, GGUFFormat
 from gptviz.runs.imports import import_model
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.tiny import TinyModel, some_ids
 
@@ -29,7 +29,7 @@ FOR_ALL = {"tied": True, "d_mlp": 48}  # what every format has
 
 @pytest.mark.parametrize("kind", ["zip", "transformers", "nanogpt"])
 def test_what_the_command_exports_is_opened_again_as_the_same_model(
-    kind: str, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     folder = tiny_model("mine", card={"licence": "mit", "corpus": "a rhyme"}, **FOR_ALL)
     (tmp_path / "here").mkdir()
@@ -73,7 +73,7 @@ def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(h
         assert torch.equal(checkpoints.load(again).model(ids), checkpoints.load(folder).model(ids))
 
 
-def test_what_a_format_leaves_out_is_said(tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_format_leaves_out_is_said(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
     folder = tiny_model("mine", card={"losses": [{"step": 0, "validation": 3.0}]}, **FOR_ALL)
     for step in (0, 5):
         checkpoints.snapshot_path(folder, step).parent.mkdir(exist_ok=True)
@@ -87,7 +87,7 @@ def test_what_a_format_leaves_out_is_said(tiny_model: TinyModel, tmp_path: Path,
 
 
 def test_a_format_that_a_model_has_not_says_why_and_writes_nothing(
-    tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
 ) -> None:
     folder = tiny_model("mine", residual="post-norm", tied=True)
     assert FORMATS["zip"].why_not(folder) is None
@@ -165,7 +165,7 @@ def test_a_format_without_snapshots_is_as_large_whether_they_are_asked_for_or_no
 
 @pytest.mark.parametrize(("weights", "bits"), [("F16", 16), ("Q8_0", 8.5), ("Q4_0", 4.5)])
 def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
-    weights: str, bits: float, tiny_model: TinyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    weights: str, bits: float, tiny_model: TinyModel, tmp_path: Path, capsys: Capture
 ) -> None:
     folder = tiny_model("mine", d_model=64, d_mlp=96, n_head=2)
     to = tmp_path / "made.gguf"
@@ -186,6 +186,6 @@ def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
         assert archive.read("mine.gguf") == to.read_bytes()
 
 
-def test_weights_are_asked_for_of_a_gguf_file_alone(tiny_model: TinyModel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_are_asked_for_of_a_gguf_file_alone(tiny_model: TinyModel, capsys: Capture) -> None:
     tiny_model("mine", **FOR_ALL)
     assert "add --format gguf" in error(capsys, "export", "mine", "--format", "zip", "--weights", "Q8_0")

@@ -22,7 +22,7 @@ from gptviz.pretrained.sources import tensors
 from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
-from tests.command_line import answered, error, output
+from tests.command_line import Capture, answered, error, output
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.torch_files import Touch
@@ -36,9 +36,7 @@ def model(home: Path, tmp_path: Path) -> Any:
     return model
 
 
-def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(
-    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_imported_model_is_listed_opened_and_writes_what_it_wrote_there(model: Any, tmp_path: Path, capsys: Capture) -> None:
     made = answered(capsys, "import", str(tmp_path / "Tiny llama!"))
     assert (made["name"], made["family"]) == ("Tiny-llama", "Llama")
     assert made["parameters"] == sum(p.numel() for p in model.parameters())
@@ -64,9 +62,7 @@ def test_a_name_in_use_gets_a_number_and_an_impossible_one_is_refused(model: Any
     assert own_models(tmp_path) == {"Tiny-llama", "Tiny-llama-2"}
 
 
-def test_weights_that_are_gone_are_said_by_models_and_by_load(
-    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_weights_that_are_gone_are_said_by_models_and_by_load(model: Any, tmp_path: Path, capsys: Capture) -> None:
     import_model(str(tmp_path / "Tiny llama!"))
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
     assert "are gone: put them back, or import the model again" in output(capsys, "models")
@@ -74,7 +70,7 @@ def test_weights_that_are_gone_are_said_by_models_and_by_load(
         gptviz.load("Tiny-llama")
 
 
-def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "Tiny llama!" / "config.json").write_text('{"model_type": "mixtral"}')
     said = error(capsys, "import", tmp_path / "Tiny llama!")
     assert "mixtral" in said
@@ -82,7 +78,7 @@ def test_what_cannot_be_opened_leaves_nothing_behind(model: Any, tmp_path: Path,
 
 
 def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, os.strerror(28))
@@ -94,7 +90,7 @@ def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
 
 
 def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_leaves_nothing(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     folder = tmp_path / "Tiny llama!"
     import_model(str(folder))
@@ -112,9 +108,7 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     assert "second" not in checkpoints.folders()
 
 
-def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(
-    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_could_run_code_is_refused_as_such_whatever_its_size(model: Any, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "Tiny llama!" / "model.safetensors").unlink()
     torch.save({"weight": Touch(tmp_path / "it ran")}, tmp_path / "Tiny llama!" / "pytorch_model.bin")
     said = error(capsys, "import", tmp_path / "Tiny llama!")
@@ -220,7 +214,7 @@ def test_a_model_on_the_hub_that_cannot_be_opened_is_refused_before_its_weights_
 
 
 def test_the_command_says_the_size_before_it_fetches_and_ctrl_c_leaves_nothing_half_made(
-    server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(download, "CHUNK", 1_000)
     report = progress.report

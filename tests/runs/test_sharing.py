@@ -27,7 +27,7 @@ from gptviz.runs import checkpoints, sharing, zips
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.imports import import_model
 from gptviz.runs.status import locked
-from tests.command_line import answered
+from tests.command_line import Capture, answered
 from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.torch_files import saved_by_mingpt, saved_by_nanogpt
@@ -185,7 +185,7 @@ def of_mingpt(folder: Path) -> Files:
     ],
 )
 def test_a_zip_file_of_another_program_s_model_becomes_a_model_with_its_own_weights(
-    make: Callable[[Path], Files], names: tuple[str, str], home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make: Callable[[Path], Files], names: tuple[str, str], home: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "source").mkdir()
     files = make(tmp_path / "source")

@@ -12,7 +12,7 @@ from gptviz.takehome import gallery
 from gptviz.takehome.gallery import Exhibit, write_gallery
 from gptviz.takehome.page import Figure, Heading, PageContent, PlainText, SavedView
 from tests.browser.machinery import HOSTILE
-from tests.command_line import error, printed
+from tests.command_line import Capture, error, printed
 
 
 def exhibit(name: str, *pieces: Figure | SavedView | PlainText, title: str = "A title") -> Exhibit:
@@ -66,7 +66,7 @@ def test_text_stays_text(hostile: str, tmp_path: Path) -> None:
     assert "<script" not in index
 
 
-def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "new" / "gallery"
     asked = ["gallery", "--out", str(out), "--without-thumbnails", "--json"]
     said = json.loads(printed(capsys, *asked, "--only", "positions")[0])

@@ -19,7 +19,7 @@ from gptviz.takehome.lesson_file import lesson_content
 from gptviz.takehome.page import AskedQuestion, Heading, PageContent, PieceGroup, PlainText
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
-from tests.command_line import answered, error
+from tests.command_line import Capture, answered, error
 
 LESSON = """---
 title: A title
@@ -99,7 +99,7 @@ def test_the_text_of_a_lesson_is_never_markup(hostile: str):
     assert escape(hostile[:20]) in html
 
 
-def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Path, capsys: Capture):
     own_folder().mkdir()
     (own_folder() / "own.md").write_text(LESSON, encoding="utf-8")
     (own_folder() / "broken.md").write_text("no lesson", encoding="utf-8")

@@ -36,7 +36,7 @@ from gptviz.takehome.page import (
 )
 from gptviz.takehome.page_file import as_html
 from tests.browser.machinery import HOSTILE
-from tests.command_line import answered, error
+from tests.command_line import Capture, answered, error
 
 PROMPT = "O Romeo, Romeo"
 
@@ -105,7 +105,7 @@ def test_hostile_text_stays_text(hostile: str) -> None:
     assert hostile[:20] in unescape(content)
 
 
-def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_page_has_a_file(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "page.html"
     said = answered(capsys, "export", "positions", "--model", "ladder-2", "--out", out)
     assert said == {"page": "positions", "format": "html", "path": str(out), "bytes": out.stat().st_size}
@@ -119,7 +119,7 @@ def test_every_page_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_what_the_address_says_may_come_by_the_standard_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "page.html"
     said = {"model": "ladder-0", "prompt": "a=b --out\n" + "x" * 30}
@@ -144,9 +144,7 @@ def test_what_the_address_says_may_come_by_the_standard_input(
         ("block", "--state block names no value"),
     ],
 )
-def test_a_rejected_value_of_a_state_is_an_error_that_names_it(
-    state: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rejected_value_of_a_state_is_an_error_that_names_it(state: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "page.html"
     assert main(["export", "attention", "--model", "reversal", "--state", state, "--out", str(out)]) == 2
     err = capsys.readouterr().err

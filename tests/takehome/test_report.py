@@ -20,7 +20,7 @@ from gptviz.takehome.page import Code, Figure, Table
 from gptviz.takehome.page_file import as_html
 from gptviz.takehome.report import evenly, report
 from tests.browser.machinery import HOSTILE
-from tests.command_line import answered
+from tests.command_line import Capture, answered
 
 SHIPPED = checkpoints.find("ladder-8")
 
@@ -50,7 +50,7 @@ def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder()
     assert json.loads(codes[-1].body) == card
 
 
-def test_the_file_loads_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_file_loads_nothing(tmp_path: Path, capsys: Capture):
     out = tmp_path / "report.html"
     said = answered(capsys, "report", "ladder-2", "--out", out)
     assert said == {"name": "ladder-2", "path": str(out), "bytes": out.stat().st_size}

@@ -293,5 +293,6 @@ export class Grid {
   /** @param {[number, number]} at */
   focus(at) {
     this.stop.focus(this.of(at).button, this.box);
+    this.open(at); // WebKit does not count this as a focus that a key gave, if the last one was given by a click
   }
 }

@@ -1,9 +1,10 @@
 """Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
 
 An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
-`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2` or `positions=shuffled`. Of a LoRA
-adapter it is the strength, as in `adapter=0.5`. Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0`
-keep all matrices, or one, in few bits (see `gptviz.model.quantising`).
+`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`, `blocks.0.mlp.expert.3` (what it adds
+is left out; the others keep their weights) or `positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`.
+Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
+`gptviz.model.quantising`).
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ def becomes(part: Unit) -> tuple[str, ...]:
         return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
+    if part.part == "expert":
+        return (ZERO,)
     if part.part in ("embed", "mlp"):
         return ZERO, MEAN
     return (ZERO, MEAN, UNIFORM, PREVIOUS, FROM) if part.part == "attention" else (ZERO, MEAN, UNIFORM, FROM)
@@ -305,7 +308,8 @@ def _tap(one: UnitEdit) -> str:
         return f"{part.layer}.pattern"
     if part.block is None:
         return part.layer
-    return f"{part.layer}.{'z' if part.is_head else 'neurons' if part.is_neuron else 'out'}"
+    kind = "z" if part.is_head else "neurons" if part.is_neuron else "experts" if part.part == "expert" else "out"
+    return f"{part.layer}.{kind}"
 
 
 class _Values:

@@ -285,10 +285,9 @@ class Stream:
                 parts[name] = whole
                 continue
             part = self.part(name)
-            is_attention = isinstance(part, AttentionBase)
-            numbers, written_as = (part.output.bias, "output") if is_attention else (part.written()[1], "down")
-            bias = None if numbers is None else (direction * self.numbers(numbers)).sum(-1)  # [..., n]
-            if not is_attention:
+            own, written_as = (part.output.bias, "output") if isinstance(part, AttentionBase) else (part.written()[1], "down")
+            bias = None if own is None else (direction * self.numbers(own)).sum(-1)  # [..., n]
+            if not isinstance(part, AttentionBase):
                 parts[name] = whole if bias is None else whole - bias
             else:
                 heads = (self.to_heads(name, direction) * self.numbers(self.values[f"{name}.z"])).sum(-1)  # [..., n, n_head]

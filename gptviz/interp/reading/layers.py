@@ -81,28 +81,33 @@ def is_parallel(config: Config) -> bool:
 
 def trace_stream(
     model: Transformer,
-    ids: Tensor,
-    source: Tensor | None = None,
+    ids: Sequence[int],
+    source: Sequence[int] | None = None,
     *,
     also: Iterable[str] = (),
     logits_at: slice = slice(-1, None),
     last: int | None = None,
 ) -> Trace:
-    """One forward pass of a decoder over `ids` [1, T] that keeps the stream at all its layers, for `stream_of`.
+    """One forward pass of a decoder over `ids` that keeps the stream at all its layers, for `stream_of`.
 
     Args:
         also: names of other values to keep.
-        source: what the encoder reads, [1, S]; for models that have one.
+        source: what the encoder reads; for models that have one.
         logits_at: the positions to compute logits for.
         last: as in `trace.run`.
 
     Raises:
-        ValueError: the model is a classifier, or there are more ids than its context holds.
+        ValueError: the model is a classifier, there are no ids, or more than its context holds.
     """
+    if not ids:
+        raise ValueError("there is no token to read")
     if model.config.kind == "classifier":
         raise ValueError("this model is a classifier, which guesses no token: its stream is not read here")
     taps = [layer.tap for layer in layers(model.config) if layer.tap]
-    return run(model, ids, [*(taps or _BEFORE_BLOCKS), *also], source=source, logits_at=logits_at, last=last)
+    device = model.embed.weight.device
+    source_ids = None if source is None else torch.tensor([source], device=device)
+    read = torch.tensor([ids], device=device)
+    return run(model, read, [*(taps or _BEFORE_BLOCKS), *also], source=source_ids, logits_at=logits_at, last=last)
 
 
 def stream_of(trace: Trace, config: Config) -> Tensor:

@@ -96,22 +96,19 @@ def lens(
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
     """
-    if not ids:
-        raise ValueError("there is no token to read")
-    config, device = model.config, model.embed.weight.device
+    config = model.config
     count = min(len(ids), last or len(ids))
     compared = min(count, max(1, MOST_COMPARED // config.vocab_size))
-    source_ids = None if source is None else torch.tensor([source], device=device)
     at = slice(len(ids) - compared, None)
     with progress.part(0, 2):
-        trace = trace_stream(model, torch.tensor([ids], device=device), source_ids, also=["logits"], logits_at=at, last=count)
+        trace = trace_stream(model, ids, source, also=["logits"], logits_at=at, last=count)
     every = layers(config)
     read = ends_of_blocks(every) if blocks_only else range(len(every))
     stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]
     true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
     reading = _LogitSummary(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
-    targets = torch.from_numpy(np.tile(true, len(stream))).to(device)
+    targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
     error, end = 0.0, len(flat) - compared  # the rows from `end` on are to be the model's own logits
     each = max(1, LOGITS_AT_ONCE // config.vocab_size)
     for start in range(0, len(flat), each):

@@ -60,14 +60,11 @@ def stream(
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
     """
-    if not ids:
-        raise ValueError("there is no token to read")
-    config, device = model.config, model.embed.weight.device
+    config = model.config
     count = min(len(ids), last or len(ids))
     parallel = is_parallel(config)
-    source_ids = None if source is None else torch.tensor([source], device=device)
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
-    trace = trace_stream(model, torch.tensor([ids], device=device), source_ids, also=also, last=count)
+    trace = trace_stream(model, ids, source, also=also, last=count)
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
     found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:

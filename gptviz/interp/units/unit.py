@@ -13,13 +13,17 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "weights"]
+UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"]
 
 _NAME = re.compile(
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
-    r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8}))?))"
+    r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
+    r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
-FORMS = "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, embed or positions"
+FORMS = (
+    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed or "
+    "positions"
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -29,7 +33,7 @@ class Unit:
     Attributes:
         part: what it is, or what it is a piece of.
         block: the number of its block, or None for embedding and positions, and for an adapter, which changes all blocks.
-        index: the number of a head or a neuron, or None for a whole attention or a whole MLP, and outside blocks.
+        index: the number of a head, a neuron or an expert, or None for a whole attention or a whole MLP, and outside blocks.
         in_encoder: whether it belongs to the encoder of an encoder–decoder.
         matrix: of weights, the name of one matrix; all of them without it. Weights can be edited, and nothing else.
     """
@@ -57,14 +61,15 @@ class Unit:
         """
         if self.matrix:
             return self.matrix
-        place = self.part if self.block is None else f"blocks.{self.block}.{self.part}"
+        part = "mlp" if self.part == "expert" else self.part
+        place = part if self.block is None else f"blocks.{self.block}.{part}"
         return f"encoder.{place}" if self.in_encoder else place
 
     @property
     def name(self) -> str:
         """Its name, which `unit` reads."""
-        piece = "" if self.index is None else f".head.{self.index}" if self.is_head else f".neuron.{self.index}"
-        return self.layer + piece
+        kind = "head" if self.is_head else "expert" if self.part == "expert" else "neuron"
+        return self.layer + ("" if self.index is None else f".{kind}.{self.index}")
 
     @property
     def title(self) -> str:
@@ -77,7 +82,15 @@ class Unit:
         elif self.index is None:
             title = f"{kinds[self.part]} of block {self.block}"
         else:
-            piece = "neuron" if self.is_neuron else "cross-attention head" if self.part == "cross_attention" else "head"
+            piece = (
+                self.part
+                if self.part == "expert"
+                else "neuron"
+                if self.is_neuron
+                else "cross-attention head"
+                if self.part == "cross_attention"
+                else "head"
+            )
             title = f"{piece} {self.index} of block {self.block}"
         return f"{title} of the encoder" if self.in_encoder else title
 
@@ -103,6 +116,8 @@ def unit(name: str, config: Config) -> Unit:
     if found["mlp"]:
         if not config.mlp_size:
             raise ValueError(f"{name}: the blocks of this model have no MLP")
+        if found["expert"]:
+            return Unit("expert", block, _number(name, "expert", found["expert"], config.experts), in_encoder)
         return Unit("mlp", block, _number(name, "neuron", found["neuron"], config.mlp_size), in_encoder)
     crosses = found["attention"] == "cross_attention"
     if crosses and (in_encoder or not config.n_encoder_layer):

@@ -58,7 +58,7 @@ class MixtureOfExperts(ModelPart):
     @property
     def all(self) -> list[Expert]:
         """The experts, the shared one last."""
-        return [*self.experts, *([] if self.shared is None else [self.shared])]  # type: ignore[list-item]
+        return [*self.experts, *([] if self.shared is None else [self.shared])]
 
     def weights(self, x: Tensor, tap: Tap) -> Tensor:
         """How much each expert counts for each token, 0 where it was not chosen: [..., d_model] → [..., expert]."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -223,6 +223,14 @@ def sharing(module: M, **own: Any) -> M:
     for name, value in own.items():
         setattr(twin, name, value)
     return twin
+
+
+def holding(module: M, stand_ins: Mapping[nn.Module, nn.Module]) -> M:
+    """A module with stand-ins in the place of some of its parts: a twin of each part that holds one, and else the very same."""
+    own = stand_ins.get(module, module)
+    held = {name: (child, holding(child, stand_ins)) for name, child in own._modules.items() if child is not None}
+    changed = {name: twin for name, (child, twin) in held.items() if twin is not child}
+    return cast(M, sharing(own, **changed) if changed else own)
 
 
 def with_stand_ins(module: nn.Module, stand_ins: Mapping[nn.Module, nn.Module], device: torch.device) -> nn.Module:

@@ -34,7 +34,7 @@ class Mixture(Llama):
         n_expert: that number if the config has none.
     """
 
-    biases = ()
+    biases: ClassVar[tuple[str, ...]] = ()
     place: ClassVar[str] = "mlp"
     router: ClassVar[str] = "gate"
     each: ClassVar[tuple[str, str, str]] = ("gate_proj", "up_proj", "down_proj")

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from gptviz.machine.bounded import read_regular
 from gptviz.text import CharTokenizer, Tokenizer
@@ -71,18 +71,19 @@ def _plain(content: bytes) -> Any:
         ValueError: it is damaged.
     """
     try:
-        return _Plain(BytesIO(content)).load()
+        return Plain(BytesIO(content)).load()
     except (pickle.UnpicklingError, MemoryError):
         raise
     except Exception as error:  # damaged bytes can raise any error
         raise ValueError(str(error) or type(error).__name__) from None
 
 
-class _Plain(pickle._Unpickler):
+class Plain(pickle._Unpickler):
     """Reads texts, numbers, lists and tables; everything that would call a function is refused.
 
     It is based on the unpickler written in Python: in the one written in C, a few bytes of a file can allocate any amount.
     """
 
-    def find_class(self, module: str, name: str) -> NoReturn:
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse it: a class or a function could run code."""
         raise pickle.UnpicklingError(f"{module}.{name}")

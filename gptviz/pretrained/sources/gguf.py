@@ -243,7 +243,7 @@ class GGUF(ModelSource):
                 raise lacking(self.path.name, own)
             taken.add(own)
             if expert is not None:
-                return self._tensor(own, expert.number, config.n_expert)
+                return self._of_expert(own, expert.number, config.n_expert)
             return self._back(kind, own, self._tensor(own), config)
 
         yield from FAMILIES[kind].tensors(config, given, take)
@@ -255,18 +255,24 @@ class GGUF(ModelSource):
     def _file(self) -> OpenFile:
         return OpenFile(self.path)
 
-    def _tensor(self, name: str, expert: int | None = None, experts: int = 0) -> Tensor:
-        """A tensor, or of one that has all `experts` the matrix of an `expert`."""
+    def _tensor(self, name: str) -> Tensor:
+        found = self._by_name[name]
+        return self._numbers(name, found.data, int(found.data_offset), _shape(found))
+
+    def _of_expert(self, name: str, number: int, experts: int) -> Tensor:
+        """The matrix of one of the `experts` that a tensor has."""
+        found = self._by_name[name]
+        shape = _shape(found)
+        if len(shape) != 3 or shape[0] != experts:
+            raise ShapeError(f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}")
+        start = int(found.data_offset) + number * (int(found.n_bytes) // experts)
+        return self._numbers(name, found.data[number], start, shape[1:])
+
+    def _numbers(self, name: str, data: Any, start: int, shape: tuple[int, ...]) -> Tensor:
+        """The numbers of this shape in some `data` of the tensor `name`, which begin at the byte `start` of the file."""
         from gguf import dequantize
 
         found = self._by_name[name]
-        # GGUF counts the axes from the last to the first.
-        shape = tuple(int(n) for n in reversed(found.shape))
-        start, data = int(found.data_offset), found.data
-        if expert is not None:
-            if len(shape) != 3 or shape[0] != experts:
-                raise ShapeError(f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}")
-            start, shape, data = start + expert * int(found.n_bytes) // experts, shape[1:], data[expert]
         if (blocks := blocks_of(self._file, start, shape, found.tensor_type.name)) is not None:
             return Packed([blocks])
         if found.tensor_type.name in SHORT:
@@ -294,6 +300,11 @@ class GGUF(ModelSource):
             rows = torch.arange(len(tensor)).unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
             return tensor[rows.transpose(0, 1).flatten()]
         return tensor
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    """GGUF counts the axes from the last to the first."""
+    return tuple(int(n) for n in reversed(tensor.shape))
 
 
 def _begins_as_gguf(path: Path) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -189,10 +190,7 @@ def _state(found: Shape | None, expected: Shape) -> MatchState:
 
 def _together(rows: Iterable[MatchRow]) -> list[MatchRow]:
     """Rows that are the same except for the block, as one row with their number."""
-    counts: dict[MatchRow, int] = {}
-    for row in rows:
-        counts[row] = counts.get(row, 0) + 1
-    return [MatchRow(row.state, row.ours, row.theirs, row.found, row.expected, count) for row, count in counts.items()]
+    return [replace(row, count=count) for row, count in Counter(rows).items()]
 
 
 def complaint(rows: Sequence[MatchRow]) -> str | None:
@@ -200,9 +198,9 @@ def complaint(rows: Sequence[MatchRow]) -> str | None:
     wrong = [row for row in rows if row.state != "matched"]
     if not wrong:
         return None
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for row in wrong:
-        counts[row.state] = counts.get(row.state, 0) + row.count
+        counts[row.state] += row.count
     first = wrong[0]
     what = first.ours or first.theirs[0]
     shapes = f", which is {list(first.found)} and must be {list(first.expected)}" if first.found and first.expected else ""

@@ -9,8 +9,8 @@ import streamlit as st
 from gptviz.language_model import LanguageModel
 from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.widgets import addresses, escaped
 
 # The key of the session's state that keeps the label of a refused token until the page has said so.

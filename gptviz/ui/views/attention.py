@@ -26,8 +26,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
 from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import reading
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, reading
 from gptviz.ui.views import contrasts, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, controls, jobs

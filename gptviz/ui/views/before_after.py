@@ -24,10 +24,8 @@ from gptviz.model.costs.effort import LEAST
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import edits
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
-from gptviz.ui.widgets import escaped, jobs
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
+from gptviz.ui.widgets import escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.sampling import sampling_controls
 
 from . import encoder_decoder

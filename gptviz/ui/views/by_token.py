@@ -10,7 +10,7 @@ from gptviz.figures.kit.format import signed
 from gptviz.interp.units.by_token import WritesFor, heads_for, neurons_for
 from gptviz.ui.page import Page
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls

@@ -20,8 +20,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, scrubber
 from gptviz.ui.widgets import Try, in_quotes
 
 # About how many held-out sequences are used to measure how often a model is right in each of its tasks.

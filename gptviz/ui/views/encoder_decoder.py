@@ -12,7 +12,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.model import Transformer
 from gptviz.model.config import Config
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls
 
 ENCODER, DECODER = "encoder", "decoder"

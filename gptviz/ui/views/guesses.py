@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.interp.reading import next_token
 from gptviz.interp.reading.next_token import Guesses, Logits, logits_at
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
 LIKELY = 8

@@ -7,8 +7,7 @@ import torch
 
 from gptviz.interp.changing.ablation import Rows
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 
 # About how many tokens are read.
 MOST_TOKENS = 2_048

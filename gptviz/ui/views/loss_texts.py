@@ -16,7 +16,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import controls, escaped, jobs
 
 from . import encoder_decoder, held_out

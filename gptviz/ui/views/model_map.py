@@ -32,8 +32,7 @@ from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.pages.positions import PAGE as POSITIONS
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import reading
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs

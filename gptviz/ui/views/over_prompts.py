@@ -20,10 +20,10 @@ from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
-from gptviz.ui.widgets import controls, details, escaped, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, details, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 LIST, UPLOADER, PART = "pairs", "list of prompts", "list of prompts part"
 TITLE = "Over a list of prompts"

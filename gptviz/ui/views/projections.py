@@ -18,8 +18,7 @@ from gptviz.interp.reading.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.job import Job, Slots
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.widgets import controls, escaped
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0

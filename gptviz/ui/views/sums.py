@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.datasets.tasks import Modular
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import controls
 
 WAVES = "Waves"

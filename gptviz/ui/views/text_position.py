@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.headings import say_chosen
 

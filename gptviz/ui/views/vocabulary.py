@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.text import Tokenizer
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 
 
 @dataclass(frozen=True)

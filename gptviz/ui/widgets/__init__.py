@@ -1,7 +1,13 @@
-"""Controls whose values live in the address, and the details folded below a figure; here what nearly every page uses of them."""
+"""Controls whose values live in the address, figures, and the details folded below them; here what nearly every page uses."""
 
-from .buttons import pressed
-from .markdown import escaped, in_quotes
-from .tries import Try, try_this
+from typing import TYPE_CHECKING
 
-__all__ = ["Try", "escaped", "in_quotes", "pressed", "try_this"]
+from gptviz.machine.lazily import lazily
+
+if TYPE_CHECKING:
+    from .buttons import pressed
+    from .figure import show_figure, theme
+    from .markdown import escaped, in_quotes
+    from .tries import Try, try_this
+
+__getattr__, __dir__, __all__ = lazily(__name__)

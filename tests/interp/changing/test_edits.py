@@ -359,16 +359,23 @@ EDITS = st.builds(
 )
 
 
-@tried(100, 2_500, st.lists(EDITS | st.text(max_size=40), max_size=12))
-def test_any_texts_are_edits_that_can_be_written_and_read_again_or_are_refused_in_a_line_each(texts: list[str]):
-    model = scrambled(CONFIG)
-    found = fitting(texts, model)
+@pytest.fixture(scope="module")
+def reader() -> Transformer:
+    """A model that edits are read for, which changes nothing of it."""
+    return scrambled(CONFIG)
+
+
+@tried(100, 2_500, texts=st.lists(EDITS | st.text(max_size=40), max_size=12))
+def test_any_texts_are_edits_that_can_be_written_and_read_again_or_are_refused_in_a_line_each(
+    reader: Transformer, texts: list[str]
+):
+    found = fitting(texts, reader)
     assert edits([one.text for one in found.edits], CONFIG) == found.edits
     assert all("\n" not in line and len(line) < 300 for line in found.rejected)
     assert len({one.unit for one in found.edits}) == len(found.edits)
     assert len(texts) >= len(found.edits) + len(found.rejected)  # what is written twice counts once
     for text in texts:
-        read_alone = fitting([text], model)
+        read_alone = fitting([text], reader)
         assert len(read_alone.edits) + len(read_alone.rejected) == 1
 
 

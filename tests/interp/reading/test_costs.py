@@ -10,7 +10,7 @@ import gptviz
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import parameter_count, preset
-from tests.command_line import answered
+from tests.command_line import Capture, answered
 from tests.tiny import CONTEXT, tiny
 
 DECODER = tiny(n_kv_head=1)
@@ -63,7 +63,7 @@ def test_an_impossible_batch_or_length_is_named(batch: int, tokens: int) -> None
         gathered.costs(DECODER, batch, tokens)
 
 
-def test_the_library_says_what_the_command_line_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_library_says_what_the_command_line_says(capsys: Capture) -> None:
 
     said = answered(capsys, "costs", "reversal", "--batch", "3", "--context", "7")
     lm = gptviz.load("reversal", "cpu")

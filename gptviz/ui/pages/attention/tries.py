@@ -7,7 +7,7 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.overview import Facts, Overview, largest_head
 from gptviz.labelled_array import Float32Array
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention as view
 from gptviz.ui.widgets import Try
 

@@ -10,7 +10,7 @@ import streamlit as st
 from gptviz.interp.explaining.attribution import Attribution, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import text_position
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.read import Read

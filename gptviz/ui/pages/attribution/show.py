@@ -24,11 +24,10 @@ from gptviz.ui.pages.classify import PAGE as CLASSIFY
 from gptviz.ui.pages.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.widgets import controls, escaped
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
 
 from .setting import AttributionSetting, quoted
 

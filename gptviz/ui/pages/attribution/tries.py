@@ -9,7 +9,7 @@ import streamlit as st
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import Attribution, Part, attribute
 from gptviz.interp.units.unit import unit
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject import load_call
 
 from .setting import AttributionSetting
 

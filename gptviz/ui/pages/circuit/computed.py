@@ -12,7 +12,7 @@ from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_check import check as check_of
 from gptviz.interp.explaining.circuit_reads import means
 from gptviz.machine import progress
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 
 
 @dataclass(frozen=True)

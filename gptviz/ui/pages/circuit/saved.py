@@ -13,9 +13,8 @@ from gptviz.interp.explaining.circuit import MOST_NODES
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs import checkpoints
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import edits, scrubber
+from gptviz.ui.shell.subject import Subject, edits, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.widgets import addresses, escaped, visit
 
 from .computed import CircuitChoice

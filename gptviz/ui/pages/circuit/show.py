@@ -23,8 +23,8 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
 from gptviz.ui.pages import PAGES
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import shortened
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.guesses import logits_after

@@ -9,7 +9,7 @@ import numpy as np
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.circuit import Circuit
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END

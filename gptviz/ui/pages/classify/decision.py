@@ -12,9 +12,8 @@ from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import Decision, Worth, decision, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, escaped, jobs
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
 
 from .evaluation import ABOUT_BASELINE, on_card
 

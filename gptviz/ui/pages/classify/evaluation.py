@@ -20,11 +20,10 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
-from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import jobs, picking
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import jobs, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 from . import WORDS
 

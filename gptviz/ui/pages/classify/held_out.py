@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.interp.reading.classification import mistakes
-from gptviz.ui.shell.subject import scrubber
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.widgets import escaped
 
 from .evaluation import (

@@ -18,7 +18,7 @@ from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
 from gptviz.ui.widgets import escaped, pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, as_csv

@@ -7,7 +7,7 @@ import streamlit as st
 from gptviz.interp.reading.classification import has_shares
 from gptviz.ui.pages.attention import PAGE as ATTENTION_PAGE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
 
 from . import ATTENTION, HELD_OUT, WORDS, words

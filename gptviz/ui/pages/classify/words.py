@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gptviz.interp.explaining.decision import Decision, Worth
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 
 HOW_WORDS = r"""
 The head is linear in every word, so the share of a word is exact, not an approximation: $\text{logit}_k = b_k + \sum_t s_{t,k}$,

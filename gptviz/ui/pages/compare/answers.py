@@ -20,9 +20,9 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, in_quotes, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.widgets import controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
 MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000

@@ -18,9 +18,9 @@ from gptviz.interp.compare import Compared
 from gptviz.interp.reading.row_losses import difference
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.shell.subject import ModelKey, language_model
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 TEXT, ORDER = "rows_text", "rows_first"
 LONGEST, LONGEST_QUOTED = 20_000, 60

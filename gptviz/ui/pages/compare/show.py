@@ -24,9 +24,8 @@ from gptviz.ui.pages.compare import answers as answering
 from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.pages.compare.weights import differing
-from gptviz.ui.shell.subject.models import ModelKey
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import ModelKey
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 
 SHOWN = 16
 # A probability that is written "< 0.1 %" has no bar that could be seen.

@@ -14,9 +14,8 @@ from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import edits, kinds, scrubber
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped

@@ -13,8 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
-from gptviz.ui.shell.subject import edits, kinds, scrubber
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
 from gptviz.ui.widgets import Try, escaped, in_quotes
 
 

@@ -15,11 +15,9 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.pages.compare.sides import Sides, side
-from gptviz.ui.shell.subject import edits
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, escaped, jobs
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.

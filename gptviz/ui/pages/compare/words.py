@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gptviz.ui.pages.compare.show import ViewNumbers
 from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call, scrubber
 from gptviz.ui.widgets import escaped
 
 HOW = r"""

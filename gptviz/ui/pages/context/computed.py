@@ -12,7 +12,7 @@ from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, How, LeftOut
 from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST, effort
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
 # Leaving out each token takes as many passes as there are tokens: only the end of a longer text is measured, at least

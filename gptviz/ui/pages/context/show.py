@@ -13,9 +13,8 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.ui.shell.subject.models import Subject
-from gptviz.ui.widgets import controls, escaped, in_quotes
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import controls, escaped, in_quotes, show_figure, theme
 
 from .computed import MeasuredText, loss_by_position, loss_by_window, losses_of, most_read, tokens_left_out, with_guess
 

@@ -9,7 +9,7 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining.context_use import How
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import Try, in_quotes
 

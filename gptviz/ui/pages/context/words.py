@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.interp.explaining.context_use import How, most_data
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 
 from .computed import MeasuredText, loss_by_position
 

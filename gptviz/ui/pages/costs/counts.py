@@ -20,8 +20,7 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)

@@ -19,14 +19,13 @@ from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts
 from gptviz.ui.shell.subject import edits as on_screen
-from gptviz.ui.shell.subject import long_prompts
 from gptviz.ui.shell.subject.bar import shortened
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import before_after, loss_texts
-from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 from .counts import metrics
 from .words import HOW_FEWER, LIMITS_FEWER

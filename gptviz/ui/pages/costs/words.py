@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 
 from .counts import CostSetting, context_lengths
 

@@ -14,8 +14,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model, model_key
+from gptviz.ui.shell.subject import ModelKey, language_model, model_key, scrubber
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.vocabulary import tokens

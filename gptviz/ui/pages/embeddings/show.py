@@ -12,12 +12,10 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Projection
 from gptviz.model import Config
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.shell.subject import ModelKey, Subject, scrubber
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 from .computed import ProjectionChoice, neighbours_of, placing_of, trails_of, trustworthiness_of
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from gptviz.figures.kit.format import fixed, percent
 from gptviz.interp.reading import embeddings
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import Try
 

@@ -10,10 +10,9 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.sums import Found, found, task_of, view_control
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 MAP = "Map"
 ABOUT = (

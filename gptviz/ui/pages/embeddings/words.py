@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject import load_call, scrubber
 from gptviz.ui.views import projections
 
 from .computed import ProjectionChoice, way_back

@@ -19,8 +19,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.generate.speculation import DRAFTED, Drafted, Round, Speculated
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import kinds
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
 from gptviz.ui.widgets import controls, escaped
 
 from .writing import Writing

@@ -11,7 +11,7 @@ from gptviz.components.kit import Packed
 from gptviz.figures.kit.format import counted
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading.next_token import predict
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject import load_call
 
 from . import link
 from .writing import ALTERNATIVES, Writing

@@ -7,8 +7,7 @@ import streamlit as st
 from gptviz.components import generation_tree
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import addresses, controls, escaped
 
 from . import beginning, clicks, link

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.sampling import PLAIN

@@ -21,7 +21,7 @@ from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Tree, TreeNode
 from gptviz.text import SymbolTokenizer
-from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.shell.subject import ModelKey, Subject
 
 from .pace import Pace, Speedometer
 

@@ -13,8 +13,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.model.config import describe_field
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 from .computed import Setup
 

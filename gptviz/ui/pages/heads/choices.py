@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gptviz.interp.units.head_scores import SCORES, AttentionPart
 from gptviz.interp.units.unit import Unit, unit
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.shell.subject.bar import read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.read import Read

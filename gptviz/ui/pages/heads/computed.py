@@ -29,7 +29,7 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Job
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.widgets import jobs
 

@@ -18,10 +18,10 @@ from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, edits
-from gptviz.ui.widgets import escaped, picking
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import escaped, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
 from .choices import HeadSetting, choose, chosen, score

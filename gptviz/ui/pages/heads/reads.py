@@ -12,8 +12,8 @@ from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_weights import HeadInput
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.views import attention
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 from .choices import HeadSetting
 from .computed import chance, composed

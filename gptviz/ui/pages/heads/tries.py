@@ -6,7 +6,7 @@ import numpy as np
 
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.units.head_scores import HeadScores
-from gptviz.ui.shell.subject.models import language_model
+from gptviz.ui.shell.subject import language_model
 from gptviz.ui.views import attention
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
 from gptviz.ui.views.read import Read

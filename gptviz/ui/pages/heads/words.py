@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.interp.units.head_weights import HeadInput
-from gptviz.ui.shell.subject.models import language_model, load_call
+from gptviz.ui.shell.subject import language_model, load_call
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.texts import in_code
 

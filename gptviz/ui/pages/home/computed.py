@@ -32,8 +32,7 @@ from gptviz.ui.pages.runs import PAGE as RUNS
 from gptviz.ui.pages.tokens import PAGE as TOKENS
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.views import encoder_decoder, model_map
 from gptviz.ui.views.entries import default_comparison, entries
 from gptviz.ui.views.guesses import guesses, logits_after

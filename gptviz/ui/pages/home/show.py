@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 
 
 def link_to_own_page(subject: Subject) -> None:

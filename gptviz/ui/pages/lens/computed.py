@@ -11,7 +11,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.components.lens_grid import LensCell
 from gptviz.interp.reading import lens as interp
 from gptviz.interp.reading.lens import Course, Lens, settled
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.vocabulary import labels

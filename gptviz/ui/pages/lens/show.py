@@ -15,10 +15,9 @@ from gptviz.interp.reading import lens as interp
 from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.shell.subject import ModelKey, Subject
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, visit
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, show_figure, theme, visit
 
 from .computed import MOST_POSITIONS, LensRows, course_of, payload_of, seen_by
 from .words import code

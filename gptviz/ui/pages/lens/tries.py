@@ -10,7 +10,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import Lens, settled
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.widgets import Try, in_quotes
 

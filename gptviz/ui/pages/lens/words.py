@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.components.lens_grid import LensCell
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.read import opening_code
 
 from .computed import MOST_POSITIONS, LensRows

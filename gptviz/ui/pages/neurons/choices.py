@@ -9,11 +9,19 @@ import streamlit as st
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.costs.effort import MOST, effort
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import held_out
+from gptviz.ui.views.sums import WAVES, task_of
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import addresses, controls
 
+NEURONS, EXPERTS = "Neurons", "Experts"
+ABOUT = {
+    NEURONS: "where each is active, and what it speaks for.",
+    EXPERTS: "which of them the router chooses for each token.",
+    WAVES: "the numbers of the task lie on a clock, so a neuron may be active in waves along them: which frequency does each "
+    "follow?",
+}
 HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
 # The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
@@ -27,6 +35,14 @@ RANKINGS = {
 CHOSEN = "unit"
 # The values to set a neuron to, in multiples of the largest size that its activation has in the text.
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def view(subject: Subject) -> str:
+    """The view that is chosen: of models without experts that were not trained for sums on a clock, the neurons alone."""
+    is_there = {EXPERTS: subject.lm.model.config.experts > 0, WAVES: task_of(subject.key) is not None}
+    views = [name for name in ABOUT if is_there.get(name, True)]
+    about = " ".join(f"{name}: {ABOUT[name]}" for name in views)
+    return NEURONS if len(views) == 1 else controls.select("View", views, key="view", help=about, segmented=True)
 
 
 def forgotten(lm: LanguageModel) -> int:

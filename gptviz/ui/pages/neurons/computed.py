@@ -15,7 +15,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import job, progress
 from gptviz.machine.job import Results
 from gptviz.model.costs.effort import SOME, effort
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import escaped, jobs
 
 from .choices import HELD_OUT, MOST_WRITTEN, WRITING, WRITTEN, NeuronSetting, forgotten

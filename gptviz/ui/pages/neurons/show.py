@@ -13,10 +13,10 @@ from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import edits
-from gptviz.ui.widgets import controls, in_quotes, picking
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
 from .choices import RANKINGS, TIMES, NeuronSetting, choose

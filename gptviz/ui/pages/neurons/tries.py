@@ -11,7 +11,7 @@ from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import attributed, stream_at
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered
 from gptviz.ui.widgets import Try, in_quotes
 

@@ -13,16 +13,11 @@ from gptviz.figures.reading.waves import over_sums
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import sums
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
-NEURONS = "Neurons"
-ABOUT = (
-    "Neurons: where each is active, and what it speaks for. Waves: the numbers of the task lie on a clock, so a neuron may be "
-    "active in waves along them: which frequency does each follow?"
-)
 # A neuron follows a frequency that has more than this share of its variance.
 FOLLOWS = 0.5
 # A neuron that varies less than this share of what all do together is not counted: what it follows is chance.
@@ -74,11 +69,6 @@ def followed(key: ModelKey) -> Followed:
     shares = waves.neuron_powers(values).values
     moves = values.values.std((1, 2)) > STILL * values.values.std()
     return Followed(values, shares.argmax(1) + 1, shares.max(1), moves)
-
-
-def view(subject: Subject) -> str:
-    """The view that is chosen: of models of other tasks there are the neurons alone."""
-    return sums.view_control(subject, NEURONS, ABOUT)
 
 
 def show(subject: Subject) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject.models import Subject, language_model, load_call
+from gptviz.ui.shell.subject import Subject, language_model, load_call
 from gptviz.ui.views.texts import in_code
 
 from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, NeuronSetting, forgotten

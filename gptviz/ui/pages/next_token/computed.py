@@ -15,7 +15,7 @@ from gptviz.interp.changing.before_after import rounding
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import labels
 from gptviz.ui.widgets import escaped, jobs

@@ -25,7 +25,7 @@ from gptviz.settings.address_values import Values, whole
 from gptviz.text import visible
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key
 from gptviz.ui.widgets import addresses, controls, escaped
 from gptviz.ui.widgets.details import details
 

@@ -8,7 +8,7 @@ from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.sampling_ledger import address, sampling_ledger
 from gptviz.figures.kit.format import brief
 from gptviz.model.precision import said
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.widgets import addresses, escaped
 

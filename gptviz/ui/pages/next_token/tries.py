@@ -11,7 +11,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.figures.kit.format import percent
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.sampling import ledger as stages
-from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.shell.subject import ModelKey, Subject
 from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.text_position import END

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, language_model, load_call
 
 HOW = r"""The model gives every token of its vocabulary a *logit* $z_i$. Before and after sampling:
 

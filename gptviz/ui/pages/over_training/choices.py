@@ -13,8 +13,7 @@ from gptviz.model.parts.heads import HEADS
 from gptviz.settings.address_values import Values
 from gptviz.settings.known_names import instead
 from gptviz.text.datasets.tasks import Modular
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.vocabulary import tokens

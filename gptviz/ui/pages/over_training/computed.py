@@ -11,8 +11,7 @@ from gptviz.interp.over_training.measures import MEASURES, Given, Measure, Quest
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import LITTLE, MOST, effort
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.views.loss_texts import guess_of
 from gptviz.ui.widgets import jobs
 

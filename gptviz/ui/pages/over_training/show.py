@@ -15,10 +15,8 @@ from gptviz.model import Config
 from gptviz.ui.pages import PAGES
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
-from gptviz.ui.widgets import escaped
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import Subject, scrubber
+from gptviz.ui.widgets import escaped, show_figure, theme
 
 from . import beside
 from .choices import Axes

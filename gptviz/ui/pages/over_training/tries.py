@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gptviz.figures.kit.format import brief
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Question
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import Try, escaped
 
 from . import APART

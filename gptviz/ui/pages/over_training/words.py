@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gptviz.interp.over_training.measures import Question
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 
 HOW = r"""
 Every snapshot is opened, and each measure is computed by the same function as on its own page: see `MEASURES` in

@@ -9,7 +9,7 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
 BY_POSITION = ("resid_pre", "attention.out", "mlp.out")

@@ -18,8 +18,8 @@ from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config
 from gptviz.model.costs.activations import kept_activations
 from gptviz.model.kinds import MODEL_KINDS
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import longest_prompt, shortened
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.shell.subject.reading import encoded
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after

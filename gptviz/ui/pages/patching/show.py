@@ -18,9 +18,8 @@ from gptviz.machine.job import Job, Stage
 from gptviz.settings.address_values import Values
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.models import Subject
-from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed, show_figure, theme
 from gptviz.ui.widgets.picking import pick
 
 from . import computed

@@ -8,7 +8,7 @@ from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patching import PromptPair
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.base import Contrast
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import known_contrasts, known_since
 from gptviz.ui.widgets import Try, escaped, in_quotes
 

@@ -10,8 +10,7 @@ from gptviz.interp.reading import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.views.encoder_decoder import DECODER, stack_of
 
 

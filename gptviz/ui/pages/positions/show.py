@@ -12,9 +12,10 @@ from gptviz.figures.kit.format import fixed
 from gptviz.interp.reading import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 from .computed import bias, has_own_stacks, similarity
 

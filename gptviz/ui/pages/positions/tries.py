@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gptviz.interp.reading import positions
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject.models import ModelKey, Subject
+from gptviz.ui.shell.subject import ModelKey, Subject
 from gptviz.ui.widgets import Try, escaped
 
 from .computed import bias, model_with, similarity

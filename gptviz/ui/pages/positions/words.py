@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gptviz.interp.reading import positions
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject.models import load_call
+from gptviz.ui.shell.subject import load_call
 from gptviz.ui.views.encoder_decoder import DECODER, stack_of
 
 HOW = r"""

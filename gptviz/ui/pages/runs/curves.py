@@ -12,8 +12,7 @@ from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 LEAST = 220  # pixels of a chart
 

@@ -14,8 +14,7 @@ from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import escaped
-from gptviz.ui.widgets.figure import theme
+from gptviz.ui.widgets import escaped, theme
 
 PER_ROW = 3
 PICTURE = 90  # pixels

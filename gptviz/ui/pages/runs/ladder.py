@@ -17,9 +17,8 @@ from gptviz.runs.manage import is_own
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import show_figure, theme
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
 WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")

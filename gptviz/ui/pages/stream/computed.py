@@ -13,7 +13,7 @@ from gptviz.interp.reading import stream as interp
 from gptviz.interp.reading.embeddings import Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import jobs

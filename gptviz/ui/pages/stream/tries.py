@@ -8,7 +8,7 @@ from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.stream import StreamSummary
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import Try, escaped
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read, opening_code
 

@@ -65,6 +65,19 @@ def form(config: Config) -> None:
                 )
             if neuron is not None:
                 unit = Unit("mlp", unit.block, int(neuron), unit.in_encoder)
+            elif config.experts:
+                with number:
+                    expert = st.number_input(
+                        "Expert",
+                        0,
+                        config.experts - 1,
+                        None,
+                        key="edit expert",
+                        placeholder="all",
+                        help="One expert of this MLP; empty for the whole MLP.",
+                    )
+                if expert is not None:
+                    unit = Unit("expert", unit.block, int(expert), unit.in_encoder)
         to = _becomes(unit)
         text = unit.name if to == "zero" else f"{unit.name}={to}"
         st.button(

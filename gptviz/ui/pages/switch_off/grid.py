@@ -16,8 +16,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.machine import job
 from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import MUCH, effort
-from gptviz.ui.shell.subject import edits
-from gptviz.ui.shell.subject.models import Subject, language_model, load_call
+from gptviz.ui.shell.subject import Subject, edits, language_model, load_call
 from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import PROMPT, LossText, rows, unit_of
 from gptviz.ui.widgets import controls, jobs

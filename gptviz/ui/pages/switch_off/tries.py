@@ -8,8 +8,8 @@ from dataclasses import replace
 from gptviz.figures.kit.format import percent
 from gptviz.interp.units.unit import Unit
 from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject import ModelKey, Subject
 from gptviz.ui.shell.subject.edits import EDITS
-from gptviz.ui.shell.subject.models import ModelKey, Subject
 from gptviz.ui.views.contrasts import answered, loss_of_head, needed_head, right_by_task, when_it_appeared
 from gptviz.ui.views.loss_texts import LossText, guess_of, loss_of, unit_of, without_each
 from gptviz.ui.widgets import Try

@@ -18,7 +18,7 @@ from gptviz.text.datasets.languages import FIRST, TRANSLATED, examples
 from gptviz.text.tokenizers.learning import Learned, learned
 from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Cost, Piece, cost, pieces
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import jobs
 
 # The tokens of a long text that are shown.

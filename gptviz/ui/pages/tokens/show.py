@@ -23,11 +23,11 @@ from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Cost, Piece, pieces
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.chat_turn import frame_of
-from gptviz.ui.shell.subject.models import Subject
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, picking
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
 
 from . import COMPARE, PAGE, choices, computed, words

@@ -6,7 +6,7 @@ from gptviz.figures.kit.format import counted
 from gptviz.text import Tokenizer
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.pieces import cost
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import Try
 
 from . import COMPARE, CUT, LEARN

@@ -10,7 +10,7 @@ import numpy as np
 from gptviz.settings.address_values import whole
 from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.tokenizers.merging import Merging
-from gptviz.ui.shell.subject.models import Subject, load_call
+from gptviz.ui.shell.subject import Subject, load_call
 from gptviz.ui.views.texts import PASSAGES, in_code
 from gptviz.ui.widgets import escaped
 

@@ -19,8 +19,7 @@ from gptviz.runs.log import curve_points
 from gptviz.settings.address_values import ANY
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, with_unit
-from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import addresses, controls, show_figure, theme
 
 from .watched import WatchedRun
 

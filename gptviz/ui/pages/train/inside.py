@@ -16,12 +16,12 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
+from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
 
 from .monitor import repeated
 from .state import engine

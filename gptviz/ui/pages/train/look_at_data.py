@@ -13,8 +13,7 @@ from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.ui.views.planned_run import PlannedRun
-from gptviz.ui.widgets import escaped, pressed
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import escaped, pressed, show_figure, theme
 
 from .data import learned_tokenizer
 

@@ -20,8 +20,7 @@ from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_
 from gptviz.settings.address_values import one_of
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import hidden, kinds
-from gptviz.ui.shell.subject.models import ModelKey, model_key
+from gptviz.ui.shell.subject import ModelKey, hidden, kinds, model_key
 from gptviz.ui.widgets import addresses, controls
 
 NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")

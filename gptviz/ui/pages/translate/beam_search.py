@@ -13,10 +13,9 @@ from gptviz.figures.kit.format import counted, percent, signed
 from gptviz.figures.reading import beams
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views.encoder_decoder import longest_answer
-from gptviz.ui.widgets import controls
-from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets import controls, show_figure, theme
 
 from .translation import limit, special_tokens_of
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.data.registry import source_from
 from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.ui.shell.subject.models import Subject
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls, escaped
 
 # This many sources are looked through; a word counts as known if it is in one of them.

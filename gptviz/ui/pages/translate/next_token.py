@@ -8,7 +8,7 @@ import streamlit as st
 from gptviz.components.sampling_ledger import Payload, address, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.interp.reading import next_token
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, language_model, load_call
 from gptviz.ui.widgets import addresses, controls
 
 from .translation import Translation, output_of

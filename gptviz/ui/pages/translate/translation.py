@@ -12,7 +12,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.cross_attention import Output
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.encoder_decoder import OutputText, longest_answer
 from gptviz.ui.widgets import controls, escaped, jobs

@@ -24,6 +24,8 @@ MEANINGS = {
         "The part of a block that works on each token by itself (multi-layer perceptron): two matrices with a curved function "
         "between them."
     ),
+    "expert": "One of several small MLPs that stand side by side in a block: each token passes only a few of them.",
+    "router": "The matrix that chooses the experts of a token, and weighs what they give.",
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
     "induction head": (

@@ -1,1 +1,10 @@
 """The subject of a page: which model, at which step of training, with which edits, reads which prompt."""
+
+from typing import TYPE_CHECKING
+
+from gptviz.machine.lazily import lazily
+
+if TYPE_CHECKING:
+    from .models import ModelKey, Subject, language_model, load_call, model_key
+
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -1,0 +1,113 @@
+"""nanochat's tokenizer: an encoding of tiktoken in a pickle, of which only the tables are read."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gptviz.machine.bounded import read_regular
+from gptviz.text.chat import ChatTemplate
+from gptviz.text.tokenizers.bpe import BPETokenizer, byte_alphabet
+from gptviz.text.tokenizers.byte_pairs import Cut, byte_pairs
+
+from ..families import ImportRefusedError
+from .characters import Plain
+from .tensors import reading
+
+LONGEST_TOKENIZER = 64 * 2**20  # bytes
+BEGIN, ASSISTANT_END = "<|bos|>", "<|assistant_end|>"
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}_start|>{{ message['content'] }}"
+    "<|{{ message['role'] }}_end|>{% endfor %}{% if add_generation_prompt %}<|assistant_start|>{% endif %}"
+)
+
+
+class _Encoding:
+    """Stands for tiktoken's class of this name, and does nothing but keep its tables."""
+
+    tables: Any = None
+
+    def __setstate__(self, tables: Any) -> None:
+        self.tables = tables
+
+
+class _OnlyTables(Plain):
+    """Reads texts, bytes, numbers and tables, and in them one object: tiktoken's encoding, by its tables alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return _Encoding if (module, name) == ("tiktoken.core", "Encoding") else super().find_class(module, name)
+
+
+def tokenizer_near(file: Path) -> BPETokenizer | None:
+    """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat's own folder; None without any.
+
+    Raises:
+        ImportRefusedError: it holds anything but an encoding of tiktoken, or is damaged.
+    """
+    above = [file.parent, file.parent / "tokenizer", *(folder / "tokenizer" for folder in list(file.parent.parents)[:2])]
+    found = next((folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")), None)
+    if found is None:
+        return None
+    with reading(found):
+        content = read_regular(found, LONGEST_TOKENIZER)
+        try:
+            tables = getattr(_OnlyTables(io.BytesIO(content)).load(), "tables", None)
+        except pickle.UnpicklingError:
+            raise ImportRefusedError(
+                f"{found.name} holds more than the tables of a tokenizer, and opening it could run code: it is not opened; put a "
+                "tokenizer.json in its place, or move it away to read the numbers of tokens as text"
+            ) from None
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged bytes can raise any error
+            raise ValueError(str(error) or type(error).__name__) from None
+        return _of_tables(tables)
+
+
+def _of_tables(tables: Any) -> BPETokenizer:
+    """The tokenizer with tiktoken's tables.
+
+    Raises:
+        ValueError: they are none.
+    """
+    tables = tables if isinstance(tables, dict) else {}
+    ranks, special, pattern = tables.get("mergeable_ranks"), tables.get("special_tokens"), tables.get("pat_str")
+    if not (isinstance(ranks, dict) and isinstance(special, dict) and isinstance(pattern, str)):
+        raise ValueError("it has no tables mergeable_ranks, special_tokens and pat_str")
+    if not all(isinstance(token, bytes) and type(rank) is int for token, rank in ranks.items()):
+        raise ValueError("its ranks are not those of bytes")
+    if not all(isinstance(token, str) and type(place) is int for token, place in special.items()):
+        raise ValueError("its special tokens are no texts with numbers")
+    letters = {byte: letter for letter, byte in byte_alphabet().items()}
+    written = {rank: "".join(letters[byte] for byte in token) for token, rank in ranks.items()}
+    written |= {place: token for token, place in special.items()}
+    if sorted(written) != list(range(len(ranks) + len(special))):
+        raise ValueError("the numbers of its tokens do not run from 0 on")
+    merges = []
+    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
+        if len(token) > 1 and (pair := _halves(token, rank, ranks)) is not None:
+            merges.append(" ".join("".join(letters[byte] for byte in half) for half in pair))
+    tokens = [written[place] for place in range(len(written))]
+    made = byte_pairs(tokens, merges, sorted(special.values()), [], Cut(pattern))
+    return made if BEGIN not in special else made.framed([special[BEGIN]])
+
+
+def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes] | None:
+    """The two tokens that are merged into this one: what its bytes become by all merges of a lower rank."""
+    parts = [token[place : place + 1] for place in range(len(token))]
+    while len(parts) > 2:
+        pairs = [ranks.get(parts[place] + parts[place + 1], rank) for place in range(len(parts) - 1)]
+        best = min(range(len(pairs)), key=pairs.__getitem__)
+        if pairs[best] >= rank:
+            return None
+        parts[best : best + 2] = [parts[best] + parts[best + 1]]
+    return parts[0], parts[1]
+
+
+def chat(tokenizer: BPETokenizer) -> ChatTemplate | None:
+    """How a chat is written, or None if the tokenizer lacks the tokens for it."""
+    return None if tokenizer.id_of("<|user_start|>") is None else ChatTemplate(TEMPLATE, {"bos_token": BEGIN})

@@ -1,0 +1,139 @@
+"""The view Experts of the page Neurons, for mixtures of experts: which ones each token passes, and how often each is chosen."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.units import experts as figures
+from gptviz.interp.reading import experts
+from gptviz.interp.units.unit import Unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject.bar import Subject
+from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.widgets import controls
+from gptviz.ui.widgets.figure import show_figure, theme
+
+# Tokens of the text that have a row: the last ones.
+MOST_TOKENS = 64
+HIGH = 560
+HOW = r"""
+A router, one matrix, gives every expert a score for each token; the softmax of the scores is taken, and the largest ones are kept
+(the tap `blocks.*.mlp.experts`). What the chosen experts compute is multiplied by these weights and added up; the others are not
+computed. Where the model is built so, the weights are first divided by their sum, and a *shared* expert, which every token
+passes, has a weight of its own from 0 to 1. The **load** of an expert is the share of the tokens of the text that it is chosen
+for.
+
+An expert that is switched off adds nothing: its weight is set to 0, and the other weights stay as the router gave them.
+
+Computed by `gptviz/interp/reading/experts.py`; the mixture itself is `gptviz/model/parts/experts.py`.
+"""
+LIMITS = """The load of a short text says little about other texts. An expert that is seldom chosen may matter where it is, and
+one with a large weight may add little: Attribution shows what an MLP adds as a whole, Switch off what the model does without an
+expert."""
+
+
+@st.cache_data(max_entries=32, show_spinner="Reading the text")
+def routed(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
+    """How much each expert counts for each token: [block, token, expert]."""
+    lm = language_model(key)
+    labels = tuple(map(lm.tokenizer.label, ids))
+    return experts.routing(lm.model, torch.tensor(ids, device=lm.device), labels)
+
+
+def show(subject: Subject) -> pd.DataFrame:
+    """The view; returns the table of the load of every expert."""
+    config = subject.lm.model.config
+    weights = routed(subject.key, subject.seen)
+    shares = experts.load(weights)
+    names = weights.axes[2].labels
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        block = controls.whole(
+            "Block",
+            0,
+            config.n_layer - 1,
+            key="block",
+            default=config.n_layer // 2,
+            help="The block whose experts are looked at.",
+        )
+        busiest = int(shares.values[block, : config.n_expert].argmax())
+        expert = controls.whole(
+            "Expert",
+            0,
+            len(names) - 1,
+            key="expert",
+            default=busiest,
+            help="The expert that is framed; first the busiest one.",
+        )
+        one = Unit("expert", block, expert)
+        st.button(
+            "Switch this expert off",
+            icon=":material/toggle_off:",
+            key="expert off",
+            on_click=edits.set_to,
+            args=(one.name,),
+            disabled=one.name in edits.asked(),
+            help="On every page, until you take the edit away beside the model: what this expert adds is left out, and the "
+            "weights of the others stay as they are.",
+        )
+    left, right = st.columns([3, 2], gap="large")
+    first = max(0, len(subject.seen) - MOST_TOKENS)
+    with left:
+        tokens = Axis("token", weights.axes[1].labels[first:])
+        drawn = LabelledArray(weights.values[block, first:], (tokens, weights.axes[2]), weights.unit)
+        show_figure(
+            figures.routing(drawn, theme(), chosen=expert, height=HIGH),
+            key="routing",
+            alt=f"The weight of each expert of block {block} for each token.",
+        )
+        st.caption(says(weights, block, config.n_active, config.n_expert, shared=config.d_shared > 0, left_out=first))
+    with right:
+        show_figure(
+            figures.load(shares, theme(), chosen=(block, expert)),
+            key="load of experts",
+            alt="The share of the tokens that each expert of each block is chosen for.",
+        )
+        even = experts.even_load(config)
+        st.caption(
+            f"How often each expert is chosen, over {counted(len(subject.seen), 'token')}: if all were chosen alike, each would "
+            f"have {percent(even)} of them ({config.n_active} of {config.n_expert})."
+        )
+        found = experts.taken(weights, block, expert)
+        share = float(shares.values[block, expert])
+        st.markdown(f"**Expert {names[expert]} of block {block}** is chosen for {percent(share)} of the tokens:")
+        st.dataframe(
+            pd.DataFrame(found, columns=["token", "chosen", "in the text", "mean weight"]),
+            hide_index=True,
+            height=240,
+            column_config={"mean weight": st.column_config.NumberColumn(format="%.3f")},
+        )
+    return pd.DataFrame(
+        [
+            {"block": row, "expert": names[column], "load": float(shares.values[row, column])}
+            for row in range(config.n_layer)
+            for column in range(len(names))
+        ]
+    )
+
+
+def says(weights: LabelledArray, block: int, active: int, count: int, *, shared: bool, left_out: int) -> str:
+    """What the picture of a block shows, and how many experts of it the text needs."""
+    used = int((weights.values[block, :, :count] != 0).any(0).sum())
+    text = f"Each token passes {active} of the {count} experts of block {block}; this text needs {used} of them."
+    if shared:
+        text += " The last column is the shared expert, which every token passes."
+    return text + (f" The last {MOST_TOKENS} tokens have a row." if left_out else "")
+
+
+def code(subject: Subject) -> str:
+    """The lines of `gptviz` that compute the view."""
+    return f"""import gptviz
+from gptviz.interp.reading.experts import load, taken
+
+lm = {load_call(subject.lm)}
+weights = lm.experts({subject.prompt!r})  # [block, token, expert]
+load(weights)  # [block, expert]
+taken(weights, block=0, expert=0)"""
