@@ -1,4 +1,5 @@
-"""The training queue: each run is trained by a separate process, one run at a time, in the order they were submitted.
+"""The training queue: each run is trained by a separate process, one run at a time, in the order they were submitted. Two runs
+that are to be compared, twins, are trained beside each other and count as one.
 
 The queue is stored only in the folders of the runs: a run waits if its status is "waiting", and the time its status was
 written gives its place. So every page and every browser sees the same queue, also after the server is restarted. Processes
@@ -20,7 +21,7 @@ from threading import RLock, Thread
 from typing import Any
 
 from gptviz.machine.files import home
-from gptviz.machine.hosting import hosting
+from gptviz.machine.hosting import hosting, variable
 
 from . import checkpoints
 from .run import read_run
@@ -57,6 +58,7 @@ class Queue:
         root: the folder that holds the runs' folders.
         training: the most runs that train at the same time.
         waiting: the most runs that may wait.
+        twins: whether the twin of a run that trains begins at once, though there is no room for another run.
         launch: starts a process, with the arguments of `subprocess.Popen`; default: that class.
     """
 
@@ -66,9 +68,10 @@ class Queue:
         *,
         training: int = MOST_TRAINING,
         waiting: int = MOST_WAITING,
+        twins: bool = True,
         launch: Callable[..., subprocess.Popen[bytes]] | None = None,
     ) -> None:
-        self.root, self.most_training, self.most_waiting = root, training, waiting
+        self.root, self.most_training, self.most_waiting, self.twins_at_once = root, training, waiting, twins
         self._launch = subprocess.Popen if launch is None else launch
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stop_requests: dict[str, StopRequest] = {}
@@ -238,9 +241,25 @@ class Queue:
             self._stop_requests.pop(name, None)
             if folder.exists():
                 _note_end(folder, process.returncode)
-        if not self._closed and len(self._processes) < self.most_training and len(self.training()) < self.most_training:
-            for name in self.waiting()[:1]:
+        if not self._closed:
+            for name in self._next():
                 self._start(name)
+
+    def _next(self) -> list[str]:
+        """The runs that begin now: the first that waits, if there is room, and the twin of a run that trains."""
+        training, waiting = self.training(), self.waiting()
+        twins = [twin for name in training if (twin := self._twin(name)) is not None] if self.twins_at_once else []
+        if begin := [twin for twin in twins if twin in waiting]:
+            return begin
+        pairs = sum(twin in training for twin in twins) // 2
+        return waiting[: max(len(self._processes), len(training)) - pairs < self.most_training]
+
+    def _twin(self, name: str) -> str | None:
+        """The run that is trained beside this one; None for a run alone."""
+        with suppress(OSError, checkpoints.CheckpointError):
+            twin = checkpoints.read_card(self.root / name).twin
+            return twin if twin != name else None
+        return None
 
     def _start(self, name: str) -> None:
         folder = self.root / name
@@ -296,7 +315,8 @@ def _last_error(folder: Path, code: int) -> str:
 @lru_cache(maxsize=8)
 def _queue_at(root: Path) -> Queue:
     allowed = hosting()
-    return Queue(root, training=allowed.training, waiting=allowed.waiting)
+    # Who sets how many runs train at a time means all of them.
+    return Queue(root, training=allowed.training, waiting=allowed.waiting, twins=variable("training") not in os.environ)
 
 
 def own_queue() -> Queue:

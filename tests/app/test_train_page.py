@@ -693,6 +693,7 @@ TWO = PLAIN | {"plan": "jobs", "two_texts": "true", "run_batch_size": "8", "run_
 
 def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_compare() -> None:
     at = at_state(press(page(**TWO, run_jobs_pilot="30"), "Train"), "jobs-b", "finished")
+    at = at_state(at, "jobs-a", "finished")
     one, other = (checkpoints.read_card(checkpoints.find(name)) for name in ("jobs-a", "jobs-b"))
     assert (one.twin, other.twin) == ("jobs-b", "jobs-a")
     assert one.recipe == other.recipe
@@ -721,7 +722,7 @@ def test_two_texts_that_are_the_same_are_refused() -> None:
 def test_two_pasted_texts_are_read_as_the_same_tokens() -> None:
     texts = {"pasted": "the cat sat on the mat. " * 60, "pasted_b": "a quick brown fox jumped over dogs. " * 60}
     query = TWO | {"plan": "generator", "data": "a text you paste", "run_context_length": "8", "run_d_model": "8"} | texts
-    at = at_state(press(page(**query), "Train"), "generator-b", "finished")
+    at = at_state(at_state(press(page(**query), "Train"), "generator-b", "finished"), "generator-a", "finished")
     tokens = [checkpoints.load(checkpoints.find(f"generator-{end}")).tokenizer.to_json() for end in "ab"]
     assert tokens[0] == tokens[1]
     assert not at.exception

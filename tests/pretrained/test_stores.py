@@ -156,8 +156,8 @@ def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user
     assert known.size == (user / "tiny" / "model.safetensors").stat().st_size
     assert known.needs == needed(source_at(user / "tiny").outline().config)
     assert (known.licence, known.problem) == ("apache-2.0", "")
-    write(user / "odd" / "config.json", b'{"model_type": "mixtral"}')
-    assert "mixtral" in summary(user / "odd").problem
+    write(user / "odd" / "config.json", b'{"model_type": "mamba"}')
+    assert "mamba" in summary(user / "odd").problem
     cut = write(user / "cut.gguf", b"GGUF" + bytes(5))
     assert "cut.gguf" in summary(cut).problem
     assert "nothing at" in summary(user / "none").problem

@@ -122,6 +122,48 @@ def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, lau
     assert [queue.place(name) for name in names] == [None, None, None]
 
 
+def twins(steps: int = LONG) -> tuple[str, str]:
+    """Two runs that are to be compared."""
+    for name, other in (("pair-a", "pair-b"), ("pair-b", "pair-a")):
+        folder = prepared(name, steps)
+        card = json.loads((folder / "card.json").read_text())
+        (folder / "card.json").write_text(json.dumps(card | {"twin": other}))
+    return "pair-a", "pair-b"
+
+
+def test_twins_are_trained_beside_each_other_and_count_as_one(queue: Queue) -> None:
+    one, other = twins()
+    prepared("alone", steps=20)
+    assert [queue.submit(name) for name in (one, "alone", other)] == [0, 1, 0]
+    until(lambda: trained(one) and trained(other))
+    assert queue.waiting() == ["alone"]
+    queue.stop(one)
+    until(lambda: state(one) == "stopped")
+    assert state(other) == "running"
+    assert queue.waiting() == ["alone"], "its twin goes on"
+    queue.stop(other)
+    until(lambda: state("alone") == "finished")
+
+
+def test_a_twin_waits_as_any_other_run_does_where_the_server_says_how_many_train(
+    home: Path, launches: Launches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(home / "checkpoints", twins=False, launch=launches)
+    try:
+        names = twins(steps=20)
+        assert [queue.submit(name) for name in names] == [0, 1]
+        until(lambda: all(state(name) == "finished" for name in names))
+        assert launches.made == [(name, []) for name in names]
+    finally:
+        queue.close()
+    queue_module._queue_at.cache_clear()
+    assert own_queue().twins_at_once
+    queue_module._queue_at.cache_clear()
+    monkeypatch.setenv("GPTVIZ_TRAINING", "1")
+    assert not own_queue().twins_at_once
+    queue_module._queue_at.cache_clear()
+
+
 def test_more_than_may_wait_are_refused_and_what_waits_stays(queue: Queue) -> None:
     for index in range(5):
         prepared(f"run-{index}", steps=LONG)

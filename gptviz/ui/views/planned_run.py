@@ -139,7 +139,8 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
         return (
             f"the run would take about {in_bytes(expected.disk)} of the disk, and {in_bytes(room)} is free: keep fewer snapshots"
         )
-    return estimate.refusal(expected, memory.room(expected.memory, device))
+    together = expected if planned.twin is None else replace(expected, memory=2 * expected.memory)  # they are trained at once
+    return estimate.refusal(together, memory.room(together.memory, device))
 
 
 def time_needed(expected: Estimate) -> str:
