@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, some, token_axis, token_names, token_room
-from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.heat import add_frame, add_unit, heatmap, numbers, scale
 from gptviz.figures.kit.theme import MLP, Theme, base
 from gptviz.labelled_array import LabelledArray
@@ -49,7 +48,7 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
         yaxis=token_axis(tokens, down=True) | {"autorange": "reversed"},
     )
-    add_unit(figure, "weight (blank: not chosen)", 18)
+    add_unit(figure, "weight", 18)
     if chosen is not None:
         corners = {"x0": chosen - 0.5, "x1": chosen + 0.5, "y0": -0.5, "y1": len(tokens.labels) - 0.5}
         figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
@@ -74,7 +73,7 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
     )
     figure = go.Figure(drawn, base(theme, height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW))))
     if count <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[percent(value) for value in row] for row in values.tolist()]))
+        figure.add_trace(numbers(drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]))
     shown, rows = some(count, MOST_NAMED), some(n_block, MOST_NAMED)
     figure.update_layout(
         margin={"l": 62, "r": 12, "t": 44, "b": 56},

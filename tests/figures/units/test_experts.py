@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import DARK, LIGHT
 from gptviz.figures.units.experts import load, routing
 from gptviz.labelled_array import Axis, LabelledArray
@@ -30,6 +29,6 @@ def test_the_load_of_every_block_is_a_row_of_shares_with_numbers() -> None:
     figure = load(LabelledArray(values, (Axis("block", ("0", "1")), EXPERTS), "share"), LIGHT, chosen=(1, 0))
     drawn, texts = figure.data
     np.testing.assert_array_equal(drawn.z, values)
-    assert list(texts.text)[:2] == [percent(0.25), percent(0.75)]
+    assert list(texts.text)[:2] == ["25\u202f%", "75\u202f%"]
     (frame,) = figure.layout.shapes
     assert (frame.x0, frame.y0) == (-0.5, 0.5)
