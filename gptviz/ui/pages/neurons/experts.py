@@ -123,7 +123,7 @@ def show(subject: Subject) -> pd.DataFrame:
 def says(weights: LabelledArray, block: int, active: int, count: int, *, shared: bool, left_out: int) -> str:
     """What the picture of a block shows, and how many experts of it the text needs."""
     used = int((weights.values[block, :, :count] != 0).any(0).sum())
-    text = f"Each token passes {active} of the {count} experts of block {block}, the others are blank; this text needs {used} of them."
+    text = f"Each token passes {active} of the {count} experts of block {block} (others: blank); this text needs {used}."
     if shared:
         text += " The last column is the shared expert, which every token passes."
     return text + (f" The last {MOST_TOKENS} tokens have a row." if left_out else "")
