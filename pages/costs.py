@@ -19,17 +19,17 @@ from gptviz.ui.widgets.details import details
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 controls.notices_in(st.container())
-view = view_control()
+first, *others = st.columns([14, 5, 5, 7, 6], gap="small", vertical_alignment="bottom")
+with first:
+    view = view_control()
 if view == BITS:
     fewer_bits.show(subject)
     next_step()
     st.stop()
-with st.container(gap="xsmall"):
-    chosen = counts.setting(config)
-    found = counts.costs_of(config, chosen.batch, chosen.tokens)
-    if view == COUNTS:
-        counts.charts(config, found, chosen)
+chosen = counts.setting(config, others)
+found = counts.costs_of(config, chosen.batch, chosen.tokens)
 if view == COUNTS:
+    counts.charts(config, found, chosen)
     counts.headline(found, chosen)
     try_this(tries(config, chosen))
     st.header("Where the parameters are", anchor=False)

@@ -26,6 +26,11 @@ MEASURE = """(drawn) => {
             const { a, b } = text.getScreenCTM();
             const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
             const box = place(text.getBoundingClientRect());
+            // Some fonts of this machine have much higher lines than others, for letters of the same height.
+            const [first, last] = Math.abs(b) > Math.abs(a) ? ['left', 'right'] : ['top', 'bottom'];
+            const more = Math.max(0, (box[last] - box[first] - 1.15 * size) / 2);
+            box[first] += more;
+            box[last] -= more;
             // What is cut off is not seen.
             for (let cut = text.parentElement.closest('svg'); cut !== svg; cut = cut.parentElement.closest('svg')) {
                 if (getComputedStyle(cut).overflow === 'visible') continue;

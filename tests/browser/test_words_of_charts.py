@@ -27,7 +27,9 @@ FAULTS = """() => {
         const box = line === text ? text.getBBox() : null, matrix = text.getScreenCTM();
         const { left, right, top, bottom } = line.getBoundingClientRect();
         if (!box) return [[left, top], [right, top], [right, bottom], [left, bottom]];
-        const less = 0.2 * Math.min(box.width, box.height), x = box.x + box.width, y = box.y + box.height;
+        // A line is higher than its letters: how much depends on the fonts of this machine.
+        const size = parseFloat(getComputedStyle(text).fontSize), x = box.x + box.width, y = box.y + box.height;
+        const less = Math.max(0.2 * Math.min(box.width, box.height), (box.height - 0.7 * size) / 2);
         return [[box.x, box.y + less], [x, box.y + less], [x, y - less], [box.x, y - less]]
             .map(([across, down]) => new DOMPoint(across, down).matrixTransform(matrix)).map((point) => [point.x, point.y]);
     };

@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 row["blobId"] = key_of(content)
             siblings.append(row)
-        tags = [f"license:{self.hub.licences.get(name, 'mit')}", "safetensors", self.hub.families.get(name, "mixtral")]
+        tags = [f"license:{self.hub.licences.get(name, 'mit')}", "safetensors", self.hub.families.get(name, "mamba")]
         return {"id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": tags, "private": False, "downloads": 7}
 
     def _listed(self, search: str) -> None:

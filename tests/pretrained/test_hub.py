@@ -223,7 +223,7 @@ def test_a_gguf_file_of_a_repository_is_fetched_by_its_own_name(server: FakeHub)
 
 
 def test_a_search_gives_models_of_the_families_that_open(server: FakeHub, folder: Path) -> None:
-    server.repositories["someone/tiny-mixture"] = {"config.json": b'{"model_type": "mixtral"}'}
+    server.repositories["someone/tiny-mixture"] = {"config.json": b'{"model_type": "mamba"}'}
     found = hub.search("tiny")
     assert [(one.name, one.family, one.parameters, one.downloads) for one in found] == [(NAME, "Llama", 1_234, 7)]
 

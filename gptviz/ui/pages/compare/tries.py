@@ -100,17 +100,16 @@ def _half_way(a: Subject) -> Try | None:
 
 
 def _training(a: Subject) -> Try | None:
-    """The model earlier in its training: the snapshot in the middle of those that were kept. Most are of early steps."""
+    """The model at the first of its snapshots, as a rule before its training."""
     steps = scrubber.steps(a.key.name)
     if len(steps) < 2 or a.key.step is not None:
         return None
-    middle = steps[len(steps) // 2]
-    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, middle), a.seen)
+    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen)
     notice = (
-        f"After {counted(middle, 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
+        f"After {counted(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
         f"{percent(moved)} of the probability of the next token moved."
     )
-    return Try("Earlier in its training", notice, _state(**{STEP: str(middle)}))
+    return Try("Where it began", notice, _state(**{STEP: str(steps[0])}))
 
 
 def _other_token(a: Subject) -> Try | None:

@@ -37,7 +37,7 @@ PAGE = Page(
         ),
     ),
     tour=(
-        "At the top: the **Model**, **Batch (texts side by side)** and **Context (tokens of each text)**.",
+        "At the top: the **Model**, the views, **Batch, texts** (side by side) and **Context, tokens** (of each text).",
         "**Counts**: parameters, operations and memory of each part, as formulas and as numbers.",
         "**Training it here**: what a run would take on this machine, and **Take some real steps** to measure it.",
         "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",

@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.figures.kit.format import in_words, percent
 from gptviz.figures.reading import costs as figures
@@ -60,12 +61,12 @@ def usual_length(config: Config) -> int:
     return max(length for length in lengths_offered(config) if length <= max(1, USUAL_TOKENS))
 
 
-def setting(config: Config) -> CostSetting:
-    """The row of controls."""
-    left, middle, right, last = st.columns([4, 4, 3, 3], gap="medium", vertical_alignment="bottom")
+def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
+    """The controls, one in each of four columns."""
+    left, middle, right, last = columns
     with left:
         batch = controls.notch(
-            "Batch (texts side by side)",
+            "Batch, texts",
             BATCHES,
             key="batch",
             default=DEFAULT_BATCH,
@@ -76,7 +77,7 @@ def setting(config: Config) -> CostSetting:
         tokens = usual_length(config)
         if len(lengths) > 1:
             tokens = controls.notch(
-                "Context (tokens of each text)",
+                "Context, tokens",
                 lengths,
                 key="tokens",
                 default=tokens,
