@@ -54,30 +54,14 @@ def form(config: Config) -> None:
             )
         if unit.part == "mlp":
             with number:
-                neuron = st.number_input(
-                    "Neuron",
-                    0,
-                    config.mlp_size - 1,
-                    None,
-                    key="edit neuron",
-                    placeholder="all",
-                    help="One neuron of this MLP; empty for the whole MLP.",
-                )
+                neuron = _one_of("neuron", config.mlp_size)
             if neuron is not None:
-                unit = Unit("mlp", unit.block, int(neuron), unit.in_encoder)
+                unit = Unit("mlp", unit.block, neuron, unit.in_encoder)
             elif config.experts:
                 with number:
-                    expert = st.number_input(
-                        "Expert",
-                        0,
-                        config.experts - 1,
-                        None,
-                        key="edit expert",
-                        placeholder="all",
-                        help="One expert of this MLP; empty for the whole MLP.",
-                    )
+                    expert = _one_of("expert", config.experts)
                 if expert is not None:
-                    unit = Unit("expert", unit.block, int(expert), unit.in_encoder)
+                    unit = Unit("expert", unit.block, expert, unit.in_encoder)
         to = _becomes(unit)
         text = unit.name if to == "zero" else f"{unit.name}={to}"
         st.button(
@@ -89,6 +73,13 @@ def form(config: Config) -> None:
             help="On every page; an edit of the same piece is replaced.",
         )
         st.caption(f"{escaped(edit(text, config).title)}. Its name in links and on the command line: `{text}`")
+
+
+def _one_of(what: str, count: int) -> int | None:
+    """The control for one of the neurons or experts of an MLP, or None for the whole MLP."""
+    about = f"One {what} of this MLP; empty for the whole MLP."
+    chosen = st.number_input(what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=about)
+    return None if chosen is None else int(chosen)
 
 
 def _becomes(unit: Unit) -> str:
