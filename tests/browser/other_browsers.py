@@ -24,7 +24,8 @@ pytestmark = pytest.mark.browser
 ALL = """const all = (root) => [...root.querySelectorAll('*')].flatMap((one) =>
     [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])]);
     const isSeen = (one) => one.checkVisibility({ opacityProperty: true, visibilityProperty: true });"""
-# What the page says to a reader who sees it and to one who hears it, and what has the focus.
+# What the page says to a reader who sees it and to one who hears it, and what has the focus. What memory and speed are now is
+# left out.
 SAID = f"""(() => {{
     {ALL}
     const told = ['label', 'pressed', 'selected', 'expanded', 'checked', 'current', 'valuetext'].map((name) => `aria-${{name}}`);
@@ -36,7 +37,7 @@ SAID = f"""(() => {{
         [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join(' '),
         ...told.filter((name) => one.hasAttribute(name)).map((name) => `${{name}}=${{one.getAttribute(name)}}`),
         one === at && one !== document.body ? '(has the focus)' : '',
-    ].join(' ').replace(/\\s+/g, ' ').trim()).filter((said) => said && !/free on this machine|parameters, about/.test(said)); // memory and speed, as they are now
+    ].join(' ').replace(/\\s+/g, ' ').trim()).filter((said) => said && !/free on this machine|parameters, about/.test(said));
 }})()"""
 # What a pointer goes to in a view made by hand: five of these. In a chart it goes to five places.
 PARTS = ", ".join(view.touched for view in VIEWS.values() if view.touched != "button")
