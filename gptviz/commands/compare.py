@@ -40,8 +40,9 @@ def _options(this: Parser) -> None:
             metavar="PART",
             help=f"what is switched off in {'B' if side else 'A'}, as in blocks.1.attention.head.3; may be given several times",
         )
-    about = "what is compared; default: the next token. weights: by how much each matrix differs; strength: the loss of a LoRA "
-    about += "adapter, on its data and on its base's, from its base (0) to as trained (1) and beyond"
+    about = "what is compared; default: the next token. weights: by how much each matrix differs, and with --prompt how far that "
+    about += "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on its base's, from its base "
+    about += "(0) to as trained (1) and beyond"
     this.add_argument("--what", choices=WHATS, default="next_token", help=about)
     about = "for weights: the singular values of the difference of this matrix alone, as in blocks.0.mlp.up"
     this.add_argument("--matrix", metavar="NAME", help=about)
@@ -68,6 +69,9 @@ def run(options: argparse.Namespace) -> None:
         _singular_values(a, b, options)
         return
     found = _compared(a, b, options)
+    if options.what == "weights" and found.difference is not None:
+        _weights(a, b, found, options)
+        return
     if options.json:
         print_json(found.to_dict())
         return
@@ -115,6 +119,33 @@ def _along_strength(options: argparse.Namespace) -> None:
     for strength, *losses in zip(strengths, *found.values.tolist(), strict=True):
         cells = (f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))
         print("  ".join([f"{strength:<8}", *cells]).rstrip())
+
+
+def _weights(a: Side, b: Side, found: Compared, options: argparse.Namespace) -> None:
+    """Print how far each matrix of B is from that of A, and with a text how far its guesses move."""
+    from gptviz.interp import compare
+
+    shares, moved = compare.relative(found), compare.moved_guesses(a, b)
+    if options.json:
+        nats = None if moved is None else moved.values.tolist()
+        print_json(found.to_dict() | {"share": shares.values.tolist(), "divergence": nats})
+        return
+    columns = (found.a.values, found.b.values, found.difference.values, shares.values)  # type: ignore[union-attr]
+    numbers = zip(*(one.ravel().tolist() for one in columns), strict=True)
+    blocks, matrices = (axis.labels for axis in shares.axes)
+    names = [f"{matrix} of block {block}" if block.isdigit() else matrix for block in blocks for matrix in matrices]
+    rows = [(name, each) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]]
+    same = sum(share == 0 for _, (*_, share) in rows)
+    print(f"norms of the weights, where they differ most; {same} of {len(rows)} matrices are the same to the bit")
+    print(f"{'A':>10} {'B':>10} {'B − A':>10} {'of A':>10}  matrix")
+    for name, (*norms, share) in sorted(rows, key=lambda row: -row[1][-1])[:MOST_LINES]:
+        print(" ".join(f"{norm:>10.4f}" for norm in norms), f"{share:>10.4%}  {name}")
+    if moved is not None:
+        most = int(moved.values.argmax())
+        print(
+            f"a guess of the text moves by {moved.values.mean():.4f} nats on average, most after "
+            f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the divergence of B from A"
+        )
 
 
 def _singular_values(a: Side, b: Side, options: argparse.Namespace) -> None:

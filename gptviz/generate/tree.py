@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import NamedTuple
 
 import torch
@@ -265,19 +266,19 @@ class Tree:
             raise ValueError(f"the token {token} is unused: it stands for no text")
         return self._grow(token, None)
 
-    def bring(self, tokens: Iterable[int], origin: str) -> None:
+    def bring(self, tokens: Iterable[int], origin: str | Iterable[str]) -> None:
         """Add another text as a branch from the prompt; the current node stays. Tokens that are here already stay as they are.
 
         Args:
             tokens: those after the prompt.
-            origin: a description of the text.
+            origin: a description of the text, or of where each token comes from.
 
         Raises:
             ValueError: the vocabulary has no such token.
         """
         here, self.current = self.current, ROOT
-        for token in tokens:
-            self._grow(token, None, origin)
+        for token, each in zip(tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False):
+            self._grow(token, None, each)
         if here in self.nodes:
             self.current = here
 

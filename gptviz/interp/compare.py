@@ -20,6 +20,7 @@ from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.settings.known_names import instead
 
+from .changing.fewer_bits import divergences
 from .explaining.attribution import attribute
 from .reading import attention as attending
 from .reading.attention import Patterns
@@ -510,6 +511,16 @@ def relative(found: Compared) -> LabelledArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(apart == 0, 0.0, apart / norms)
     return LabelledArray(shares, found.difference.axes, "‖B − A‖ / ‖A‖")
+
+
+def moved_guesses(a: Side, b: Side) -> LabelledArray | None:
+    """How far the guess after each token [token] moves from A to B, in nats: the Kullback–Leibler divergence, of places at the
+    end of a long text (see `gptviz.interp.changing.fewer_bits.divergences`). None where the two read other tokens.
+    """
+    if a.ids != b.ids or a.vocabulary != b.vocabulary or not a.ids:
+        return None
+    values = divergences(a.model, b.model, a.ids)
+    return LabelledArray(values, (Axis("token", a.tokens[-len(values) :]),), "nats")
 
 
 def singular_values(a: Side, b: Side, name: str) -> LabelledArray:

@@ -9,10 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import brief, percent
 from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
+from gptviz.runs.imports import import_model
 from gptviz.ui.pages.compare import VIEWS
+from tests import command_line
 from tests.app.conftest import with_snapshots
 from tests.app.opening import button, chart, page_at, ran, says
 from tests.drawn import numbers
@@ -227,3 +229,30 @@ def test_rows_of_a_text_of_ones_own_are_read_by_both_and_other_tokens_are_named(
     assert list(at.dataframe[0].value["row"]) == ["the doctor knew that she.", "nurse said that she."]
     at = page(model="jobs-90", b_model="addition", compared="Rows", prompt="the nurse said that", b_prompt="1+1=")
     assert "made of other tokens" in says(at)
+
+
+def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
+    tiny_model: TinyModel, tmp_path: Path, capsys: command_line.Capture
+) -> None:
+    tiny_model("mine", d_model=64, d_mlp=96, n_head=2, tied=True)
+    for kind in ("Q8_0", "Q4_0"):
+        file = tmp_path / f"{kind}.gguf"
+        command_line.output(capsys, "export", "mine", "--format", "gguf", "--weights", kind, "--to", file)
+        import_model(str(file), name=kind)
+    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", compared="Weights")
+    a, b = (gptviz.load(kind) for kind in ("Q8_0", "Q4_0"))
+    shares = compare.relative(compare.weights(a.side(PROMPT), b.side(PROMPT)))
+    np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, atol=1e-6)
+    # Steps of an eighth and of a 127th of the largest of 32 numbers of a bell: 4 bits are off by about a twelfth.
+    of_bits = shares.values[shares.values > 0]  # the table of positions stays in float32
+    assert 0.05 < of_bits.min() <= of_bits.max() < 0.15
+    moved = compare.moved_guesses(a.side(PROMPT), b.side(PROMPT))
+    assert moved is not None
+    assert f"a guess moves by **{brief(float(moved.values.mean()))} nats**" in says(at)
+    assert "A is Q8_0" in says(at)
+    assert "B is Q4_0" in says(at)
+    printed = command_line.output(capsys, "compare", "Q8_0", "Q4_0", "--what", "weights", "--prompt", PROMPT)
+    assert "1 of 10 matrices are the same to the bit" in printed
+    assert f"moves by {moved.values.mean():.4f} nats on average" in printed
+    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", b_prompt="the", compared="Weights")
+    assert "is said where A and B read the same tokens" in says(at)

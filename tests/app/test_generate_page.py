@@ -823,7 +823,27 @@ def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_th
     first = found.rounds[0].drafted[0]
     assert drafting.note(first).startswith("accepted: q = " if first.accepted else "refused: q = ")
     at.button(key="bring drafts").click().run()
-    assert any(node.origin == "written with drafts of ladder-2" for node in at.session_state["writing"].tree.nodes.values())
+    tree = at.session_state["writing"].tree
+    node = tree.nodes[0]
+    judged = [one for each in found.rounds for one in each.drafted if one.accepted is not None]
+    for one in judged:
+        while node.position + 1 < one.position:
+            node = tree.nodes[node.children[found.tokens[node.position + 1 - len(tree.prompt)]]]
+        said = tree.nodes[node.children[found.tokens[one.position - len(tree.prompt)]]].origin
+        what = f"drafted by ladder-2 and {drafting.note(one)}"
+        if not one.accepted:
+            what = f"drawn instead of “{lm.tokenizer.label(one.token)}” ({drafting.note(one)}), with "
+        assert said.startswith(what) or not said, "what the tree had before stays as it was"
+    assert sum(bool(node.origin) for node in tree.nodes.values()) > drafting.TOKENS / 2
+
+
+def test_as_many_tokens_are_drafted_at_a_time_as_are_asked_for() -> None:
+    at = opened("pages/generate.py", model="ladder-8", prompt="Before we", draft="ladder-2", temperature="0.7", drafted="2")
+    assert at.select_slider(key="drafted").value == 2
+    assert set(at.dataframe[-1].value.groupby("round").size()) <= {2, 3}
+    lm = gptviz.load("ladder-8")
+    found = lm.speculate("Before we", gptviz.load("ladder-2"), drafting.TOKENS, temperature=0.7, drafted=2)
+    assert found.sentence("ladder-2", "ladder-8") in says(at)
 
 
 def test_nothing_drafts_until_it_is_asked_to_and_the_text_itself_can(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -275,6 +276,20 @@ def test_weights_differ_by_the_norm_of_what_was_added_to_each_and_by_nothing_els
     expected = np.linalg.svd(added.numpy(), compute_uv=False)
     np.testing.assert_allclose(compare.singular_values(a, b, "blocks.1.mlp.up").values, expected, rtol=1e-4)
     assert not compare.singular_values(a, b, "embed").values.any()
+
+
+def test_guesses_move_by_the_divergence_of_b_from_a_at_every_token_that_both_read() -> None:
+    a = side(tiny())
+    b = replace(a, model=scrambled(tiny(), seed=5))
+    found = compare.moved_guesses(a, b)
+    assert found is not None
+    assert found.axes[0].labels == a.tokens
+    with torch.inference_mode():
+        p, q = (one.model(torch.tensor([a.ids]))[0].double().softmax(-1) for one in (a, b))
+    expected = [sum(x * math.log(x / y) for x, y in zip(*rows, strict=True)) for rows in zip(p.tolist(), q.tolist(), strict=True)]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-4, atol=1e-7)
+    assert not compare.moved_guesses(a, a).values.any()
+    assert compare.moved_guesses(a, replace(b, ids=b.ids[:-1])) is None
 
 
 def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> None:

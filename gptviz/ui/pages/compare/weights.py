@@ -7,17 +7,18 @@ import streamlit as st
 
 from gptviz.figures.changing import compared as figures
 from gptviz.figures.changing import strength as strengths
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import brief, percent
 from gptviz.figures.kit.theme import OUTPUT
 from gptviz.interp import compare
 from gptviz.interp.changing.strength import losses_along
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import precision
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.pages.compare.sides import Sides, side
 from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
@@ -36,8 +37,15 @@ def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
     return compare.singular_values(side(a, ()), side(b, ()), name)
 
 
+@jobs.resource("Reading the text with both", max_entries=16)
+def _moved(a: ModelKey, b: ModelKey, ids: tuple[int, ...]) -> LabelledArray | None:
+    return compare.moved_guesses(side(a, ids), side(b, ids))
+
+
 def differing(sides: Sides) -> Compared:
-    """How far every matrix of B is from that of A, its singular values, and for an adapter the losses along its strength."""
+    """How far every matrix of B is from that of A, its singular values, what that does to the text on screen, and for an adapter
+    the losses along its strength.
+    """
     found = _weights(sides.a.key, sides.b.key)
     if found.difference is None:
         st.info(f"{found.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
@@ -59,11 +67,14 @@ def _heat_map(sides: Sides, found: Compared) -> None:
     unchanged = sum(1 for share in names.values() if share == 0)
     same = f" {unchanged} of {len(names)} matrices are the same to the bit." if unchanged else ""
     st.markdown(f"Of all matrices, **{escaped(most)}** differs most: ‖B − A‖ is **{percent(names[most])}** of ‖A‖.{same}")
+    _on_the_text(sides)
     left, right = st.columns([3, 2])
     with left:
         st.markdown("**Every matrix**: ‖B − A‖ as a share of ‖A‖")
         show_figure(
-            figures.cells(shares, theme(), limit=names[most] or 1.0, signed=False, colour=OUTPUT, height=300),
+            figures.cells(
+                shares, theme(), limit=names[most] or 1.0, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))
+            ),
             key="weights that differ",
             alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}, {percent(names[most])}.",
         )
@@ -89,6 +100,24 @@ def _heat_map(sides: Sides, found: Compared) -> None:
             f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: so many of its singular "
             "values are more than a ten-thousandth of the largest."
         )
+
+
+def _on_the_text(sides: Sides) -> None:
+    """What the matrices are kept in, where that differs, and how far the guesses of the text on screen move."""
+    kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
+    if kept[0] != kept[1]:
+        st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
+    moved = _moved(sides.a.key, sides.b.key, sides.a.seen) if sides.a.seen == sides.b.seen else None
+    if moved is None:
+        st.caption("What that does to one text is said where A and B read the same tokens.")
+        return
+    values, tokens = np.asarray(moved.values, float), moved.axes[0].labels
+    most = int(values.argmax())
+    where = f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})" if len(values) > 1 else ""
+    st.markdown(
+        f"On the text on screen a guess moves by **{brief(float(values.mean()))} nats**{where}: the mean Kullback–Leibler "
+        "divergence of B’s guess from A’s, 0 if they are the same. The other views show what they guess."
+    )
 
 
 def _title(row: str, column: str) -> str:

@@ -33,7 +33,7 @@ scale; the scale of the difference ends at its largest size on both sides, and 0
 - **Weights**: the Frobenius norm of $B - A$ for every matrix, as a share of that of $A$; the table has the norms of $A$, of $B$
   and of $B - A$ themselves. The singular values are those of $B - A$: a change of rank $r$ has $r$ of them above 0. Of a LoRA
   adapter $B - A$ is its strength times the product of its two factors. The losses along the strength are on data held out of
-  both trainings.
+  both trainings. A guess moves by $\sum_i p^A_i \ln(p^A_i / p^B_i)$, in nats, after each token of the text on screen.
 
 Computed by `gptviz/interp/compare.py`, which asks the functions behind the other pages.
 """

@@ -16,7 +16,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, VALUE
 from gptviz.generate.budget import affordable
 from gptviz.generate.sampling import Sampling
-from gptviz.generate.speculation import DRAFTED, Drafted, Round, Speculated
+from gptviz.generate.speculation import DRAFTED, MOST_DRAFTED, Drafted, Round, Speculated
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
@@ -42,20 +42,32 @@ def show(subject: Subject, writing: Writing) -> None:
     """The control for the drafter and, where one is chosen, its rounds; nothing for a model that looks ahead."""
     if subject.lm.model.config.mask != "causal":
         return
-    chosen = controls.select(
-        "Draft with",
-        [NONE, OWN, *drafters(subject.key.name)],
-        key="draft",
-        help=f"Speculative decoding: a drafter proposes {DRAFTED} tokens, and one pass of this model accepts or refuses them. "
-        "The drafter is a model of the same vocabulary, or a copy of what followed the last tokens earlier in the text.",
-    )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chosen = controls.select(
+            "Draft with",
+            [NONE, OWN, *drafters(subject.key.name)],
+            key="draft",
+            help="Speculative decoding: a drafter proposes some tokens, and one pass of this model accepts or refuses them. "
+            "The drafter is a model of the same vocabulary, or a copy of what followed the last tokens earlier in the text.",
+        )
     if chosen == NONE:
         return
+    with right:
+        drafted = controls.whole(
+            "Drafted tokens",
+            1,
+            MOST_DRAFTED,
+            key="drafted",
+            default=DRAFTED,
+            help="How many tokens the drafter proposes at a time. With more of them a pass can give more tokens, but more are "
+            "refused, or not judged at all.",
+        )
     try:
         drafter = None if chosen == OWN else model_key(chosen, subject.key.device, precision=subject.key.precision)
         prompt = tuple(subject.encoding.ids)
         count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
-        found = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops)
+        found = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops, drafted)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError, ValueError) as error:
         why = escaped(str(error)) or "There is not enough memory for the drafter"
         st.error(f"{why}. Choose another drafter.")
@@ -74,10 +86,11 @@ def show(subject: Subject, writing: Writing) -> None:
         "Put it on the tree",
         icon=":material/account_tree:",
         on_click=writing.bring,
-        args=(found.tokens, f"written with drafts of {'its own text' if drafter is None else chosen}"),
+        args=(found.tokens, verdicts(subject, found, "its own text" if drafter is None else chosen)),
         key="bring drafts",
         type="tertiary",
-        help="The text that was written with the drafter becomes a branch of the tree, from the prompt on.",
+        help="The text that was written with the drafter becomes a branch of the tree, from the prompt on; of each of its tokens "
+        "the card says whether it was drafted, with q, p and u, or which refused token it replaced.",
     )
 
 
@@ -99,12 +112,12 @@ def _vocabulary(folder: Path) -> str:
 
 @st.cache_resource(max_entries=16, show_spinner="Drafting")
 def speculated(
-    key: ModelKey, prompt: tuple[int, ...], drafter: ModelKey | None, sampling: Sampling, count: int, go_on: bool
+    key: ModelKey, prompt: tuple[int, ...], drafter: ModelKey | None, sampling: Sampling, count: int, go_on: bool, drafted: int
 ) -> Speculated:
-    """`count` tokens after the prompt, drafted by a model, or by the text itself if `drafter` is None."""
+    """`count` tokens after the prompt, `drafted` at a time by a model, or by the text itself if `drafter` is None."""
     lm = language_model(key)
     by: Any = "prompt" if drafter is None else language_model(drafter)
-    grown = lm.speculation(torch.tensor(prompt, device=lm.device), by, sampling, go_on=go_on)
+    grown = lm.speculation(torch.tensor(prompt, device=lm.device), by, sampling, drafted=drafted, go_on=go_on)
     return Speculated(tuple(grown.rounds(count)))
 
 
@@ -125,6 +138,20 @@ def note(one: Drafted) -> str:
         return f"drafted with {q}; not judged, since a token before it was refused"
     sign = "<" if one.accepted else "≥"
     return f"{outcome(one)}: {q}, p = {percent(one.p)}, u = {one.number:.3f} {sign} p ÷ q = {one.p / one.q:.3f}"
+
+
+def verdicts(subject: Subject, found: Speculated, drafter: str) -> list[str]:
+    """What the tree says of each token of the text: how it was accepted, or which refused token it replaced."""
+    said = []
+    for each in found.rounds:
+        said += [f"drafted by {drafter} and {note(one)}" for one in each.drafted if one.accepted]
+        if each.token is None or each.probability is None:
+            continue
+        refused = [
+            f" of “{subject.lm.tokenizer.label(one.token)}” ({note(one)})" for one in each.drafted if one.accepted is False
+        ]
+        said.append(f"{last(each)}{''.join(refused)}, with {percent(each.probability)}")
+    return said
 
 
 def _strip(subject: Subject, found: Speculated) -> None:

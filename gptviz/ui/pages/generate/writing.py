@@ -239,8 +239,10 @@ class Writing:
         self.tree.up(steps)
 
     @alone
-    def bring(self, tokens: Sequence[int], origin: str) -> None:
-        """Put a text of the same prompt next to this one, as a branch that says where it comes from, its `origin`."""
+    def bring(self, tokens: Sequence[int], origin: str | Sequence[str]) -> None:
+        """Put a text of the same prompt next to this one, as a branch that says where it comes from, its `origin`, or where each
+        of its tokens does.
+        """
         self.tree.bring(tokens, origin)
         self.speedometer.interrupt()
 
