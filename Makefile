@@ -84,8 +84,9 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 # The classifiers learn from film-reviews/, if you put it here: negative.txt and positive.txt (Pang and Lee 2005, v1.0).
 REVIEWS = $(wildcard film-reviews)
 TRAIN = $(RUN) -m gptviz train --store float16 --root checkpoints --replace
-# Of models whose answers appear late, the first snapshots show nothing: without them all models stay within 40 MB.
-THIN = cd checkpoints/$(1)/snapshots && rm -f $(patsubst %,000000%.safetensors,01 02 04 08 16 32)
+# Snapshots that are much like their neighbours show nothing: without them all models stay within 40 MB.
+THIN = cd checkpoints/$(1)/snapshots && rm -f $(patsubst %,000%.safetensors,$(2))
+EARLY = 00001 00002 00004 00008 00016 00032
 checkpoints: install ## make the shipped models again
 	$(TRAIN) shakespeare --snapshots 0 --compile yes
 	$(TRAIN) generator
@@ -93,22 +94,25 @@ checkpoints: install ## make the shipped models again
 	for rung in 0 1 2 3 4 5 6 7 8; do $(TRAIN) ladder-$$rung --snapshots 0 || exit 1; done
 	$(TRAIN) bpe --snapshots 0
 	$(TRAIN) reversal --snapshots 1
-	$(call THIN,reversal)
+	$(call THIN,reversal,$(EARLY) 00512 01024 02048 04096)
 	$(TRAIN) reversal-no-positions --snapshots 0
 	$(TRAIN) addition --snapshots 1
-	$(call THIN,addition)
+	$(call THIN,addition,$(EARLY))
 	$(TRAIN) induction
 	$(TRAIN) modular
 	$(TRAIN) sentences
+	$(call THIN,sentences,00001 00002 00003)
 	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10
 	$(TRAIN) jobs --name jobs-10 --task nurse=10 --task doctor=90
-	$(call THIN,jobs-90)
-	$(call THIN,jobs-10)
+	$(call THIN,jobs-90,$(EARLY))
+	$(call THIN,jobs-10,$(EARLY))
 	$(TRAIN) seq2seq
-	$(TRAIN) pretrain --snapshots 0
-	$(TRAIN) from-scratch --snapshots 0
-	$(TRAIN) finetune --snapshots 0
-	$(TRAIN) finetune-lora --snapshots 0
+	$(call THIN,seq2seq,00001 00002 00004 00008)
+	$(TRAIN) pretrain --snapshots 1
+	$(call THIN,pretrain,$(EARLY))
+	for one in from-scratch finetune finetune-lora; do $(TRAIN) $$one --snapshots 1 || exit 1; done
+	$(call THIN,from-scratch,00001 00002 00004)
+	$(call THIN,finetune,00001 00002 00004)
 	$(if $(REVIEWS),$(TRAIN) classifier --corpus $(REVIEWS) --snapshots 0)
 	$(if $(REVIEWS),$(TRAIN) classifier-no-dropout --corpus $(REVIEWS) --snapshots 0)
 

@@ -4,6 +4,8 @@
 in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4 GB). The peer is `llama-cpp-python`, which takes ten minutes to
 build. Both read the same file with as many threads and write the likeliest tokens.
 
+What bounds a step is told beside the machine's own limit: how fast it copies memory, measured in the same run.
+
 The time is that of the processor; of every token the fastest of several turns counts, the two programs taking turns. What the
 process takes in memory is told before the peer opens its copy. Results: benchmarks/bits.md.
 """
@@ -23,13 +25,19 @@ import gguf
 import numpy as np
 import psutil
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
+from gptviz.model import Transformer
+from gptviz.model.precision import bytes_in_memory
 
 PROMPT = [5, 6, 7, 8, 9]
 LONG, TURNS = 256, 5
+# Numbers that are copied to find out how fast memory is: more than a processor keeps itself.
+COPIED = 2**26
+PRODUCT = "aten::_weight_int4pack_mm_for_cpu"
 # d_model, blocks, heads, key heads, d_mlp, vocabulary, and whether the embedding is the unembedding too.
 SHAPES = {"1b": (2048, 16, 32, 8, 8192, 32_000, True), "7b": (4096, 32, 32, 32, 11_008, 32_000, False)}
 
@@ -104,6 +112,35 @@ def seconds_of_tokens(tokens: Iterator[Any], count: int) -> np.ndarray[Any, Any]
     return np.diff(marks)
 
 
+def bytes_per_second() -> float:
+    """How many bytes a copy reads and writes in a second."""
+    source, target = torch.ones(COPIED), torch.ones(COPIED)
+    seconds = []
+    for _ in range(TURNS):
+        begin = time.perf_counter()
+        target.copy_(source)
+        seconds.append(time.perf_counter() - begin)
+    return 2 * source.nbytes / min(seconds)
+
+
+def explain(model: Transformer, tokens: Iterator[Any], step: float) -> None:
+    """Print what bounds a step that takes `step` seconds: bytes read, products, and all other operations."""
+    next(tokens)
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        for _ in islice(tokens, TURNS):
+            pass
+    # Of each product the fastest of several steps counts.
+    each = np.array([event.self_cpu_time_total for event in profiled.events() if event.key == PRODUCT]).reshape(TURNS, -1)
+    products, calls = each.min(0).sum() / 1e3, each.shape[1]
+    others = sum(event.count for event in profiled.key_averages()) / TURNS - calls
+    read, limit = bytes_in_memory(model), bytes_per_second()
+    print(
+        f"a step of {step * 1e3:.1f} ms: {calls} products take {products:.1f} and read {read / 1e6:,.0f} MB, at "
+        f"{read / products * 1e3 / limit:.0%} of the {limit / 1e9:.1f} GB/s of a copy; {others:,.0f} other operations take the "
+        f"rest. At the speed of a copy the weights take {read / limit * 1e3:.1f} ms"
+    )
+
+
 def compare(path: Path, threads: int, tokens: int) -> None:
     """Print both programs' numbers for one file."""
     process = psutil.Process()
@@ -115,9 +152,10 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     def ours() -> Iterator[Any]:
         return Generation(model, torch.tensor(PROMPT), Sampling(temperature=0))
 
-    seconds_of_tokens(ours(), tokens)
+    step = float(np.median(seconds_of_tokens(ours(), tokens)))
     taken, size = process.memory_info().rss - empty, path.stat().st_size
     print(f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} times the file")
+    explain(model, ours(), step / threads)
     if find_spec("llama_cpp") is None:
         raise SystemExit("pip install llama-cpp-python, to compare")
     from llama_cpp import Llama

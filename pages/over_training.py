@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.over_training import PAGE
+from gptviz.ui.pages.over_training import APART, PAGE, RELATIVES
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.over_training import choices, show, words
+from gptviz.ui.pages.over_training import beside, choices, show, words
 from gptviz.ui.pages.over_training.computed import followed
 from gptviz.ui.pages.over_training.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
@@ -22,14 +22,20 @@ if not scrubber.steps(subject.key.name):
     next_step()
     st.stop()
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    chosen = choices.measures(subject)
-    apart = choices.is_apart()
-    with st.popover("More"):
-        axes = choices.Axes(apart, *choices.logarithmic())
-        asked = choices.questions(subject, chosen)
+    for_measures = st.container(width="stretch")
+    if (shown := choices.shown(subject.key.name)) != RELATIVES:
+        with for_measures:
+            chosen = choices.measures(subject)
+        with st.popover("More"):
+            axes = choices.Axes(shown == APART, *choices.logarithmic())
+            asked = choices.questions(subject, chosen)
+if shown == RELATIVES:
+    beside.show(subject.key.name)
+    next_step()
+    st.stop()
 choices.say_missing(subject)
 histories = []
-charts, beside = st.columns([3, 1], gap="large")
+charts, column = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
         history, progress = followed(subject.key, one, asked[one.name])
@@ -41,7 +47,7 @@ for one in chosen:
             histories.append(history)
             show.chart(subject, history, axes, show.HEIGHTS[min(len(chosen), 3) - 1])
         progress()
-with beside:
+with column:
     show.which_came_first(subject, histories)
     show.pages_at(subject, histories)
 try_this(tries(subject, histories, axes))

@@ -210,6 +210,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after the step, twice at once."""
     from tqdm import tqdm
 
+    from gptviz.machine.memory import keep_memory
     from gptviz.runs import checkpoints, training
     from gptviz.runs.status import read_status
     from gptviz.train.engine import Engine
@@ -220,6 +221,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()  # so that a log file has it now; the bar is for terminals only
 
+    keep_memory()
     interrupts: list[int] = []
 
     def interrupted(number: int, frame: object) -> None:

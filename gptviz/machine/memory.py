@@ -113,6 +113,22 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     _held_before = _taken()
 
 
+# glibc's numbers for what it gives back to the system only where more is free, and for what it asks the system for by itself.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
+
+def keep_memory() -> None:
+    """Keep what is freed for the next who asks, up to 1 GB: for a process that needs the same memory again in every step.
+
+    glibc gives large arrays back to the system as soon as they are freed. The system has to empty each page before it hands it
+    out again, which took a training of 11 million parameters 6 % of its time.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
+            for threshold in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+                ctypes.CDLL(None).mallopt(threshold, 2**30)
+
+
 def in_bytes(count: float) -> str:
     """A number of bytes with a unit, as in "1.5 kB"."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

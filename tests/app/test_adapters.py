@@ -77,13 +77,13 @@ compared = page_at("pages/compare.py", model="finetune-lora", prompt="KING", com
 
 def test_an_adapter_is_compared_with_its_base_and_each_matrix_differs_by_what_was_added() -> None:
     at = compared()
-    assert "A: finetune-lora · B: pretrain. They differ in the model" in says(at).replace("**", "")
+    assert "A: finetune-lora as saved last · B: pretrain as saved last. They differ in the model" in says(at).replace("**", "")
     a, b = (gptviz.load(name).side("KING") for name in ("finetune-lora", "pretrain"))
     shares = compare.relative(compare.weights(a, b))
     np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, rtol=1e-5)
     (bars,) = chart(at, "singular values")["data"]
     assert (np.array(numbers(bars["y"])) > 1e-4 * numbers(bars["y"])[0]).sum() == 4
-    assert "acts in **4 of 128** directions" in says(at)
+    assert "acts in **4 of 64** directions" in says(at)
     at.selectbox(key="compared_matrix").set_value("embed").run()
     assert "acts in **0 of" in says(at)
 
@@ -106,7 +106,7 @@ def test_the_losses_along_the_strength_are_those_of_the_model_with_each() -> Non
 
 def test_models_of_other_shapes_and_equal_weights_say_so() -> None:
     assert "only models of one shape have a difference of weights" in says(compared(b_model="generator"))
-    assert "A and B have the same weights" in says(compared(model="pretrain"))
+    assert "A and B have the same weights" in says(compared(model="ladder-8"))
     assert "A and B have the same weights" in says(compared(edits="adapter=0"))
 
 

@@ -294,8 +294,20 @@ def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relative
     for name, card in cards.items():
         assert numbers(lines[name]["y"])[-1] == pytest.approx(card.validation_loss, abs=1e-4)
     assert "lowest at the end: ladder-8 with 1.7446" in says(at).replace("\\", "")
-    finetune = opened(PAGE, model="finetune").dataframe[0].value
-    assert finetune["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
+
+
+def test_one_click_shows_that_after_pretraining_the_loss_begins_lower_and_ends_lower() -> None:
+    at = press(page(prompt=PROMPT), "Pretraining first")
+    assert at.selectbox(key="model").value == "finetune"
+    assert at.dataframe[0].value["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
+    lines = {trace["name"]: numbers(trace["y"]) for trace in chart(at, "beside its relatives")["data"] if trace.get("name")}
+    assert all(lines["finetune"] < lines["from-scratch"])
+    for name in ("finetune", "from-scratch", "pretrain"):
+        assert len(checkpoints.snapshots(checkpoints.find(name))) >= 8
+
+
+def test_a_model_without_relatives_is_not_offered_to_stand_beside_them() -> None:
+    assert "The link asks for show = “Beside relatives”, which is not available here" in says(page(show="Beside relatives"))
 
 
 def test_one_click_leads_from_any_model_to_the_ladder_and_to_pretraining() -> None:

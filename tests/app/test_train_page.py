@@ -703,8 +703,8 @@ def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_comp
     first = [checkpoints.load(checkpoints.find(name), step=0).model.state_dict() for name in ("jobs-a", "jobs-b")]
     assert all(first[0][key].equal(first[1][key]) for key in first[0])
     assert at.query_params["run"] == "jobs-a"
-    assert "jobs-a, trained on jobs (pilot 30)" in says(at).replace("**", "")
-    assert "jobs-b, trained on jobs (nurse 10, doctor 90)" in says(at).replace("**", "")
+    assert "jobs-a, trained on jobs (nurse 90, doctor 10, pilot 30)" in says(at).replace("**", "")
+    assert "jobs-b, trained on jobs (nurse 10, doctor 90, pilot 20)" in says(at).replace("**", "")
     assert at.multiselect(key="beside").value == ["jobs-b"]
     assert sum("the nurse said that" in one.value for one in at.code) == 2
     assert "never trained on" not in says(at)

@@ -310,9 +310,9 @@ def _levels(curves: Sequence[Curve]) -> list[_Level]:
     for curve in curves:
         if curve.floor is not None:
             floors.setdefault(round(curve.floor, 6), []).append(curve.name)
-    for value, names in floors.items():
+    for value, names in floors.items():  # their texts are below them, where no curve comes
         whose = f" of {plain(names[0])}" if len(floors) > 1 else ""
-        levels.append(_Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left"))
+        levels.append(_Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left", "top"))
     return levels
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from .base import Family, Given, ImportRefusedError, Take
-from .registry import FAMILIES, family_of
+from typing import TYPE_CHECKING
 
-__all__ = ["FAMILIES", "Family", "Given", "ImportRefusedError", "Take", "family_of"]
+from gptviz.machine.lazily import lazily
+
+if TYPE_CHECKING:
+    from .base import Family, Given, ImportRefusedError, Take
+    from .registry import FAMILIES, family_of
+
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -114,6 +114,7 @@ def test_floor_and_guessing_are_lines_at_their_losses_once_for_all_runs(log_loss
         # Plotly wants the logarithm of an annotation's place.
         assert note.y == pytest.approx(math.log10(loss) if log_loss else loss, abs=1e-6)
     assert "ln 100" in layout.annotations[0].text
+    assert layout.annotations[1].yanchor == "top", "below its line, where no curve comes"
 
 
 def test_floors_that_differ_say_whose_they_are() -> None:

@@ -2,7 +2,7 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
 
-TOGETHER, APART = "All in one", "A panel each"
+TOGETHER, APART, RELATIVES = "All in one", "A panel each", "Beside relatives"
 
 PAGE = Page(
     name="over_training",
@@ -40,5 +40,5 @@ PAGE = Page(
         "A click on a point sets the **Training step**: every page then shows the model as it was there.",
         DETAILS_BELOW,
     ),
-    states=({"measures": "heads.previous_token,heads.induction", "show": APART},),
+    states=({"measures": "heads.previous_token,heads.induction", "show": APART}, {"model": "finetune", "show": RELATIVES}),
 )

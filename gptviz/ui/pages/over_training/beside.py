@@ -55,7 +55,7 @@ def show(name: str) -> bool:
     low, high = cards[best].validation_loss, cards[worst].validation_loss
     ends = f"lowest at the end: {best} with {low:.4f}, highest: {worst} with {high:.4f}"
     show_figure(
-        with_unit(curves.losses(drawn, theme(), log_steps=True, height=380, training=False), unit),
+        with_unit(curves.losses(drawn, theme(), height=380, training=False), unit),
         key=KEY,
         alt=f"The loss of {len(cards)} models on data held out while they were trained; {ends}.",
     )
@@ -83,6 +83,7 @@ def _row(name: str, card: Card, unit: str) -> dict[str, str]:
     target = None if plan is None else plan.target
     return {
         "model": name,
+        "at the start": f"{card.losses[0].validation:.4f}" if card.losses else "",
         f"loss at the end ({unit})": f"{card.validation_loss:.4f}",
         "steps": "" if card.steps is None else f"{card.steps:,}",
         "published": "" if target is None else f"{target}",

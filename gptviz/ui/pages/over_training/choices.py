@@ -20,7 +20,8 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.headings import say_chosen
 
-from . import APART, TOGETHER
+from . import APART, RELATIVES, TOGETHER
+from .beside import relatives
 from .computed import likeliest
 
 KEY = "measures"
@@ -169,10 +170,16 @@ def _two_tokens(subject: Subject) -> tuple[int, int]:
     return names.index(one), names.index(another)
 
 
-def is_apart() -> bool:
-    """The control `show`: whether every series has a panel of its own."""
+def shown(name: str) -> str:
+    """The control `show`: all series of a measure in one chart, a panel for each, or the losses of the model called `name` beside
+    those of its relatives, if it has any.
+    """
     about = "All series of a measure in one chart, or a small panel for each."
-    return controls.select("Show", [TOGETHER, APART], key="show", help=about, segmented=True) == APART
+    options = [TOGETHER, APART]
+    if relatives(name):
+        options.append(RELATIVES)
+        about += " Beside relatives: its loss while it was trained, beside those of models that differ from it in one thing."
+    return controls.select("Show", options, key="show", help=about, segmented=True)
 
 
 def logarithmic() -> tuple[bool, bool]:

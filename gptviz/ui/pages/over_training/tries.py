@@ -10,7 +10,7 @@ from gptviz.interp.over_training.measures import Question
 from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import Try, escaped
 
-from . import APART
+from . import APART, RELATIVES
 from .beside import relatives
 from .choices import KEY, Axes, possible
 from .computed import values
@@ -47,13 +47,16 @@ def _panels(histories: Sequence[History]) -> list[Try]:
 
 
 def _vowels(subject: Subject) -> list[Try]:
-    """A model of letters: whether training brought the vowels together, as the picture of its embeddings shows."""
+    """A model of letters whose training brought the vowels together, as the picture of its embeddings shows."""
     name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
     if name not in possible(subject):
         return []
+    ends = [values(scrubber.at_step(subject.key, step), name, Question()) for step in (steps[0], steps[-1])]
+    if ends[1]["two vowels"] < ends[0]["two vowels"] + 0.1:
+        return []
     said = [
         f"{brief(found['two vowels'])} for two vowels and {brief(found['a vowel and a consonant'])} for a vowel and a consonant"
-        for found in (values(scrubber.at_step(subject.key, step), name, Question()) for step in (steps[0], steps[-1]))
+        for found in ends
     ]
     notice = (
         f"Mean cosines of embeddings: at step {steps[0]:,} {said[0]}, at step {steps[-1]:,} {said[1]}. Sinai 2024 shows "
@@ -71,13 +74,18 @@ def _matrices(subject: Subject) -> list[Try]:
 def _side_by_side() -> list[Try]:
     """The models that show what one part, or a training before, is worth: each with its relatives."""
     offers = []
-    for name, title, what in (
-        ("ladder-8", "The ladder, part by part", "From the bigram to a GPT, one part more each time"),
-        ("finetune", "Pretraining first", "The same steps on Shakespeare with and without a training on another text before"),
+    for name, title, what, ask in (
+        ("ladder-8", "The ladder, part by part", "From the bigram to a GPT, one part more each time", "Which lowers it most?"),
+        (
+            "finetune",
+            "Pretraining first",
+            "The same steps on Shakespeare with and without a training on another text before",
+            "Who begins lower, and does it stay ahead?",
+        ),
     ):
         cards = list(relatives(name).values())
         if cards:
             low, high = cards[0].validation_loss, cards[-1].validation_loss
-            notice = f"{what}: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. Which step lowers it most?"
-            offers.append(Try(title, notice, {"model": name}))
+            notice = f"{what}: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. {ask}"
+            offers.append(Try(title, notice, {"model": name, **({"show": RELATIVES} if scrubber.steps(name) else {})}))
     return offers

@@ -20,7 +20,7 @@ from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 from .monitor import repeated
@@ -98,6 +98,7 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             left.caption("This model is too large to be looked into while it trains; the other pages open it.")
             return run.is_active
         at = f" after {counted(step, 'step')}" if step is not None else ""
+        at += f", in {escaped(name)}" if run.twin is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
             has_blocks = encoder_decoder.n_blocks(model.config, head.stack)

@@ -58,10 +58,10 @@ def live(name: str) -> None:
             st.caption(numbers_line(run))
             show_sample(run)
             return run.is_active
-        for column, one in zip(st.columns(2), (run, twin), strict=True):
+        for column, one, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
             with column:
-                st.markdown(f"**{escaped(one.name)}**, trained on {escaped(learned_from(one))}")
-                st.caption(f"{headline(one)} {numbers_line(one)}")
+                st.markdown(f"**{escaped(one.name)}**, trained on {escaped(learned_from(one, other))}")
+                st.caption(f"{headline(one)}  \n{numbers_line(one)}")
                 show_sample(one)
         if not run.is_active and not twin.is_active:
             both = {"model": run.name, "b_model": twin.name, "compared": ANSWERS}

@@ -79,10 +79,18 @@ def headline(run: WatchedRun) -> str:
     return f"{at}. {STATES[run.status.state]}"
 
 
-def learned_from(run: WatchedRun) -> str:
-    """What the run learns from, in words: the name of its text, or of its task with its settings."""
-    task = task_of(run.card.source)
-    return run.card.corpus or "its data" if task is None else task.title
+def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
+    """What the run learns from, in words: the name of its text, or of its task with the settings in which that of its twin
+    differs.
+    """
+    task, other = task_of(run.card.source), task_of(twin.card.source)
+    if task is None:
+        return run.card.corpus or "its data"
+    if other is None or other.name != task.name:
+        return task.title
+    theirs = other.settings()
+    differing = (f"{name} {'none' if value == '' else value}" for name, value in task.settings().items() if theirs[name] != value)
+    return f"{task.name} ({', '.join(differing)})"
 
 
 def ordinal(place: int) -> str:
