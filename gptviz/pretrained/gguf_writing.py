@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gptviz.model import Config
@@ -15,13 +16,19 @@ from gptviz.model.parts.positions import rotary_frequencies, turned_pairs
 from gptviz.text import Tokenizer
 
 from .families.expressing import Expressed, NotExpressibleError, differences, expressed, fields_in_words
-from .sources.gguf import ARCHITECTURES, GGUF, SETTINGS
+from .families.mixtures import KINDS
+from .sources.gguf import ARCHITECTURES, GGUF, MIXTURES, OF_MIXTURES, SETTINGS
 from .sources.gguf_header import header_of
 from .writing import Written
 
 # How the matrices may be written, and the bits of a number. Where 32 numbers share a scale, rows of another width stay in
 # float16, as in llama.cpp.
 BITS_OF_KIND = {"F16": 16.0, "Q8_0": 8.5, "Q4_0": 4.5}
+# What a file calls the architecture of each family. Mixtral is a Llama with experts there.
+NAMES = {theirs: ours for ours, theirs in (ARCHITECTURES | MIXTURES).items()} | {"mixtral": "llama"}
+# Those whose queries and keys llama.cpp turns in pairs of neighbours.
+TURNED = ("llama", "mixtral", "granitemoe")
+ROUTER = "ffn_gate_inp"
 ROTARY_FREQUENCIES = "rope_freqs.weight"
 # llama.cpp computes both from one table of 2-byte numbers; they differ by less than 0.0005.
 GELUS = ("gelu", "gelu-tanh")
@@ -39,7 +46,7 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
     Raises:
         NotExpressibleError: there is none; the message names what the nearest one lacks.
     """
-    found = expressed(config, first, among=tuple(ARCHITECTURES.values()))
+    found = expressed(config, first, among=tuple(NAMES))
     back = _Planned(_settings(found, config), _names(found, config)).outline().config
     lacks = differences(config, back)
     if found.family.model_type == "gemma3_text":
@@ -87,15 +94,12 @@ class _Planned(GGUF):
         return found
 
 
-def _architecture(found: Expressed) -> str:
-    return next(ours for ours, theirs in ARCHITECTURES.items() if theirs == found.family.model_type)
-
-
 def _settings(found: Expressed, config: Config) -> dict[str, Any]:
     """The settings of the header that describe the model, and the size of its vocabulary."""
-    name = _architecture(found)
+    name = NAMES[found.family.model_type]
     fields = {key: value for key, value in found.fields.items() if value is not None}
-    given = {end: next((fields[one] for one in theirs if one in fields), None) for end, theirs in SETTINGS.items()}
+    known = SETTINGS | OF_MIXTURES if config.mlp == "experts" else SETTINGS
+    given = {end: next((fields[one] for one in theirs if one in fields), None) for end, theirs in known.items()}
     given["attention.value_length"] = given["attention.key_length"]
     if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
         given["attention.sliding_window"] = None
@@ -110,7 +114,7 @@ def _settings(found: Expressed, config: Config) -> dict[str, Any]:
 
 
 def _typed(ending: str, value: Any) -> Any:
-    return float(value) if ending.endswith(("epsilon", "freq_base", "freq_base_swa", "factor")) else value
+    return float(value) if ending.endswith(("epsilon", "freq_base", "freq_base_swa", "factor", "scale")) else value
 
 
 def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
@@ -131,7 +135,9 @@ def _divisors(config: Config) -> Tensor:
 def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
     """What a converter to GGUF makes of a tensor; `GGUF._back` is its reverse."""
     part = name.split(".")[-2]
-    if kind == "llama" and part in ("attn_q", "attn_k"):
+    if part == f"{ROUTER}_shexp":
+        return tensor[0]
+    if kind in TURNED and part in ("attn_q", "attn_k"):
         # llama.cpp turns neighbouring numbers: i and i + d_head / 2 come next to each other.
         heads = config.n_head if part == "attn_q" else config.key_heads
         return tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
@@ -196,8 +202,15 @@ def _tensors(model: Written, found: Expressed) -> Iterator[tuple[str, Tensor]]:
     from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 
     numbers = {name: number for number, name in MODEL_ARCH_NAMES.items()}
-    names = get_tensor_name_map(numbers[_architecture(found)], model.config.n_layer)
-    for theirs, tensor in found.tensors(model.weights):
+    names = get_tensor_name_map(numbers[NAMES[found.family.model_type]], model.config.n_layer)
+    experts: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
+    for theirs, tensor in found.apart(model.weights):
+        if (expert := found.family.expert(theirs)) is not None:  # those of a block stand in one tensor
+            experts[expert.kind].append(tensor)
+            if len(experts[expert.kind]) == model.config.n_expert:
+                yield f"blk.{expert.block}.ffn_{expert.kind}_exps.weight", torch.stack(experts[expert.kind])
+                experts[expert.kind].clear()
+            continue
         name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
         if name is None:
             raise NotExpressibleError(f"a GGUF file of the family {found.family.title} has no place for {theirs}")
@@ -210,10 +223,10 @@ def _kind_of(name: str, values: np.ndarray[Any, Any], kind: str) -> Any:
     """How a tensor is stored: its GGML type."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-    if values.ndim < 2 or name.startswith("position_embd"):
+    if values.ndim < 2 or name.startswith("position_embd") or ROUTER in name:
         return GGMLQuantizationType.F32
     chosen = GGMLQuantizationType[kind]
-    return chosen if values.shape[1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
+    return chosen if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
 
 
 def _as(name: str, values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:

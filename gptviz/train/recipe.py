@@ -89,6 +89,13 @@ class Recipe:
         low=0,
         below=1,
     )
+    expert_balance: float = setting(
+        0.0,
+        "Balance of experts",
+        "Of a mixture of experts: how strongly its routers are pushed to choose all experts equally often, as 0.01 does. 0 never "
+        "pushes. The training loss is measured with it, the validation loss without.",
+        low=0,
+    )
     lora_rank: int = setting(
         0,
         "LoRA rank",

@@ -16,6 +16,7 @@ from gptviz.data.trained_on import draw_seed
 from gptviz.model import Transformer
 
 from . import optimisers
+from .balance import Imbalance
 from .distributed import World
 from .divergence import DivergedError, advice
 from .evaluation import Evaluation, evaluate
@@ -186,13 +187,19 @@ class Trainer:
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """This process's part of the mean loss over the counted predictions of all processes, and the number of these.
 
-        The part is multiplied by the number of processes, since gradients are averaged over them.
+        The part is multiplied by the number of processes, since gradients are averaged over them. What keeps experts equally busy
+        is added.
         """
         counted = self.world.sum((batch.targets != NOT_COUNTED).sum())
+        # Only where it is asked for: a tap is not free.
+        balances = self.recipe.expert_balance > 0 and self.model.config.experts > 0
+        busy = Imbalance(self.model.config.n_active) if balances else None
+        watched = {} if busy is None else {"tap": busy}
         with self.autocast:
-            logits = self.forward(*batch.inputs)  # [B, T, vocab_size], or [B, n_label]
+            logits = self.forward(*batch.inputs, **watched)  # [B, T, vocab_size], or [B, n_label]
             total = self._smoothed_loss(logits.flatten(0, -2), batch.targets.flatten())
-        return total * (self.world.size / counted), counted
+        loss = total * (self.world.size / counted)
+        return (loss if busy is None else loss + self.recipe.expert_balance * busy.total), counted
 
     def _smoothed_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The sum of the losses of logits [N, answers] for the right answers `targets` [N], with label smoothing."""

@@ -126,6 +126,14 @@ def test_of_a_large_model_a_preview_that_disagrees_with_what_was_computed_is_not
 
 
 @pytest.mark.usefixtures("large")
+def test_of_a_mixture_of_experts_the_page_says_that_previews_need_not_add_up(tiny_model: TinyModel) -> None:
+    said = "a patch may make a router choose other experts"
+    for name, kind in (("mine", "experts"), ("dense", "plain")):
+        tiny_model(name, text=TEXT, mlp=kind)
+        assert (said in says(page(model=name))) is (kind == "experts")
+
+
+@pytest.mark.usefixtures("large")
 def test_where_no_preview_is_to_be_trusted_the_page_says_so_and_can_compute_all(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gguf
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ SIZES |= {"num_attention_heads": 4, "intermediate_size": 40}
 GROUPED = SIZES | {"num_key_value_heads": 2, "head_dim": 16}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LLAMA3 |= {"original_max_position_embeddings": 16}
+MIXED = GROUPED | {"num_local_experts": 5, "num_experts": 5, "num_experts_per_tok": 3, "num_hidden_layers": 2}
 GPT2 = {"vocab_size": CHARACTERS.vocab_size, "n_positions": 24, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_inner": 40}
 MODELS: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
@@ -47,6 +49,17 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("gpt_neox", SIZES | {"rotary_pct": 0.5, "rotary_emb_base": 100.0}),
     ("gpt_neox", SIZES | {"rotary_pct": 1.0, "use_parallel_residual": False, "hidden_act": "gelu_new"}),
     ("gemma3_text", GROUPED | {"query_pre_attn_scalar": 16, "sliding_window": 5}),
+    ("mixtral", MIXED),
+    (
+        "qwen2_moe",
+        SIZES | {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 24, "num_experts": 5, "num_experts_per_tok": 3},
+    ),
+    ("qwen3_moe", MIXED | {"moe_intermediate_size": 16, "norm_topk_prob": True}),
+    ("olmoe", SIZES | {"num_experts": 5, "num_experts_per_tok": 3}),
+    (
+        "granitemoe",
+        MIXED | {"head_dim": 8, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "tie_word_embeddings": True},
+    ),
 ]
 
 
@@ -192,6 +205,7 @@ def test_what_no_family_of_the_format_computes_is_named(changes: dict[str, Any],
         ("llama", {"attention_bias": True}, "qkv_bias"),
         ("qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 3}, "window"),
         ("gpt_neox", {"tie_word_embeddings": True}, "tied"),
+        ("qwen3_moe", MIXED | {"moe_intermediate_size": 16, "norm_topk_prob": False}, "expert_norm"),
     ],
 )
 def test_what_llama_cpp_would_compute_otherwise_is_refused(kind: str, fields: dict[str, Any], says: str) -> None:
@@ -208,6 +222,19 @@ def test_what_llama_cpp_would_compute_otherwise_is_refused(kind: str, fields: di
 def test_a_tokenizer_that_a_file_cannot_hold_is_refused(tokenizer: Tokenizer, says: str) -> None:
     with pytest.raises(NotExpressibleError, match=says):
         check_gguf(config(), tokenizer, None)
+
+
+def test_the_experts_of_a_block_are_one_tensor_and_their_router_stays_in_float32(tmp_path: Path) -> None:
+    model, title = of_family("mixtral", MIXED | {"intermediate_size": 64})
+    write_gguf(written(model, title), tmp_path / "a.gguf", "Q8_0")
+    found = {tensor.name: tensor for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
+    experts = found["blk.1.ffn_down_exps.weight"]
+    assert experts.tensor_type == gguf.GGMLQuantizationType.Q8_0
+    own = [expert.down.weight.detach().numpy() for expert in model.blocks[1].mlp.experts]
+    expected = gguf.dequantize(gguf.quantize(np.stack(own), experts.tensor_type), experts.tensor_type)
+    np.testing.assert_array_equal(gguf.dequantize(experts.data, experts.tensor_type), expected)
+    assert found["blk.1.ffn_gate_inp.weight"].tensor_type == gguf.GGMLQuantizationType.F32
+    assert not [name for name in found if "ffn_up.weight" in name]
 
 
 @pytest.mark.parametrize("kind", BITS_OF_KIND)

@@ -82,7 +82,11 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
         for name in ("warmup", "beta1", "beta2", "label_smoothing")
         for value in (1.0, -0.1, math.nan, "x", None)
     ),
-    *(({name: value}, f"{name} is") for name in ("final_rate", "weight_decay", "clip") for value in (-1e-9, math.nan, [])),
+    *(
+        ({name: value}, f"{name} is")
+        for name in ("final_rate", "weight_decay", "clip", "expert_balance")
+        for value in (-1e-9, math.nan, [])
+    ),
     *(({name: value}, f"{name} is .*; it must be one of ") for name in ("optimiser", "schedule") for value in ("x", 3, None, [])),
     *(({name: value}, f"{name} is .*; it must be one of auto") for name in ("precision", "compile") for value in ("x", True)),
 ]

@@ -45,9 +45,10 @@ class Expressed:
 
     def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, made of our `weights`."""
-        return self.family.stored(self._tensors(weights))
+        return self.family.stored(self.apart(weights))
 
-    def _tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    def apart(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        """The same, with the matrices of every expert by themselves."""
         shapes, kind = _shapes(self.config), weights["embed.weight"].dtype
         for match in self.family.matches(self.config):
             if match.ours not in shapes:

@@ -91,6 +91,11 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
             f"{exact} a **preview**, guessed from the slopes of {STEPS} passes (attribution patching). Of each, up to {CHECKED} "
             "patches were computed: how well it agrees with them stands below it."
         )
+        if subject.lm.model.config.experts:
+            st.caption(
+                "This model is a mixture of experts: a patch may make a router choose other experts, which no slope tells. So "
+                "the preview of a whole need not be the sum of those of its parts."
+            )
     if stage is None or not stage.is_active:
         many = computed.patches(subject.key, prompts.pair)
         about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
