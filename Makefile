@@ -110,9 +110,11 @@ checkpoints: install ## make the shipped models again
 	$(call THIN,seq2seq,00001 00002 00004 00008)
 	$(TRAIN) pretrain --snapshots 1
 	$(call THIN,pretrain,$(EARLY))
-	for one in from-scratch finetune finetune-lora; do $(TRAIN) $$one --snapshots 1 || exit 1; done
+	$(TRAIN) from-scratch --snapshots 1
 	$(call THIN,from-scratch,00001 00002 00004)
+	$(TRAIN) finetune --snapshots 1
 	$(call THIN,finetune,00001 00002 00004)
+	$(TRAIN) finetune-lora --snapshots 0
 	$(if $(REVIEWS),$(TRAIN) classifier --corpus $(REVIEWS) --snapshots 0)
 	$(if $(REVIEWS),$(TRAIN) classifier-no-dropout --corpus $(REVIEWS) --snapshots 0)
 

@@ -77,7 +77,7 @@ compared = page_at("pages/compare.py", model="finetune-lora", prompt="KING", com
 
 def test_an_adapter_is_compared_with_its_base_and_each_matrix_differs_by_what_was_added() -> None:
     at = compared()
-    assert "A: finetune-lora as saved last · B: pretrain as saved last. They differ in the model" in says(at).replace("**", "")
+    assert "A: finetune-lora · B: pretrain as saved last. They differ in the model" in says(at).replace("**", "")
     a, b = (gptviz.load(name).side("KING") for name in ("finetune-lora", "pretrain"))
     shares = compare.relative(compare.weights(a, b))
     np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, rtol=1e-5)

@@ -83,7 +83,8 @@ def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
 
     def tick() -> None:
         try:
-            is_active = body()
+            with st.container(key=f"again {body.__module__}"):  # does not fade while it waits for its turn: page.css
+                is_active = body()
         except checkpoints.CheckpointError as error:  # it was deleted, or renamed
             st.text(str(error))
             return
