@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.over_training import APART, PAGE, RELATIVES
+from gptviz.ui.pages.over_training import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.over_training import beside, choices, show, words
+from gptviz.ui.pages.over_training import APART, RELATIVES, beside, choices, show, words
 from gptviz.ui.pages.over_training.computed import followed
 from gptviz.ui.pages.over_training.tries import tries
 from gptviz.ui.shell.around.next_step import next_step

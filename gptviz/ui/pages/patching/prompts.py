@@ -94,7 +94,7 @@ def prompts(subject: Subject) -> Prompts | None:
         return None
     default = suggestion(subject)
     with st.container(key="one-line-patching"):
-        text_box, of_right, of_wrong = st.columns([5, 2, 2])
+        text_box, of_right, of_wrong = st.columns([7, 4, 4])
     with text_box:
         text = corrupted_box(default)
     ids = ids_of(subject, text, default)
