@@ -23,6 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.opening import source_at
 from tests.examples import tried
 from tests.pretrained.test_families import GROUPED, opened, theirs
 from tests.pretrained.torch_files import Touch, saved_by_nanogpt
@@ -175,6 +176,42 @@ def test_a_gguf_header_of_a_trillion_numbers_takes_no_memory(
         content = content[:at] + struct.pack("<I", size) + content[at + 4 :]
     with replaced(sound["gguf"], content) as path, few_calls():
         assert words in str(refused(path))
+
+
+def with_header(sound: dict[str, Path], tensor: str, place: int, form: str, value: int) -> bytes:
+    """The GGUF file with another number at this place after a matrix's name: 4 is its width, 20 its kind, 24 where it begins."""
+    content = bytearray(sound["gguf"].read_bytes())
+    struct.pack_into(form, content, content.index(tensor.encode()) + len(tensor) + place, value)
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("place", "form", "value", "why"),
+    [
+        (4, "<Q", 8, "does not begin where blk.1.ffn_up.weight ends: the kind or shape of one of them is wrong"),
+        (20, "<I", 1, "does not begin where blk.1.ffn_up.weight ends"),  # F16 instead of F32
+        (20, "<I", 999, "blk.1.ffn_up.weight: there is no kind 999 of numbers"),
+        (24, "<Q", 2**40, "blk.1.ffn_up.weight does not begin where"),
+    ],
+)
+def test_a_mislabelled_tensor_of_a_gguf_file_is_named(
+    place: int, form: str, value: int, why: str, sound: dict[str, Path], little_memory: None
+) -> None:
+    with replaced(sound["gguf"], with_header(sound, "blk.1.ffn_up.weight", place, form, value)) as path:
+        said = str(refused(path))
+    assert why in said
+    assert said.startswith("model.gguf is damaged or cut short")
+    assert said.endswith("copy or download it again")
+
+
+def test_a_gguf_file_that_is_cut_names_the_tensor_and_one_that_is_too_long_says_so(sound: dict[str, Path]) -> None:
+    content = sound["gguf"].read_bytes()
+    with replaced(sound["gguf"], content[:-200]) as path:
+        assert "weight: the file ends before it does" in str(refused(path))
+    with replaced(sound["gguf"], content + b"x" * 1000) as path:
+        assert any("Its last 1,000 bytes belong to no tensor" in note for note in source_at(path).opened().notes)
+    with replaced(sound["gguf"], content) as path:
+        assert not any("belong to no tensor" in note for note in source_at(path).opened().notes)
 
 
 NAME = "model.norm.weight"

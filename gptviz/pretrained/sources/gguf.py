@@ -220,11 +220,15 @@ class GGUF(ModelSource):
             outline.family,
             outline.config,
             tokenizer,
-            (*notes, f"Its weights are stored as {', '.join(kinds)}."),
+            (*notes, f"Its weights are stored as {', '.join(kinds)}.", *self._unread()),
             outline.licence,
             chat,
             tokens.ends(),
         )
+
+    def _unread(self) -> list[str]:
+        left = self._reader.unread
+        return [f"Its last {left:,} bytes belong to no tensor, and are not read."] if left else []
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         from gguf import MODEL_ARCH_NAMES, get_tensor_name_map

@@ -9,13 +9,40 @@ import struct
 from typing import Any
 
 import numpy as np
-from gguf import GGUFEndian, GGUFReader, GGUFValueType
+from gguf import GGUFEndian, GGUFReader, GGUFValueType, ReaderField, ReaderTensor
 
 MOST_ENTRIES = 4_000_000  # of a list: the largest vocabularies have 600,000 merges
 
 
 class Reader(GGUFReader):
-    """The library's reader, with each list as one part of its field."""
+    """The library's reader, with each list as one part of its field. Errors name the tensor that they are about.
+
+    Attributes:
+        unread: how many bytes come after the last tensor.
+    """
+
+    def _build_tensors(self, start_offs: int, fields: list[ReaderField]) -> None:
+        found: list[ReaderTensor] = []
+        end, before = start_offs, "the header"
+        for field in fields:
+            _, name, _, _, kind, offset = field.parts
+            title = bytes(name).decode("utf-8", "replace")
+            if start_offs + int(offset[0]) != end:  # as llama.cpp asks for: another kind or shape would be another length
+                raise ValueError(f"{title} does not begin where {before} ends: the kind or shape of one of them is wrong")
+            if any(other.name == title for other in found):
+                raise ValueError(f"there are two tensors {title}")
+            try:
+                super()._build_tensors(start_offs, [field])
+            except ValueError as error:
+                raise ValueError(f"{title}: {_why(str(error), int(kind[0]))}") from None
+            found += self.tensors
+            end = self._aligned(int(self.tensors[0].data_offset) + int(self.tensors[0].n_bytes))
+            before = title
+        self.tensors = found
+        self.unread = max(0, len(self.data) - end)
+
+    def _aligned(self, at: int) -> int:
+        return -(-at // int(self.alignment)) * int(self.alignment)
 
     def _get_field_parts(
         self, orig_offs: int, raw_type: int
@@ -74,3 +101,10 @@ class Reader(GGUFReader):
             at = begin + unpack(data, at)[0]
             texts.append(data[begin:at].decode("utf-8"))
         return texts
+
+
+def _why(error: str, kind: int) -> str:
+    """What is wrong with a tensor, in the place of the library's words."""
+    if "GGMLQuantizationType" in error:
+        return f"there is no kind {kind} of numbers"
+    return "the file ends before it does" if "reshape" in error else error

@@ -14,7 +14,7 @@ from gptviz.interp.changing.edits import WEIGHTS, edit, edits, fitting, quantise
 from gptviz.interp.changing.fewer_bits import MatrixError
 from gptviz.labelled_array import Float64Array
 from gptviz.machine.memory import in_bytes
-from gptviz.model import Config, Transformer, parameter_count
+from gptviz.model import Config, Transformer, parameter_count, precision
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.pages.compare import PAGE as COMPARE
@@ -49,7 +49,9 @@ def show(subject: Subject) -> None:
     config = subject.lm.model.config
     text = _setting(config, subject.key)
     if text is None:
-        st.caption(f"The weights are whole: {in_bytes(4 * parameter_count(config))} in float32. Choose a number of bits.")
+        model, whole = subject.lm.model, in_bytes(4 * parameter_count(config))
+        kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
+        st.caption(f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits.")
         return
     if MODEL_KINDS[subject.kind].reads_end:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
@@ -119,7 +121,7 @@ def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Flo
 
 
 def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
-    """What the model of `shown` loses against that of `subject`, whose weights are whole."""
+    """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before, config = subject.key, subject.lm.model.config
     found = _errors(before, shown)
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
