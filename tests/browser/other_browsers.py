@@ -88,15 +88,14 @@ STILL = 0.3  # seconds in which nothing changes
 
 def settled(browser: Driven) -> list[str]:
     """What the page says once the server has answered, all is drawn and nothing changes any more."""
-    said, since, end, has_stood = [], time.monotonic(), time.monotonic() + 2 * PATIENCE, False
-    while not has_stood or time.monotonic() - since < STILL:
+    said, since, end, stands = [], time.monotonic(), time.monotonic() + 2 * PATIENCE, False
+    while not stands or time.monotonic() - since < STILL:
         assert time.monotonic() < end, "the page did not come to rest"
         browser.evaluate(FRAMES)
         stands = browser.evaluate(f"({STANDS})() && ({DRAWN})() && !document.querySelector('{STOPS}')")
         now = browser.evaluate(SAID)
         if now != said:
-            said, since, has_stood = now, time.monotonic(), False
-        has_stood |= stands  # some pages ask the server again every second
+            said, since = now, time.monotonic()
     return said
 
 
@@ -104,12 +103,14 @@ def aimed(browser: Driven, i: int) -> dict[str, Any] | None:
     """Where spot i lies once the pointer is away, the spot is scrolled into sight and nothing moves; None if there are fewer."""
     browser.point(*CORNER)  # what the last spot opened may lie over this one; and a list that was scrolled fills itself
     settled(browser)
-    spot = browser.evaluate(f"{SPOT}({i})")
-    while True:
+    spot, end = browser.evaluate(f"{SPOT}({i})"), time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         browser.evaluate(FRAMES)  # that it was scrolled is told in the next frame, and shuts what a pointer has opened
         before, spot = spot, browser.evaluate(f"{SPOT}({i})")
-        if spot == before:
+        # Where scrolling ends is rounded: Firefox may come to one of two neighbouring pixels.
+        if spot is None or before is None or all(abs(spot[side] - before[side]) <= 1 for side in "xy"):
             return spot
+    raise AssertionError(f"spot {i} does not come to rest: {before}, {spot}")
 
 
 def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
