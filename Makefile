@@ -74,6 +74,7 @@ soak: $(VENV)/installed-dev browser ## a browser walks over all pages for MINUTE
 benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.generation
 	$(RUN) -m benchmarks.capture
+	$(RUN) -m benchmarks.training
 	$(RUN) -m benchmarks.browser
 	$(RUN) -m benchmarks.views
 	$(RUN) -m benchmarks.pages
