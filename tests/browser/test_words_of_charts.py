@@ -85,7 +85,8 @@ STATES = [(page.name, state) for page in CHARTS for state in ({}, *page.states)]
 def test_no_word_of_a_chart_lies_on_another_or_is_cut(
     browser: Browser, deep: Server, name: str, state: dict[str, str], model: str
 ) -> None:
-    prompt = {"prompt": TEXT} if model == "deep" else {}
+    # A state may be of a model of its own.
+    query = ({"prompt": TEXT} if model == "deep" else {}) | {"model": model} | state
     with visiting(browser, deep, height=800) as visit:
-        visit.open("" if name == "home" else name, **prompt, model=model, **state)
+        visit.open("" if name == "home" else name, **query)
         assert visit.drawn().evaluate(FAULTS) == []
