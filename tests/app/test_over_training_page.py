@@ -304,6 +304,8 @@ def test_one_click_shows_that_after_pretraining_the_loss_begins_lower_and_ends_l
     assert all(lines["finetune"] < lines["from-scratch"])
     for name in ("finetune", "from-scratch", "pretrain"):
         assert len(checkpoints.snapshots(checkpoints.find(name))) >= 8
+    assert "published" not in at.dataframe[0].value
+    assert "Published" not in says(at)
 
 
 def test_a_model_without_relatives_is_not_offered_to_stand_beside_them() -> None:

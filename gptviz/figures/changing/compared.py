@@ -18,7 +18,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
 MOST_DOWN, MOST_ALONG = 24, 9
-LONGEST_LABEL, LONGEST_NAME = 14, 48
+LONGEST_LABEL, LONGEST_NAME = 16, 48  # “attention.output” has 16
 # Longer names stand above their bars instead of beside them: on a phone too there is room for both.
 LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
 ROW, ROW_OF_TWO = 30, 40  # pixels

@@ -60,10 +60,11 @@ def show(name: str) -> bool:
         alt=f"The loss of {len(cards)} models on data held out while they were trained; {ends}.",
     )
     st.caption(
-        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}. “Published” "
-        f"is the number of the text that describes the experiment, on its own data.{_published(cards.values())}"
+        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}."
+        f"{_published(cards.values())}"
     )
-    st.dataframe(pd.DataFrame([_row(one, card, unit) for one, card in cards.items()]), hide_index=True)
+    rows = pd.DataFrame([_row(one, card, unit) for one, card in cards.items()])
+    st.dataframe(rows.loc[:, (rows != "").any()], hide_index=True)
     other = best if best != name else list(cards)[1]
     if kinds.kind_of(folders[name]) in COMPARE.kinds:
         query = {**frame.shared_state(), "model": name, "b_model": other}
@@ -72,10 +73,11 @@ def show(name: str) -> bool:
 
 
 def _published(cards: Iterable[Card]) -> str:
-    """Who published the numbers, as a sentence."""
+    """What the published numbers are, and whose, in two sentences; empty where there are none."""
     plans = (PLANS.get(card.plan or "") for card in cards)
     by = sorted({plan.target.by for plan in plans if plan is not None and plan.target is not None})
-    return f" It is by {escaped(', '.join(by))}." if by else ""
+    about = " “Published” is the number of the text that describes the experiment, on its own data. It is by"
+    return f"{about} {escaped(', '.join(by))}." if by else ""
 
 
 def _row(name: str, card: Card, unit: str) -> dict[str, str]:

@@ -93,8 +93,8 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
         )
         if subject.lm.model.config.experts:
             st.caption(
-                "This model is a mixture of experts: a patch may make a router choose other experts, which no slope tells. So "
-                "the preview of a whole need not be the sum of those of its parts."
+                "This model is a mixture of experts: a patch may make a router choose other experts, and a slope does not show "
+                "that. So the preview of a whole sublayer may differ from the sum of the previews of its parts."
             )
     if stage is None or not stage.is_active:
         many = computed.patches(subject.key, prompts.pair)

@@ -86,7 +86,7 @@ def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
     task, other = task_of(run.card.source), task_of(twin.card.source)
     if task is None:
         return run.card.corpus or "its data"
-    if other is None or other.name != task.name:
+    if other is None or other.name != task.name or other == task:
         return task.title
     theirs = other.settings()
     differing = (f"{name} {'none' if value == '' else value}" for name, value in task.settings().items() if theirs[name] != value)
