@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-def lazily(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose file imports its names below `if TYPE_CHECKING:` alone.
 
     What takes long to import (torch: a second) is imported for those who need it. And a thread that imports the package never
@@ -18,7 +18,6 @@ def lazily(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     Args:
         package: its name.
-        own: the names that it has without these imports.
     """
     this = sys.modules[package]
     modules = {
@@ -29,7 +28,7 @@ def lazily(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], 
         if isinstance(line, ast.ImportFrom)
         for name in line.names
     }
-    every = sorted({*modules, *own})
+    every = sorted(modules)
 
     def get(name: str) -> Any:
         if name not in modules:
