@@ -34,6 +34,7 @@ from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
+from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets import escaped
 from tests.app.opening import button, chart, opened, page_at, press, says
 from tests.drawn import numbers
@@ -95,6 +96,10 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     assert progress(at).startswith("Finished")
     assert any("held-out data" in str(trace.get("hovertemplate")) for trace in chart(at, "live")["data"])
     assert at.query_params["run"] == "shakespeare"
+    curve = curve_of(checkpoints.find("shakespeare"))
+    first, last = float(curve.validation[0]), float(curve.validation[-1])
+    step = min(curve.validation_steps[first - curve.validation >= 0.9 * (first - last)])
+    assert f"the loss fell from {first:.3f} to {last:.3f}, and nine tenths of that by step {step:,.0f}." in says(at)
 
 
 # test_train_rules tests without the page which run every plan describes. Here: one plan that needs a text, one that needs none.
