@@ -141,6 +141,11 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
         f"“{lm.tokenizer.label(ids[place])}”, token {place + 1}, with {percent(float(drawn[place]))}:"
     )
     assert said in says(at)
+    at.slider(key="temperature").set_value(0.0).run()
+    press(at, "restart")
+    for _ in range(3):
+        press(at, "one token")
+    assert "Each of its 3 tokens is the likeliest one at its place." in says(at)
 
 
 def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely() -> None:

@@ -208,7 +208,9 @@ def explain_tree(writing: Writing) -> None:
         least = min(path, key=lambda node: node.logprob)
         place = least.position + 1 - len(writing.tree.prompt)
         st.caption(
-            f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. The least likely is "
+            f"Each of its {len(path):,} tokens is the likeliest one at its place."
+            if likeliest == len(path)
+            else f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. The least likely is "
             f"{in_quotes(writing.lm.tokenizer.label(least.token))}, token {place:,}, with {percent(math.exp(least.logprob))}: "
             "click it, and see what else could have come."
         )
