@@ -21,6 +21,8 @@ subject = subject_bar()
 lesson.first()
 glance = computed.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
+if subject.kind == "decoder":
+    show.say_guess(glance.guesses)
 show.link_to_own_page(subject)
 next_step()
 

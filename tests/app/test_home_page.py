@@ -14,13 +14,14 @@ from safetensors.torch import load_file, save_file
 import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import TensorPage
+from gptviz.figures.kit.format import percent
 from gptviz.machine.files import home
 from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.home.computed import shape_of
+from gptviz.ui.pages.home.computed import SHOWN, shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets import escaped
-from tests.app.opening import page_at, views
+from tests.app.opening import page_at, says, views
 from tests.tiny import TinyModel, tiny
 
 # The pages with a picture on Home: those about models like this one, but for those that are about no one model, and those that
@@ -188,6 +189,15 @@ def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) 
     assert glance.tokens[0].probability is None
     for place in range(1, 5):
         assert glance.tokens[place].probability == pytest.approx(expected[place - 1, ids[place]].item(), abs=1e-6)
+
+
+def test_a_sentence_says_what_is_likeliest_and_how_much_the_list_has(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text=ALPHABET)
+    lm = gptviz.load("mine")
+    shares = lm.model(lm.encode("hello")[None])[0, -1].detach().softmax(-1).sort(descending=True)
+    first, shown = lm.tokenizer.label(int(shares.indices[0])), shares.values[:SHOWN]
+    said = f"“{first}” is the likeliest next token, with {percent(float(shown[0]))}. The {SHOWN} tokens in the list have"
+    assert f"{said} {percent(float(shown.sum()))} of all probability." in says(opened(model="mine", prompt="hello"))
 
 
 def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: TinyModel) -> None:
