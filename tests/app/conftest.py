@@ -106,18 +106,19 @@ def only_shakespeare(_shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(checkpoints, "BUNDLED", _shakespeare)
 
 
+def save_classifier(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+    """Save a small untrained classifier of words; arguments are those of `tiny_model`."""
+    tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
+    sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
+    config = tiny(**sizes | {"final_norm": False} | changes)
+    names = [f"label {i}" for i in range(config.n_label)]
+    return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
+
+
 @pytest.fixture
 def tiny_classifier(home: Path) -> TinyModel:
-    """Saves a small untrained classifier of words in this test's home; arguments are those of `tiny_model`."""
-
-    def make(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
-        tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
-        sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
-        config = tiny(**sizes | {"final_norm": False} | changes)
-        names = [f"label {i}" for i in range(config.n_label)]
-        return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
-
-    return make
+    """`save_classifier` in this test's home."""
+    return save_classifier
 
 
 @pytest.fixture
