@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.testing.v1.element_tree import ElementTree
 
 from gptviz.model import devices
@@ -60,6 +60,20 @@ def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _figures_are_looked_at() -> Iterator[None]:
     with looked_at():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_page_is_waited_for() -> Iterator[None]:
+    """What runs a page sleeps until it has ended: it asked each millisecond, and counted all messages each time."""
+    polled = local_script_runner.require_widgets_deltas
+
+    def waited(runner: local_script_runner.LocalScriptRunner, timeout: float) -> None:
+        runner._script_thread.join(timeout)
+        polled(runner, timeout if runner.script_stopped() else 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_script_runner, "require_widgets_deltas", waited)
         yield
 
 
