@@ -44,8 +44,6 @@ from tests.processes import TrainingThread
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("fresh_caches")
-
 # In float32 and not compiled: nothing is tried out first.
 PLAIN = {"run_precision": "float32", "run_compile": "no"}
 TINY = PLAIN | {
