@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.machinery import PATIENCE, Server, Visit, chromium, serve, visiting
+from gptviz.runs import checkpoints
+from gptviz.text import WordTokenizer
+from tests.browser.machinery import PATIENCE, WORDS, Server, Visit, chromium, serve, visiting
 from tests.browser.mounting import Mounted, mounting
+from tests.tiny import scrambled, tiny
 
 expect.set_options(timeout=1_000 * PATIENCE)
 
@@ -24,6 +27,15 @@ def browser() -> Iterator[Browser]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serve(tmp_path_factory.mktemp("server")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def deep(server: Server) -> Server:
+    """The server, with a model of words and of 12 blocks in its home: "deep", which reads `WORDS`."""
+    tokenizer = WordTokenizer(WORDS.split())
+    model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32), std=0.1)
+    checkpoints.save("deep", model, tokenizer, {}, root=server.log.parent / "home" / "checkpoints")
+    return server
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from tests.waiting import app_answers, on_a_free_port
 ROOT = Path(__file__).resolve().parents[2]
 # The pages by what their address has after the server's: Home has nothing.
 PAGES = tuple("" if name == "home" else name for name in RECORDS)
+# A prompt whose tokens are long words.
+WORDS = "the astronomers considered whether extraordinarily complicated instruments were necessary for their observations"
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (
     "<img src=x onerror=\"document.title='pwned'\">",
@@ -273,7 +275,7 @@ class Visit:
         # What is drawn may ask for another run: it is over when nothing is asked before and after the next frames.
         while not (self._stands() and self.page.evaluate(FRAMES) is None and self._stands()):
             assert time.monotonic() < deadline, "the script did not come to its end, or what it sent was not drawn"
-            self.page.wait_for_timeout(10)
+            self.page.wait_for_timeout(25)
         return self.page
 
     def _stands(self) -> bool:

@@ -8,16 +8,16 @@ from typing import Literal
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from gptviz.ui.pages import PAGES as RECORDS
-from tests.browser.machinery import PAGES, Server, Visit, check_on_a_phone, check_width, visiting
+from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_on_a_phone, check_width, visiting
+from tests.browser.test_words_of_charts import CHARTS, FAULTS
 
 pytestmark = pytest.mark.browser
 
 READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
-# Pages that show the prompt's tokens; a byte-pair encoding has tokens for every text.
-READ_BY_BPE = ("", "generate", "attention", "next_token")
+PHONE: ViewportSize = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
 # All text in sight but what stands in a box for text: that of the page and of the views made by hand.
 TEXT = """() => {
@@ -93,20 +93,6 @@ def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit
     expect(box).to_have_value("O Romeo")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_opens_in_its_frame_on_any_screen_and_a_hostile_prompt_stays_text(visit: Visit, path: str) -> None:
-    page = visit.open(path, prompt=HOSTILE, model="bpe") if path in READ_BY_BPE else visit.open(path, prompt=HOSTILE)
-    check_frame(page, path)
-    visit.drawn()
-    if path in READ_BY_BPE:  # it is on the page as a text, and not in the box for the prompt alone
-        assert "img" in page.evaluate(TEXT)
-    assert page.title() != "pwned"
-    assert page.locator("img[src=x]").count() == 0
-    page.set_viewport_size({"width": 390, "height": 844})
-    visit.drawn()
-    check_width(page)
-
-
 # The top of the first large view of a page, as a step of a lesson finds it (components/step_in_sight).
 TOP = """(what) => {
     const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -121,18 +107,62 @@ CHART = "[data-testid=stPlotlyChart]"
 UNPICTURED: dict[str, Literal["link", "textbox"]] = {"lessons": "link", "open_model": "textbox"}
 
 
+def check_text_is_text(page: Page) -> None:
+    """No markup in the prompt was obeyed."""
+    assert page.title() != "pwned"
+    assert page.locator("img[src=x]").count() == 0
+
+
+# One visit of each page holds it to all of this: opening it is what takes time.
 @pytest.mark.parametrize("path", PAGES)
-def test_the_main_picture_begins_in_the_upper_third(browser: Browser, server: Server, path: str) -> None:
-    with visiting(browser, server, width=1280, height=800) as visit:
-        page = visit.open(path)
-        what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
+def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apart_and_fits_a_phone_whatever_the_prompt(
+    browser: Browser, deep: Server, path: str
+) -> None:
+    # Over training shows the steps of a training, of which this model has none.
+    has_charts = RECORDS[path or "home"] in CHARTS
+    is_deep = has_charts and path != "over_training"
+    with visiting(browser, deep, width=1280, height=800) as visit:
+        page = visit.open(path, **{"model": "deep", "prompt": WORDS} if is_deep else {})
+        check_frame(page, path)
+        visit.drawn()
         if path in UNPICTURED:
             box = page.get_by_test_id("stMain").get_by_role(UNPICTURED[path]).first.bounding_box()
             top = box and box["y"]
         else:
-            top = visit.drawn().evaluate(TOP, what)
+            what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
+            top = page.evaluate(TOP, what)
         assert top is not None
         assert top <= 800 / 3
+        if has_charts:
+            assert page.evaluate(FAULTS) == []
+        page.set_viewport_size(PHONE)
+        visit.drawn()
+        check_width(page)
+        prompt = page.get_by_test_id("stMain").get_by_role("textbox", name=re.compile("Prompt"))
+        if prompt.count():
+            prompt.fill(HOSTILE)
+            prompt.press("Control+Enter")
+            visit.drawn()
+            check_text_is_text(page)
+            check_width(page)
+
+
+# A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.
+def test_a_hostile_prompt_stays_text_where_its_tokens_are_shown(browser: Browser, server: Server) -> None:
+    with visiting(browser, server) as visit:
+        page = visit.open("", prompt=HOSTILE, model="bpe")
+        for title in ("", "Generate", "Attention", "Next token"):
+            if title:
+                page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+                expect(page).to_have_title(f"{title} · gptviz")
+            visit.drawn()
+            assert "img" in page.evaluate(TEXT)
+            check_text_is_text(page)
+            page.set_viewport_size(PHONE)
+            visit.drawn()
+            check_width(page)
+            page.set_viewport_size({"width": 1280, "height": 720})
+            visit.drawn()
 
 
 def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(browser: Browser, server: Server) -> None:
@@ -187,7 +217,7 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
         expect(page).to_have_title("Context · gptviz")
 
 
-# All pages are made narrow in the test above; these have views that lay themselves out as they open, or are not in sight there.
+# All pages are made narrow in a test above; these have views that lay themselves out as they open, or are not in sight there.
 NARROW: list[tuple[str, dict[str, str]]] = [
     *((path, {}) for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")),
     *((page.name, dict(state)) for page in RECORDS.values() for state in page.states),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser
 
-from gptviz.runs import checkpoints
-from gptviz.text import WordTokenizer
 from gptviz.ui.pages import PAGES
-from tests.browser.machinery import Server, serve, visiting
-from tests.tiny import scrambled, tiny
+from tests.browser.machinery import WORDS, Server, visiting
 
 pytestmark = pytest.mark.browser
 
-TEXT = "the astronomers considered whether extraordinarily complicated instruments were necessary for their observations"
 # Pages with charts of a model that guesses the next token.
 CHARTS = [page for page in PAGES.values() if page.has_model and "decoder" in page.kinds and page.group != "Your models"]
 
@@ -60,33 +54,18 @@ FAULTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a model of words and of 12 blocks."""
-    folder = tmp_path_factory.mktemp("deep")
-    words = WordTokenizer(TEXT.split())
-    model = scrambled(tiny(vocab_size=words.vocab_size, n_layer=12, context_length=32), std=0.1)
-    checkpoints.save("deep", model, words, {}, root=folder / "home" / "checkpoints")
-    with serve(folder) as server:
-        yield server
-
-
 STATES = [(page.name, state) for page in CHARTS for state in ({}, *page.states)]
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "model"),
-    [
-        pytest.param(name, state, model, marks=[pytest.mark.full] if state or model == "sentences" else [])
-        for name, state in STATES
-        for model in ("deep", "sentences")
-    ],
-)
+# Each page as it opens, with the deep model, is among what test_pages.py looks at.
+@pytest.mark.full
+@pytest.mark.parametrize("model", ["deep", "sentences"])
+@pytest.mark.parametrize(("name", "state"), STATES)
 def test_no_word_of_a_chart_lies_on_another_or_is_cut(
     browser: Browser, deep: Server, name: str, state: dict[str, str], model: str
 ) -> None:
     # A state may be of a model of its own.
-    query = ({"prompt": TEXT} if model == "deep" else {}) | {"model": model} | state
+    query = ({"prompt": WORDS} if model == "deep" else {}) | {"model": model} | state
     with visiting(browser, deep, height=800) as visit:
         visit.open("" if name == "home" else name, **query)
         assert visit.drawn().evaluate(FAULTS) == []
