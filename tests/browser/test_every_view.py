@@ -348,7 +348,7 @@ REDRAWN = """async ({ payloads, touched, times }) => {
 
 @pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"figure_tools"}))
 def test_many_redraws_leave_no_memory(seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str) -> None:
-    page, view = seen(name).page, VIEWS[name]
+    page, view = seen(name, alone=True).page, VIEWS[name]
     payloads = [encoded(view.payload(hostile(LONG), turn)) for turn in (0, 1)]
     task = {"payloads": payloads, "touched": view.touched, "times": 30}
     page.evaluate(REDRAWN, task)
