@@ -13,7 +13,6 @@ from gptviz.ui.pages.gradients.tries import tries
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels
 
 controls.notices_in(st.container())
 chosen = show.setup()
@@ -21,12 +20,12 @@ sizes = computed.table(chosen)
 
 left, right = st.columns(2)
 with left:
-    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
-        st.markdown("**Gradient of the loss**: read from right to left", width="content")
+    with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
+        st.markdown("**Gradient of the loss**", width="content")
         span, left_out = show.scale_control(sizes)
     show.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
-    with st.container(horizontal=True, vertical_alignment="center", height=pixels(48), border=False):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",

@@ -35,6 +35,7 @@ else:
         text_position.strip(subject, position)
     explain_refusal()
     show.ledger(subject, position)
+    show.say_guess(subject, position)
     show.say_rounding(subject, position)
     try_this(tries(subject, position))
     details(how=words.HOW, limits=words.LIMITS, key="next_token")

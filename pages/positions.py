@@ -16,7 +16,7 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls, escaped, try_this
 from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets.figure import pixels, show_figure, theme
+from gptviz.ui.widgets.figure import show_figure, theme
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
@@ -33,8 +33,8 @@ if own != "none" and positions.differ_by_block(own_config):
     block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=about, default=0)
 left, right = st.columns(2)
 with left:
-    with st.container(vertical_alignment="center", height=pixels(40), border=False):  # as high as the control beside it
-        st.markdown(f"**In this model**: {show.name(own)} positions")
+    with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
+        st.markdown(f"**In this model**: {show.name(own)} positions", width="content")
     show.panel("own", subject, own, block, height=400, stack=stack)
 with right:
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,24 @@ settings.load_profile("gptviz")
 LONGEST = ("tests/browser/", "tests/app/", "tests/test_cli", "tests/runs/", "tests/train/", "tests/test_")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Each worker reads the files of a folder from another one on, so that not all of them compile the same file at once."""
+    report = yield
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if isinstance(collector, pytest.Directory):
+        first = int(worker) * len(report.result) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        report.result = report.result[first:] + report.result[:first]
+    return report
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the tests into the order of `LONGEST`; those of a file stay together."""
-    items.sort(key=lambda item: next((i for i, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST)))
+    """Bring the tests into the order of `LONGEST`, the same for all workers; those of a file stay together."""
+
+    def place(item: pytest.Item) -> tuple[int, Path]:
+        return next((i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)), item.path
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,6 +29,7 @@ from gptviz.model.parts.positions import POSITIONS, PositionEncoding
 from gptviz.model.parts.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
+from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
 from tests.app.opening import opened
 from tests.command_line import Capture, output
@@ -287,8 +288,9 @@ def _form() -> None:
 
 
 def test_the_train_form_offers_and_explains_it() -> None:
-    at = AppTest.from_function(_form).run()
-    assert not at.exception
+    at = AppTest.from_function(_form)
+    at.session_state[READ_AS_A_WHOLE] = True
+    assert not at.run().exception
     for field, (name, part) in NEW.items():
         control = at.selectbox(key=f"run_{field}")
         assert name in control.options

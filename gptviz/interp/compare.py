@@ -186,9 +186,9 @@ def total_variation(found: Compared) -> float:
 
 
 def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
-    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side, by falling B − A.
+    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side.
 
-    Entries that are below `least` on both sides are left out.
+    What differs most comes first. Entries that are below `least` on both sides are left out.
     """
     assert found.difference is not None
     differences = np.nan_to_num(found.difference.values)
@@ -197,7 +197,7 @@ def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
     most = [int(index) for index in np.argsort(-np.abs(differences), kind="stable")[:count] if largest[index] >= least]
     # What differs most comes first where not all have room.
     kept = list(dict.fromkeys([*most[: max(0, count - len(set(likely)))], *likely, *most]))[:count]
-    order = sorted(kept, key=lambda index: (-differences[index], index))
+    order = sorted(kept, key=lambda index: (-abs(differences[index]), index))
 
     def some(one: LabelledArray) -> LabelledArray:
         labels = tuple(one.axes[0].labels[index] for index in order)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.testing.v1.element_tree import ElementTree
 
 from gptviz.model import devices
@@ -63,6 +63,20 @@ def _figures_are_looked_at() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _a_page_is_waited_for() -> Iterator[None]:
+    """What runs a page sleeps until it has ended: it asked each millisecond, and counted all messages each time."""
+    polled = local_script_runner.require_widgets_deltas
+
+    def waited(runner: local_script_runner.LocalScriptRunner, timeout: float) -> None:
+        runner._script_thread.join(timeout)
+        polled(runner, timeout if runner.script_stopped() else 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_script_runner, "require_widgets_deltas", waited)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _a_page_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """However a test opens a page, or presses what is on it: the page must not end in an exception."""
@@ -106,18 +120,19 @@ def only_shakespeare(_shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(checkpoints, "BUNDLED", _shakespeare)
 
 
+def save_classifier(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+    """Save a small untrained classifier of words; arguments are those of `tiny_model`."""
+    tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
+    sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
+    config = tiny(**sizes | {"final_norm": False} | changes)
+    names = [f"label {i}" for i in range(config.n_label)]
+    return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
+
+
 @pytest.fixture
 def tiny_classifier(home: Path) -> TinyModel:
-    """Saves a small untrained classifier of words in this test's home; arguments are those of `tiny_model`."""
-
-    def make(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
-        tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
-        sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
-        config = tiny(**sizes | {"final_norm": False} | changes)
-        names = [f"label {i}" for i in range(config.n_label)]
-        return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
-
-    return make
+    """`save_classifier` in this test's home."""
+    return save_classifier
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import percent, signed
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
@@ -111,6 +111,8 @@ def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str)
     bias, sum_of_words, total, model = shown
     assert bias + sum_of_words == pytest.approx(total, abs=2e-3)
     assert total == model == pytest.approx(positive - negative, abs=1e-3)
+    most = 1 + int(np.abs(bars(at)[1:]).argmax())
+    assert f"The largest bar is that of “{words(at)[most]}”: {signed(bars(at)[most], 3)} of" in says(at)
 
 
 def test_of_three_labels_the_likeliest_stands_against_the_next(judge: Make) -> None:

@@ -14,6 +14,7 @@ from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
 from gptviz.runs.imports import import_model
 from gptviz.ui.pages.compare import VIEWS
+from gptviz.ui.pages.compare.show import SHOWN
 from tests import command_line
 from tests.app.conftest import with_snapshots
 from tests.app.opening import button, chart, page_at, ran, says
@@ -41,7 +42,7 @@ def test_a_model_with_snapshots_is_compared_with_an_earlier_step_of_its_training
     at = page()
     assert "They differ in the step of training" in says(at)
     a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 1))
-    found = compare.chosen(compare.next_token(a, b), 16)
+    found = compare.chosen(compare.next_token(a, b), SHOWN)
     assert found.difference is not None
     np.testing.assert_allclose([*bars(at).values()], found.difference.values, atol=1e-6)
     first, second = chart(at, "pairs")["data"]
@@ -155,7 +156,7 @@ def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch
     edit = str(at.query_params["b_edits"])
     lm = gptviz.load("tiny")
     found = compare.next_token(lm.side(PROMPT), lm.edited(edit).side(PROMPT))
-    np.testing.assert_allclose([*bars(at).values()], compare.chosen(found, 16).difference.values, atol=1e-6)  # type: ignore[union-attr]
+    np.testing.assert_allclose([*bars(at).values()], compare.chosen(found, SHOWN).difference.values, atol=1e-6)  # type: ignore[union-attr]
 
 
 TWINS = {"model": "jobs-90", "b_model": "jobs-10", "compared": "Answers", "prompt": "the nurse said that"}

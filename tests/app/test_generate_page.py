@@ -21,6 +21,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.components import generation_tree
 from gptviz.components.kit import PART, PayloadPart, unpack
+from gptviz.figures.kit.format import percent
 from gptviz.generate import budget
 from gptviz.generate.generation import window_start
 from gptviz.generate.repetition import loop_at_end
@@ -125,6 +126,26 @@ def test_the_page_opens_on_the_text_that_the_library_writes() -> None:
     assert len(writing(at).written) == FIRST
     assert writing(at).text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=0.8, seed=0)
     assert "".join(drawn_path(at)).replace("␣", " ").replace("⏎", "\n") == PROMPT + writing(at).text
+
+
+def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one() -> None:
+    at = page()
+    lm, ids = gptviz.load("tiny"), writing(at).ids
+    seen = lm.encode(PROMPT).tolist() + ids
+    shares = torch.stack([logits_after(seen[:end]).softmax(-1) for end in range(len(seen) - len(ids), len(seen))])
+    likeliest = int((shares.argmax(-1) == torch.tensor(ids)).sum())
+    drawn = shares[torch.arange(len(ids)), torch.tensor(ids)]
+    place = int(drawn.argmin())
+    said = (
+        f"Of its {len(ids)} tokens {likeliest} are the likeliest one at their place. The least likely is "
+        f"“{lm.tokenizer.label(ids[place])}”, token {place + 1}, with {percent(float(drawn[place]))}:"
+    )
+    assert said in says(at)
+    at.slider(key="temperature").set_value(0.0).run()
+    press(at, "restart")
+    for _ in range(3):
+        press(at, "one token")
+    assert "Each of its 3 tokens is the likeliest one at its place." in says(at)
 
 
 def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely() -> None:

@@ -25,6 +25,7 @@ from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.pages.neurons import computed, show
 from gptviz.ui.pages.neurons.choices import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views.contrasts import known_since
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
 from tests.app.opening import chart, opened, page_at, press, ran, says
@@ -158,6 +159,8 @@ def test_of_known_answers_those_are_suggested_that_one_neuron_turns_over() -> No
         block, neuron = max(each, key=each.__getitem__)
         added = f"neuron {neuron} of block {block} adds {each[block, neuron]:+.3g} to the logit of “{one.right}” minus that of"
         assert f"{added} “{one.wrong}”" in said
+        since = known_since(model_key("sentences", "cpu"), one)
+        assert f"In its training it gives both answers from step {since:,} on: did the neuron appear then?" in said
     at.button(key=f"try {one.title}").click().run()
     assert str(at.query_params["unit"]) == f"blocks.{block}.mlp.neuron.{neuron}"
     before, after = chart(at, "neuron steered")["data"]

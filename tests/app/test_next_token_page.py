@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
+from gptviz.figures.kit.format import percent
 from gptviz.generate.sampling import uniform
 from gptviz.interp.reading import next_token as interp
 from gptviz.language_model import LanguageModel
@@ -209,6 +210,15 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Tin
         assert (at.text_area(key="prompt").value, chosen(at)) == (PROMPT, int(place))
         at.button(key="try back").click().run()
         assert (at.text_area(key="prompt").value, chosen(at)) == (PROMPT, 2)
+
+
+def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> None:
+    at, exact = page(position="2"), logits()[2]
+    shares = [float(torch.softmax(exact / temperature, -1).max()) for temperature in (1.0, 0.5, 2.0)]
+    usual, sharp, flat = map(percent, shares)
+    token = gptviz.load("tiny").tokenizer.label(int(exact.argmax()))
+    (said,) = [one for one in notices(at) if "move the temperature" in one]
+    assert said.startswith(f"The likeliest token is “{token}”, with {usual}. At temperature 0.5 it has {sharp}, at 2 {flat}:")
 
 
 def test_of_a_text_of_one_token_no_place_is_called_the_surest() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 import gptviz
 from gptviz.data.classification import LabelledSource
+from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
@@ -19,7 +21,7 @@ from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units.head_scores import SCORES
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
-from gptviz.text import labelled_of, task
+from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.ui.pages.attribution.setting import AttributionSetting
 from gptviz.ui.pages.circuit import computed as circuit
@@ -38,7 +40,7 @@ from gptviz.ui.views import attention, guesses, sums
 from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER
 from gptviz.ui.views.read import Read, read_by
-from tests.app.conftest import OF_KIND, with_snapshots
+from tests.app.conftest import OF_KIND, save_classifier, with_snapshots
 from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
@@ -49,31 +51,47 @@ STEPS = (0, 1, 16)
 page = page_at(PAGE, model="mixed")
 
 
-@pytest.fixture(autouse=True)
-def trained(tiny_model: TinyModel) -> None:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One home for this file: its models are saved once, and what is computed of them is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("home")
+        patch.setenv("GPTVIZ_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trained(home: Path) -> None:
     """A model of several tasks, which are here, and one of letters, with snapshots that differ from each other."""
     learned = task("sentences")
     config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
     card = {"source": TaskSource(learned).to_dict()}
     with_snapshots(checkpoints.save("mixed", scrambled(config), learned.tokenizer, card, replace=True), STEPS)
-    with_snapshots(tiny_model("letters"), STEPS)
+    letters = CharTokenizer("the quick brown fox\njumps over the lazy dog.")
+    with_snapshots(checkpoints.save("letters", scrambled(tiny(vocab_size=letters.vocab_size)), letters, {}, replace=True), STEPS)
     clock = task("modular", modulus=5)
     card = {"source": TaskSource(clock).to_dict()}
     config = tiny(vocab_size=7, context_length=4)
     with_snapshots(checkpoints.save("clock", scrambled(config), clock.tokenizer, card, replace=True), STEPS)
 
 
-@pytest.fixture
-def other_kinds(tiny_classifier: TinyModel) -> None:
-    """A classifier and an encoder–decoder with snapshots, whose data are here."""
+@pytest.fixture(scope="module")
+def other_kinds(home: Path) -> None:
+    """A classifier and an encoder–decoder with snapshots, whose data are here, and few."""
     words = "the film was never dull", "good and funny", "bad", "the film was bad and dull"
     table = "text,label\n" + "".join(f"{words[i % 4]} {words[i % 3]},{'ab'[i % 2]}\n" for i in range(40))
     own = LabelledSource(labelled_of(table.encode(), "own.csv"))
     own.keep()
-    with_snapshots(tiny_classifier(card={"source": own.to_dict(), "labels": ["a", "b"]}), STEPS)
+    with_snapshots(save_classifier(card={"source": own.to_dict(), "labels": ["a", "b"]}), STEPS)
+    tens = ("twenty", "thirty", "forty", "fifty", "sixty")
+    numbers = "".join(
+        f"{ten} {one},{i}{j}\n" for i, ten in enumerate(tens, 2) for j, one in enumerate(("one", "two", "three"), 1)
+    )
+    pairs = PairSource(pairs_of(numbers.encode(), "own.csv"), 0.8)
+    pairs.keep()
     tokenizer = PAIR_TASKS["numbers"].tokenizer
-    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=3, context_length=64)
-    card = {"source": {"pair_task": "numbers"}}
+    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=3, context_length=16)
+    card = {"source": pairs.to_dict()}
     with_snapshots(checkpoints.save("pair", scrambled(config), tokenizer, card, replace=True), STEPS)
 
 

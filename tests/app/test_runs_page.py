@@ -141,6 +141,13 @@ def test_the_link_says_whose_curves_are_compared_and_in_which_order(trained: Tin
     assert list(curves(page(chosen="c,a"))) == ["c", "a"]
 
 
+def test_of_several_curves_a_sentence_says_which_ends_lowest_and_which_highest(trained: TinyModel) -> None:
+    for name, last in (("a", 3.0), ("b", 2.5), ("c", 3.25)):
+        trained(name, [4.0, last])
+    assert "“b” ends lowest, at 2.500 nats per token, and “c” highest, at 3.250." in says(page(chosen="a,b,c"))
+    assert "ends lowest" not in says(page(chosen="a"))
+
+
 def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: TinyModel) -> None:
     for name in ("another", "ladder-0", "ladder-3"):
         trained(name, [4.0, 3.0])

@@ -70,6 +70,13 @@ def test_induction_leads_to_heads_on_that_model_to_a_lesson_and_to_the_word(home
     } <= found
 
 
+def test_a_lesson_is_found_by_the_number_that_it_has_on_its_page_before_all_steps_with_that_number(home: Path) -> None:
+    for number, lesson in enumerate(library().lessons.values(), 1):
+        asked = "lesson", f"{number}"
+        found = [one for one in entries() if all(word in f"{one.name} {one.about}".lower() for word in asked)]
+        assert found[0].name == lesson.title
+
+
 def test_a_model_with_a_hostile_name_and_one_with_a_damaged_card_are_found_and_break_no_page(tiny_model: TinyModel) -> None:
     folder = tiny_model()
     shutil.copytree(folder, folder.with_name(HOSTILE[0]))

@@ -25,6 +25,7 @@ from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import RunState, Status, read_status, request_stop
+from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train.recipe import Recipe
@@ -34,6 +35,7 @@ from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
 from gptviz.ui.pages.train.tries import tries
 from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
+from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets import escaped
 from tests.app.opening import button, chart, opened, page_at, press, says
 from tests.drawn import numbers
@@ -41,8 +43,6 @@ from tests.examples import quick
 from tests.processes import TrainingThread
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 # In float32 and not compiled: nothing is tried out first.
 PLAIN = {"run_precision": "float32", "run_compile": "no"}
@@ -95,6 +95,10 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     assert progress(at).startswith("Finished")
     assert any("held-out data" in str(trace.get("hovertemplate")) for trace in chart(at, "live")["data"])
     assert at.query_params["run"] == "shakespeare"
+    curve = curve_of(checkpoints.find("shakespeare"))
+    first, last = float(curve.validation[0]), float(curve.validation[-1])
+    step = min(curve.validation_steps[first - curve.validation >= 0.9 * (first - last)])
+    assert f"the loss fell from {first:.3f} to {last:.3f}, and nine tenths of that by step {step:,.0f}." in says(at)
 
 
 # test_train_rules tests without the page which run every plan describes. Here: one plan that needs a text, one that needs none.
@@ -686,6 +690,39 @@ def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_ef
     usual = PLANS["classifier"].config
     assert (at.selectbox(key="run_mlp").value, at.number_input(key="run_window").value) == (usual.mlp, None)
     assert at.selectbox(key="run_positions").value == usual.positions
+
+
+def _fields(plan: str) -> None:
+    import streamlit as st
+
+    from gptviz.model import Config
+    from gptviz.runs.experiments import PLANS
+    from gptviz.settings.fields import field_infos
+    from gptviz.train.recipe import Recipe
+    from gptviz.ui.pages.train.fields import field_controls
+    from gptviz.ui.pages.train.rules import architecture_values, recipe_values
+
+    model = field_controls(field_infos(Config), architecture_values(PLANS[plan].config), ("n_layer",))
+    st.session_state["set"] = model | field_controls(field_infos(Recipe), recipe_values(PLANS[plan].recipe), ("steps",))
+
+
+@pytest.mark.parametrize("plan", ["copy", "classifier", "seq2seq", "modular"])
+def test_groups_that_nobody_opened_are_empty_and_give_what_their_controls_would(plan: str) -> None:
+    def filled(*, whole: bool = False, **query: str) -> tuple[int, dict[str, str]]:
+        at = AppTest.from_function(_fields, args=(plan,))
+        if whole:
+            at.session_state[READ_AS_A_WHOLE] = True
+        for key, value in query.items():
+            at.query_params[key] = value
+        at.run()
+        controls = sum(len(kind) for kind in (at.number_input, at.selectbox, at.toggle, at.text_input))
+        return controls, {name: repr(value) for name, value in at.session_state["set"].items()}
+
+    all_controls, usual = filled(whole=True)
+    assert filled() == (2, usual)
+    few_controls, linked = filled(run_norm_eps="0.5", run_weight_decay="0.25")
+    assert linked == usual | {"norm_eps": "0.5", "weight_decay": "0.25"}
+    assert 2 < few_controls < all_controls, "only their groups are filled"
 
 
 TWO = PLAIN | {"plan": "jobs", "two_texts": "true", "run_batch_size": "8", "run_steps": "6", "run_evaluations": "2"}

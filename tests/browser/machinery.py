@@ -200,6 +200,11 @@ DRAWN = """() => {
 CUT = """() => [...document.querySelectorAll('[data-testid=stMain] :is([role=radiogroup], [data-testid=stPageLink] span)')]
     .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
 
+# Rows and columns of a fixed height that have not enough of it: they are cut, and take the wheel from the page.
+TOO_LOW = """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stVerticalBlock, .stHorizontalBlock)')]
+    .filter((one) => one.checkVisibility() && getComputedStyle(one).overflowY !== 'visible'
+        && one.scrollHeight > one.clientHeight + 1).map((one) => one.textContent)"""
+
 
 @dataclass
 class Visit:
@@ -328,6 +333,7 @@ def check_on_a_phone(browser: Browser, server: Server, path: str, **query: objec
 
 
 def check_width(page: Page) -> None:
-    """Nothing on the page is wider than a phone's screen of 390 pixels, and neither choices side by side nor links are cut."""
+    """Nothing on the page is wider than a phone's screen of 390 pixels, and no choices side by side, links and rows are cut."""
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert page.evaluate(CUT) == []
+    assert page.evaluate(TOO_LOW) == []

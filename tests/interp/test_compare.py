@@ -87,13 +87,15 @@ def test_tokens_of_two_vocabularies_are_matched_by_their_form_and_those_of_one_a
     assert np.nansum(found.b.values) == pytest.approx(1)
 
 
-def test_what_differs_most_and_what_is_likeliest_is_chosen_by_falling_difference() -> None:
+def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most_comes_first() -> None:
     axes = (Axis("token", tuple("abcdef")),)
     a, b = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04]), np.array([0.5, 0.1, 0.3, 0.04, 0.03, 0.03])
     found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 4)
     assert found.difference.axes[0].labels[0] == "c"
     assert "a" in found.difference.axes[0].labels, "the likeliest of both sides, though it did not change"
-    assert list(found.difference.values) == sorted(found.difference.values, reverse=True)
+    sizes = np.abs(found.difference.values).tolist()
+    assert sizes == sorted(sizes, reverse=True), "whether it became likelier or less likely"
+    assert "b" in found.difference.axes[0].labels[:2]
 
 
 def test_what_is_below_the_least_on_both_sides_is_left_out_but_what_is_likeliest_is_not() -> None:

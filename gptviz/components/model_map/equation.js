@@ -54,7 +54,7 @@ export function legend(pen) {
     [pale, strong] = [PALEST, STRONGEST].map((share) => pen.mix(ROLES.output, share / 100));
   scale.style.background = `linear-gradient(to right, ${pale}, ${strong})`;
   const likely = make("span", "entry");
-  likely.append("0 %", scale, "100 %: how likely the model finds a token, or a label");
+  likely.append("0\u00a0%", scale, "100 %: how likely the model finds a token, or a label");
   list.append(likely);
   return list;
 }

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, log_ticks, some
+from gptviz.figures.kit.format import brief
 from gptviz.figures.kit.heat import heatmap, scale
 from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, plain
 from gptviz.labelled_array import LabelledArray
@@ -49,11 +50,11 @@ def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height
         theme,
         colour=STREAM,
         customdata=[
-            [[layer, name, f"{size:.3g}"] for name, size in zip(names, row, strict=True)]
+            [[layer, name, brief(size)] for name, size in zip(names, row, strict=True)]
             for layer, row in zip(lengths.axes[0].labels, lengths.values, strict=True)
         ],
         hovertemplate="after %{customdata[0]}<br>position %{customdata[1]}<br><b>length %{customdata[2]}</b><extra></extra>",
-        colorbar=scale([*ticks], [f"{10**tick:.3g}" for tick in ticks], **_beside("length (log scale)")),
+        colorbar=scale([*ticks], [brief(10**tick) for tick in ticks], **_beside("length (log scale)")),
     )
     return go.Figure([drawn], base(theme, height=height)).update_layout(
         margin={"l": 130, "r": 10, "t": 8, "b": 60},
@@ -133,7 +134,7 @@ def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:
 def _said(names: Sequence[str], values: npt.NDArray[Any], which: Sequence[int], quantity: str) -> dict[str, Any]:
     """The words for a point or a bar under the pointer."""
     return {
-        "customdata": [[names[i], f"{values[i]:.3g}".replace("-", "−")] for i in which],
+        "customdata": [[names[i], brief(values[i])] for i in which],
         "hovertemplate": f"%{{customdata[0]}}<br><b>{quantity} %{{customdata[1]}}</b> of the stream<extra></extra>",
     }
 

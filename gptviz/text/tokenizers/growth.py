@@ -15,10 +15,11 @@ from itertools import groupby
 from typing import Any, Final
 
 MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
-MOST_CHARACTERS: Final = 1_000  # of what is put before every text or into every word
 _OTHER: Final = ""  # stands for all characters that no rule names
-_STAGES: Final = ("normalizer", "pre_tokenizer", "decoder")
+_STAGES: Final = ("normalizer", "pre_tokenizer", "decoder", "model")
 _PUT_IN: Final = ("prepend", "continuing_subword_prefix", "end_of_word_suffix", "prefix", "suffix")
+_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer")
+_LONGEST_FORM: Final = 18  # characters: U+FDFA in NFKD
 
 
 def check_growth(fields: Mapping[str, Any]) -> None:
@@ -28,40 +29,48 @@ def check_growth(fields: Mapping[str, Any]) -> None:
         fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
 
     Raises:
-        ValueError: one character can become more than `MOST_GROWTH` in one of its stages.
+        ValueError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
     """
     for stage in _STAGES:
-        bound = growth(_steps(fields.get(stage)))
+        steps = [*_steps(fields.get(stage))]
+        bound = growth(steps) * (1 + sum(len(step.get(name) or "") for step in steps for name in _PUT_IN))
         if bound > MOST_GROWTH:
             raise ValueError(
                 f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which can fill the memory; "
                 f"at most {MOST_GROWTH} are accepted"
             )
-    for step in (fields["model"], *(step for stage in _STAGES for step in _steps(fields.get(stage)))):
-        for name in _PUT_IN:
-            if len(text := step.get(name) or "") > MOST_CHARACTERS:
-                raise ValueError(
-                    f"the {name} of this tokenizer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
-                )
 
 
 def growth(steps: Iterable[Mapping[str, Any]]) -> float:
-    """The characters that these steps make of one character, at most.
+    """The characters that these steps make of one character, at most; what is put at the end of a text counts as one more.
 
-    Unicode's forms and small letters are left out: the first of them may make 18 characters of one, and a later one finds nothing
-    left to do. They may turn any character into any other one, so what stands before and after them is counted by itself.
+    Unicode's forms and small letters count from their second time on: the first may make 18 characters of one, and a later one
+    finds nothing left to do, unless something else was replaced between them. They may turn any character into any other one, so
+    what stands before and after them is counted by itself.
     """
-    factor = 1.0
-    for replaces, some in groupby(steps, lambda step: step["type"] == "Replace"):
-        if replaces:
-            factor *= _growth_of_replacing(list(some))
+    factor, formed = 1.0, False
+    for kind, some in groupby(filter(_kind, steps), _kind):
+        if kind == "replaces":
+            factor *= _growth_of_replacing([*some])
             continue
+        if kind == "forms":
+            factor *= _LONGEST_FORM if formed else 1
+            formed = True
         for step in some:
             if step["type"] == "ByteLevel":
                 factor *= 4  # a character has up to 4 bytes, and each becomes a character
+            elif step["type"] == "BertNormalizer":
+                factor *= 3  # a Chinese character gets a space on both sides, every time
             elif step["type"] == "Precompiled":
                 factor *= _longest_replacement(step["precompiled_charsmap"])
     return factor
+
+
+def _kind(step: Mapping[str, Any]) -> str:
+    """What a step does to the length of a text: empty for nothing that is counted."""
+    if step["type"] in ("Replace", *_FORMS):
+        return "replaces" if step["type"] == "Replace" else "forms"
+    return "maps" if step["type"] in ("ByteLevel", "Precompiled") else ""
 
 
 def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
@@ -80,7 +89,9 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
         return
     inner = [value for value in part.values() if isinstance(value, list) and part["type"] == "Sequence"]
     if not inner:
-        yield part
+        # Two decoders write a space for a text of their own, which may be empty: then one more for every character.
+        spaces = part.get({"BPEDecoder": "suffix", "CTC": "word_delimiter_token"}.get(part["type"], ""))
+        yield part if spaces is None else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
     for each in inner:
         for step in each:
             yield from _steps(step)

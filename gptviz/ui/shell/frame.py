@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -56,20 +57,21 @@ def current_page() -> Page:
     return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
 
 
-def default_model(page: Page | None = None, folders: Collection[str] | None = None) -> str:
+def default_model(page: Page | None = None, folders: Mapping[str, Path] | None = None) -> str:
     """The model that `page` shows if its address asks for nothing; of the open page unless given.
 
     Args:
-        folders: the names of all models, where they have been listed already.
+        folders: all models, as `checkpoints.folders` lists them, where that has been done already.
     """
     page = page or current_page()
     folders = checkpoints.folders() if folders is None else folders
-    return page.opens_on if page.opens_on in folders else kinds.best_model(page.kinds[0])
+    return page.opens_on if page.opens_on in folders else kinds.best_model(page.kinds[0], folders)
 
 
 def model_on_screen() -> str:
     """The name of the model that the open page shows."""
-    return str(st.session_state.get("model", st.query_params.get("model", default_model())))
+    shown = st.session_state.get("model", st.query_params.get("model"))
+    return default_model() if shown is None else str(shown)
 
 
 def open_page(page: Page) -> None:

@@ -170,6 +170,14 @@ def known_since(key: ModelKey, contrast: Contrast) -> int | None:
     return since
 
 
+def since_when(key: ModelKey, contrast: Contrast, part: str) -> str:
+    """A sentence, after a space, on when in training the model learned the answers of a pair, and whether a `part` of the model
+    appeared then, which is a question; empty if that is not known.
+    """
+    since = known_since(key, contrast)
+    return "" if since is None else f" In its training it gives both answers from step {since:,} on: did the {part} appear then?"
+
+
 @dataclass(frozen=True)
 class Appeared:
     """The time in training at which a head began to be needed for an answer.

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from gptviz.figures.kit.format import small
+from gptviz.figures.training.curves import Curve
 from gptviz.machine.files import kept_until_written
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.ui.shell.subject import kinds
 
+FEW, NINE_TENTHS = 4, 0.9
 # Read-only: all who ask share them.
 curve_of = kept_until_written("log.jsonl", "card.json", most=64)(read_curve)
 accuracy_of = kept_until_written("log.jsonl", "card.json", most=64)(read_accuracy)
@@ -20,6 +23,21 @@ def loss_unit(folders: Iterable[Path]) -> str:
     """The unit of the losses of the models in `folders`: nats per text for classifiers, nats per token for all others."""
     are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
     return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"
+
+
+def most_of_its_fall(curve: Curve) -> str:
+    """How far a loss on held-out data fell, and by which step most of that, as a sentence; empty where it did not fall, or was
+    measured so rarely that the step would say little.
+    """
+    losses, steps = curve.validation, curve.validation_steps
+    if len(losses) < FEW or not losses[-1] < losses[0]:
+        return ""
+    reached = losses <= losses[0] - NINE_TENTHS * (losses[0] - losses[-1])
+    step = int(steps[int(reached.argmax())])
+    return (
+        f"On held-out data the loss fell from {small(float(losses[0]), 3)} to {small(float(losses[-1]), 3)}, and "
+        f"nine tenths of that by step {step:,}."
+    )
 
 
 def with_unit(figure: go.Figure, counted_in: str) -> go.Figure:

@@ -41,7 +41,7 @@ def details(
         fold.markdown(f"**What it cannot tell you.** {limits}")
 
 
-def folded(title: str, *, icon: str, key: str, is_needed: bool = False) -> DeltaGenerator | None:
+def folded(title: str, *, key: str, icon: str | None = None, is_needed: bool = False) -> DeltaGenerator | None:
     """A part that opens with a click, or None while nobody has opened it: what is folded away costs a browser nothing. Where it
     `is_needed`, it is open at first, and is filled where it is closed too.
     """

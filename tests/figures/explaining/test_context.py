@@ -10,7 +10,7 @@ from gptviz.figures.explaining.context import by_position, by_window, left_out, 
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
 from gptviz.labelled_array import Axis, LabelledArray
 
-TOKENS = ("<b>", "b", "a", "b (guess)")
+TOKENS = ("<b>", "b", "a", "→ b")
 
 
 def rises() -> LabelledArray:

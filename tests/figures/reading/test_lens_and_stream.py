@@ -49,6 +49,15 @@ def test_of_many_layers_some_are_named_and_the_last_is() -> None:
     assert figure.layout.xaxis.ticktext[-1] == "blocks.60"
 
 
+def test_great_lengths_are_written_as_people_write_them() -> None:
+    axes = Axis("layer", LAYERS[:2]), Axis("position", HOSTILE[:2])
+    (drawn,) = sizes(
+        LabelledArray(np.array([[1.79, 1_000.0], [41.4, 22_100.0]]), axes, "length"), SHORT[:2], LIGHT, height=300, first=0
+    ).data
+    assert drawn.colorbar.ticktext[-1] == "2.2 · 10⁴"
+    assert drawn.customdata[0][1][2] == "1\u202f000"
+
+
 def test_lengths_are_drawn_by_their_logarithm_and_said_as_they_are() -> None:
     table = LabelledArray(
         np.array([[1.0, 10.0], [100.0, 1e3]]), (Axis("layer", LAYERS[:2]), Axis("position", HOSTILE[:2])), "length"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from gptviz.text import BPETokenizer
 from gptviz.text.tokenizers.growth import MOST_GROWTH, check_growth, growth
@@ -33,6 +33,41 @@ def test_no_text_grows_more_than_the_bound(replacing: list[tuple[str, str]], tex
         text
     )
     assert len(grown) <= growth(steps) * len(text)
+
+
+LAM, ALL_LETTERS = "\u0644", "\ufdfa"  # the second becomes 18 letters in NFKD, and 4 of them are the first
+CHINESE = "\u4e2d"
+SPACED = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False)
+AGAIN_AND_AGAIN = {
+    "forms": ([normalizers.NFKD(), normalizers.Replace(LAM, ALL_LETTERS)], ALL_LETTERS),
+    "spaces_around": ([SPACED, normalizers.Replace(" ", CHINESE)], CHINESE),
+    "spaces_alone": ([SPACED], CHINESE),
+    "any_place": ([normalizers.Replace(Regex(""), "a")], "a"),
+}
+
+
+@pytest.mark.parametrize("rules", AGAIN_AND_AGAIN)
+def test_rules_that_give_each_other_work_grow_no_more_than_the_bound_and_are_rejected_in_the_end(rules: str) -> None:
+    steps, text = AGAIN_AND_AGAIN[rules]
+    bounds = []
+    for times in (1, 2, 4):
+        made = normalizers.Sequence(steps * times)
+        bounds.append(growth(fields_of(normalizer=made)["normalizer"]["normalizers"]))
+        first_form = 18 if rules == "forms" else 1
+        assert len(made.normalize_str(text)) <= bounds[-1] * first_form * (len(text) + 1)
+    assert bounds[0] < bounds[1] < bounds[2]
+    with pytest.raises(ValueError, match="the normalizer of this tokenizer can make"):
+        BPETokenizer.from_fields(fields_of(normalizer=normalizers.Sequence(steps * 30)))
+
+
+@pytest.mark.parametrize("written", [decoders.BPEDecoder(suffix=""), decoders.CTC("-", "", cleanup=False)])
+def test_decoders_that_write_a_space_beside_every_character_grow_no_more_than_the_bound(written: Any) -> None:
+    for times in (1, 3, 6):
+        fields = fields_of(decoder=decoders.Sequence([written] * times))
+        text = BPETokenizer.from_fields(fields).decode([0] * 4)
+        assert len(text) <= 2**times * 8
+    with pytest.raises(ValueError, match="the decoder of this tokenizer can make"):
+        BPETokenizer.from_fields(fields_of(decoder=decoders.Sequence([written] * 30)))
 
 
 @pytest.mark.parametrize("times", [2, 5, 10])
@@ -63,11 +98,13 @@ def test_a_map_of_sentencepiece_with_a_long_replacement_and_a_long_prefix_are_re
     fields = fields_of() | {"normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap}}
     with pytest.raises(ValueError, match="the normalizer of this tokenizer"):
         check_growth(fields)
-    for changed in (fields_of(normalizer=normalizers.Prepend("a" * 2_000)), fields_of()):
-        if changed["normalizer"] is None:
-            changed["model"]["end_of_word_suffix"] = "a" * 2_000
-        with pytest.raises(ValueError, match="2,000 characters; at most 1,000 are accepted"):
-            BPETokenizer.from_fields(changed)
+    for put_in in (normalizers.Prepend("a" * 2_000), normalizers.Sequence([normalizers.Prepend("aa")] * 200)):
+        with pytest.raises(ValueError, match=r"the normalizer of this tokenizer can make [\d,]+ characters of one"):
+            BPETokenizer.from_fields(fields_of(normalizer=put_in))
+    changed = fields_of()
+    changed["model"]["end_of_word_suffix"] = "a" * 2_000
+    with pytest.raises(ValueError, match="the model of this tokenizer can make 2,001 characters of one"):
+        BPETokenizer.from_fields(changed)
 
 
 def test_what_tokenizers_in_use_do_is_accepted() -> None:

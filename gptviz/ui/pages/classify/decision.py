@@ -13,7 +13,7 @@ from gptviz.interp.explaining.decision import Decision, Worth, decision, left_ou
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 
 from .evaluation import ABOUT_BASELINE, on_card
 
@@ -77,6 +77,10 @@ def decision_by_word(subject: Subject) -> Decision:
                 f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most], 3)}. All shares and the bias together: "
                 f"{signed(chosen.sum, 3)}."
             ),
+        )
+        st.caption(
+            f"The largest bar is that of {in_quotes(subject.labels[most])}: {signed(chosen.shares[most], 3)} of "
+            f"{signed(chosen.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
         )
     return chosen
 

@@ -22,6 +22,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.ui.pages.compare.sides import Sides
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
 
 SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
@@ -125,8 +126,8 @@ def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both:
         alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
     )
     st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
-    with st.expander("All words, as a table"):
-        st.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
+    if fold := folded("All words, as a table", key="all words"):
+        fold.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
     _nearest(sides, sentences, words)
     _written(sides, sentences)
 

@@ -27,7 +27,8 @@ from gptviz.ui.pages.compare.weights import differing
 from gptviz.ui.shell.subject import ModelKey
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 
-SHOWN = 16
+# So many rows end within a window 800 pixels high.
+SHOWN = 12
 # A probability that is written "< 0.1 %" has no bar that could be seen.
 LEAST_SHOWN = 0.001
 MOST_CHANGED, LARGEST = "changed most", "differs most"

@@ -18,7 +18,8 @@ from gptviz.ui.widgets import controls, escaped, in_quotes, show_figure, theme
 
 from .computed import MeasuredText, loss_by_position, loss_by_window, losses_of, most_read, tokens_left_out, with_guess
 
-GUESS = "guess"
+# Before the last token, which is not read: the model guesses it.
+GUESS = "→ "
 
 
 def text_of(subject: Subject) -> MeasuredText:
@@ -29,7 +30,7 @@ def text_of(subject: Subject) -> MeasuredText:
     read = seen if len(seen) <= most else (*seen[:kept], *seen[kept - most :])
     ids = with_guess(subject.key, read)
     labels = tuple(map(tokenizer.label, ids))
-    return MeasuredText(ids, (*labels[:-1], f"{labels[-1]} ({GUESS})"), kept, len(seen) - len(read))
+    return MeasuredText(ids, (*labels[:-1], f"{GUESS}{labels[-1]}"), kept, len(seen) - len(read))
 
 
 def how_control() -> How:
@@ -75,7 +76,7 @@ def which_tokens(subject: Subject, text: MeasuredText, left_out: LeftOut) -> Non
         if subject.lm.model.config.mask == "full"
         else ""
     )
-    st.caption(f"{_most(text, left_out)}{cut}{full}")
+    st.caption(f"{_most(text, left_out)} After the arrow stands the model's own guess at the next token.{cut}{full}")
 
 
 def _largest(left_out: LeftOut) -> tuple[int, int]:
@@ -86,7 +87,7 @@ def _largest(left_out: LeftOut) -> tuple[int, int]:
 
 
 def token_in_words(text: MeasuredText, place: int) -> str:
-    return text.labels[place].removesuffix(f" ({GUESS})")
+    return text.labels[place].removeprefix(GUESS if place == len(text.labels) - 1 else "")
 
 
 def named(text: MeasuredText, place: int, quoted: Callable[[str], str] = in_quotes) -> str:

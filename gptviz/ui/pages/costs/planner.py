@@ -18,6 +18,7 @@ from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.costs.counts import CostSetting, metrics
 from gptviz.ui.views.planned_run import BUSY, explanation, measuring, speed_so_far
 from gptviz.ui.widgets import controls, escaped, jobs, pressed
+from gptviz.ui.widgets.details import folded
 
 OWN, OTHER = "this model", "another size"
 STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -147,8 +148,8 @@ def prediction(run: Planned) -> None:
         f"These three were measured here on three small models.{busy} Nothing is assumed about how good the model becomes."
     )
     _check(run, expected, fast, free)
-    with st.expander("Where these numbers come from", icon=":material/help:"):
-        st.markdown(explanation(expected))
+    if fold := folded("Where these numbers come from", icon=":material/help:", key="where numbers come from"):
+        fold.markdown(explanation(expected))
 
 
 def _check(run: Planned, expected: Estimate, fast: estimate.Speed, free: int) -> None:

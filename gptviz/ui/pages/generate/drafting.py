@@ -21,6 +21,7 @@ from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
 from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets.details import folded
 
 from .writing import Writing
 
@@ -80,8 +81,8 @@ def show(subject: Subject, writing: Writing) -> None:
         "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
         "What is crossed out is not in the text. Point at a token for its numbers."
     )
-    with st.expander("Every number"):
-        st.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
+    if fold := folded("Every number", key="every number of drafts"):
+        fold.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
     st.button(
         "Put it on the tree",
         icon=":material/account_tree:",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 
 from gptviz.components import generation_tree
+from gptviz.figures.kit.format import percent
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.ui.shell.subject import Subject, scrubber
-from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.ui.widgets import addresses, controls, escaped, in_quotes
 
 from . import beginning, clicks, link
 from .picture import Picture
@@ -196,9 +199,21 @@ def _rerun_if(changed: bool) -> None:
 
 
 def explain_tree(writing: Writing) -> None:
-    """Say what is not seen of the text at a glance: that it repeats itself, that it, or its tree, is at its limit, and how people
-    write what a task writes otherwise.
+    """Say what is not seen of the text at a glance: how often the likeliest token was drawn, that it repeats itself, that it, or
+    its tree, is at its limit, and how people write what a task writes otherwise.
     """
+    path = writing.tree.path()
+    if not writing.playing and len(path) > 1:
+        likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)
+        least = min(path, key=lambda node: node.logprob)
+        place = least.position + 1 - len(writing.tree.prompt)
+        st.caption(
+            f"Each of its {len(path):,} tokens is the likeliest one at its place."
+            if likeliest == len(path)
+            else f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. The least likely is "
+            f"{in_quotes(writing.lm.tokenizer.label(least.token))}, token {place:,}, with {percent(math.exp(least.logprob))}: "
+            "click it, and see what else could have come."
+        )
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
         same = "token" if loop.length == 1 else f"{loop.length:,} tokens"
         st.caption(f"From token {loop.start + 1:,} on, the text repeats the same {same}.")

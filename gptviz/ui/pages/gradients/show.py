@@ -100,6 +100,6 @@ def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, hei
 def summary(sizes: LabelledArray) -> str:
     """Which share of the gradient reaches block 0, in words."""
     shares = gradients.reaching(sizes).items()
-    return "Between the end of the last block and block 0 the gradient is multiplied by: " + " · ".join(
-        f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares
-    )
+    each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
+    read = "Read the gradient from right to left. Between the end of the last block and block 0 it is multiplied by: "
+    return read + " · ".join(each)

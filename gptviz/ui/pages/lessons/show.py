@@ -13,6 +13,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.shell.around import lesson as shell
 from gptviz.ui.shell.around.take_home import take_lesson_home
 from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.details import folded
 
 from .words import EXAMPLE, HOW
 
@@ -27,10 +28,10 @@ def show() -> None:
                 _card(number, one, has_model=one.model in models)
     for why in found.faults.values():
         st.error(escaped(why))
-    with st.expander("Write a lesson of your own"):
-        st.markdown(HOW)
-        st.code(EXAMPLE, language="markdown")
-        st.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
+    if fold := folded("Write a lesson of your own", key="write a lesson"):
+        fold.markdown(HOW)
+        fold.code(EXAMPLE, language="markdown")
+        fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
 
 
 def _card(number: int, one: Lesson, *, has_model: bool) -> None:

@@ -12,7 +12,7 @@ from gptviz.interp.explaining.attribution import attributed, stream_at
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.views.contrasts import ContrastQuestion, answered
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, since_when
 from gptviz.ui.widgets import Try, in_quotes
 
 from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, NeuronSetting
@@ -95,7 +95,7 @@ def _known(setting: NeuronSetting, question: ContrastQuestion) -> Try | None:
         f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
         f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
         f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
-        f"{percent(float(after.max()))}."
+        f"{percent(float(after.max()))}.{since_when(setting.key, question.contrast, 'neuron')}"
     )
     state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
     return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})

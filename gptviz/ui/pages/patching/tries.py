@@ -9,7 +9,7 @@ from gptviz.interp.changing.patching import PromptPair
 from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.views.contrasts import known_contrasts, known_since
+from gptviz.ui.views.contrasts import known_contrasts, since_when
 from gptviz.ui.widgets import Try, escaped, in_quotes
 
 from . import show
@@ -97,8 +97,7 @@ def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
         f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Computed exactly, head {head} of block "
         f"{block} alone restores {show.percents(share)}: is it where it looks, or what it takes from there?"
     )
-    if (since := known_since(subject.key, contrast)) is not None:
-        notice += f" In its training it gives both answers from step {since:,} on: did the head appear then?"
+    notice += since_when(subject.key, contrast, "head")
     return Try(contrast.title, notice, _state(contrast.clean, contrast.corrupted), act=show.close_cell)
 
 

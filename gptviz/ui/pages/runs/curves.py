@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import percent, small
 from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
-from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets import controls, in_quotes, show_figure, theme
 
 LEAST = 220  # pixels of a chart
 
@@ -44,7 +45,22 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
         st.caption(
             curves.ACCURACY_LEGEND if any(len(one.training) for one in right) else "The second chart shows how much is right."
         )
-    st.caption(curves.LEGEND if training else "The loss on held-out data, with a marker for each evaluation.")
+    st.caption(
+        f"{curves.LEGEND if training else 'The loss on held-out data, with a marker for each evaluation.'} "
+        f"{_lowest_and_highest(entries, counted_in)}"
+    )
+
+
+def _lowest_and_highest(entries: Sequence[Entry], unit: str) -> str:
+    """Which of several models end with the lowest and the highest loss, as a sentence of Markdown; empty for one alone."""
+    ended = [entry for entry in entries if math.isfinite(entry.last)]
+    if len(ended) < 2:
+        return ""
+    low, high = (best(ended, key=lambda entry: entry.last) for best in (min, max))
+    return (
+        f"{in_quotes(low.name)} ends lowest, at {small(low.last, 3)} {unit}, and {in_quotes(high.name)} highest, at "
+        f"{small(high.last, 3)}."
+    )
 
 
 def validation_losses(entries: Sequence[Entry]) -> LabelledArray:

@@ -11,6 +11,7 @@ from gptviz.model import Config
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.entries import Entry
+from gptviz.ui.widgets.details import folded
 
 
 def differences(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -42,5 +43,6 @@ def table_of_differences(entries: Sequence[Entry]) -> None:
     if table.empty:
         st.caption("Nothing that is written down differs between them.")
         return
-    with st.expander(f"Settings that differ: {len(table)}", icon=":material/difference:", key="differing settings"):
-        st.dataframe(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")
+    title = f"Settings that differ: {len(table)}"
+    if fold := folded(title, icon=":material/difference:", key="differing settings"):
+        fold.dataframe(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")

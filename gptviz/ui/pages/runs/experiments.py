@@ -15,6 +15,7 @@ from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import escaped, theme
+from gptviz.ui.widgets.details import folded
 
 PER_ROW = 3
 PICTURE = 90  # pixels
@@ -52,9 +53,10 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
                         st.caption(escaped(reached(known)), help="The lowest loss of each experiment, in nats per token.")
-                with st.expander(f"{len(group.plans)} experiments"):
-                    for name in group.plans:
-                        _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
+                if fold := folded(f"{len(group.plans)} experiments", key=f"experiments {group.title}"):
+                    with fold:
+                        for name in group.plans:
+                            _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
 
 
 def _picture(group: ExperimentGroup, known: Sequence[Entry]) -> None:

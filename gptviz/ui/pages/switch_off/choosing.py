@@ -10,6 +10,7 @@ from gptviz.model import Config
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.details import folded
 
 NUMBER = "a number"
 WORDS = {
@@ -42,7 +43,10 @@ def units(config: Config) -> list[Unit]:
 def form(config: Config) -> None:
     """The list: a piece of the model, what becomes of it, and a button that adds the edit."""
     offered = units(config)
-    with st.expander("More edits: patterns, positions, neurons, from a list", icon=":material/list:"):
+    title = "More edits: patterns, positions, neurons, from a list"
+    if (fold := folded(title, icon=":material/list:", key="more edits")) is None:
+        return
+    with fold:
         part, number = st.columns([3, 1], vertical_alignment="bottom")
         with part:
             unit = st.selectbox(

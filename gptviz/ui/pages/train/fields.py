@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -11,6 +12,7 @@ import streamlit as st
 from gptviz.settings.address_values import ANY, ON_OR_OFF, real
 from gptviz.settings.fields import FieldInfo
 from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets.details import folded
 
 # The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
 # The command line takes all that the field allows.
@@ -52,7 +54,8 @@ def key_of(field: str) -> str:
 
 
 def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in_sight: Sequence[str]) -> dict[str, Any]:
-    """A control for each field that has a value: those `in_sight` in two columns, the others folded under their groups.
+    """A control for each field that has a value: those `in_sight` in two columns, the others folded under their groups,
+    which cost a browser nothing until they are opened, or the address sets one of theirs.
 
     Args:
         infos: what there is to say about each field, by name and in order.
@@ -66,18 +69,27 @@ def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in
             if name is not None:
                 with column:
                     chosen[name] = _control(infos[name], values[name])
-    folded = [info for name, info in infos.items() if name in values and name not in in_sight]
-    for group in dict.fromkeys(info.group or NO_GROUP for info in folded):
-        with st.expander(group, icon=":material/more_horiz:" if group == NO_GROUP else None):
-            for info in folded:
-                if (info.group or NO_GROUP) == group:
-                    chosen[info.name] = _control(info, values[info.name], disabled=not _has_effect(info, infos, chosen))
+    others = [info for name, info in infos.items() if name in values and name not in in_sight]
+    for group in dict.fromkeys(info.group or NO_GROUP for info in others):
+        inside = [info for info in others if (info.group or NO_GROUP) == group]
+        icon = ":material/more_horiz:" if group == NO_GROUP else None
+        is_asked = any(key_of(info.name) in st.query_params for info in inside)
+        fold = folded(group, icon=icon, key=f"fields {inside[0].name}", is_needed=is_asked)
+        with fold or nullcontext():
+            for info in inside:
+                value, has_effect = values[info.name], _has_effect(info, infos, chosen)
+                chosen[info.name] = _usual(info, value) if fold is None else _control(info, value, disabled=not has_effect)
     return chosen
 
 
 def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping[str, Any]) -> bool:
     """Whether the field changes anything, given what was chosen for the fields before it."""
     return info.has_effect(chosen) and (info.needs is None or _has_effect(infos[info.needs[0]], infos, chosen))
+
+
+def _usual(info: FieldInfo, value: Any) -> Any:
+    """What the control of a field gives while nobody has changed it."""
+    return _as(float, value) if info.kind == "number" else value
 
 
 def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:

@@ -13,6 +13,7 @@ from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.pages.home import PAGE as HOME
 from gptviz.ui.pages.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
+from gptviz.ui.views.learning_curves import curve_of, most_of_its_fall
 from gptviz.ui.widgets import escaped
 
 from .charts import chart_control, compare_controls, show_chart
@@ -56,6 +57,8 @@ def live(name: str) -> None:
         show_chart(run)
         if twin is None:
             st.caption(numbers_line(run))
+            if fell := most_of_its_fall(curve_of(run.folder)):
+                st.caption(fell)
             show_sample(run)
             return run.is_active
         for column, one, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):

@@ -31,11 +31,8 @@ def tries(watched: str, plan_name: str) -> list[Try]:
             with suppress(checkpoints.CheckpointError):
                 offers += offer(name)
     rate = plan_named(plan_name).recipe.learning_rate
-    about = (
-        f"{TOO_FAST / rate:,.0f} times the learning rate of the experiment. Press Train: does the loss fall, and where does it "
-        "end?"
-    )
-    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}, {about}", {"run_learning_rate": TOO_FAST})
+    about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
+    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}: {about}", {"run_learning_rate": TOO_FAST})
     data = (
         "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
         "Press Train, wait for both, and ask them."

@@ -53,8 +53,11 @@ def _pages() -> Iterator[Entry]:
 
 
 def _lessons() -> Iterator[Entry]:
-    for lesson in lessons().lessons.values():
-        yield Entry("Lesson", lesson.title, lesson.about, OpenLesson(lesson, 0, {}).address)
+    """All lessons by their numbers and titles, then their steps."""
+    every = lessons().lessons.values()
+    for place, lesson in enumerate(every, 1):
+        yield Entry("Lesson", lesson.title, f"Lesson {place}. {lesson.about}", OpenLesson(lesson, 0, {}).address)
+    for lesson in every:
         for number, step in enumerate(lesson.steps):
             about = f"Step {number + 1} of the lesson “{lesson.title}”."
             yield Entry("Lesson", step.title, about, OpenLesson(lesson, number, {}).address, step.text)
