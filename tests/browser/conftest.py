@@ -34,7 +34,7 @@ def deep(server: Server) -> Server:
     """The server, with a model of words and of 12 blocks in its home: "deep", which reads `WORDS`."""
     tokenizer = WordTokenizer(WORDS.split())
     model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32), std=0.1)
-    checkpoints.save("deep", model, tokenizer, {}, root=server.log.parent / "home" / "checkpoints")
+    checkpoints.save("deep", model, tokenizer, {}, root=server.checkpoints)
     return server
 
 
@@ -57,8 +57,14 @@ def fresh_visit(browser: Browser, server: Server) -> Iterator[Visit]:
         yield begun
 
 
+@pytest.fixture(scope="session")
+def idle(browser: Browser) -> list[Mounted]:
+    """Pages that no test uses now."""
+    return []
+
+
 @pytest.fixture
-def mounted(browser: Browser) -> Iterator[Callable[..., Mounted]]:
+def mounted(browser: Browser, idle: list[Mounted]) -> Iterator[Callable[..., Mounted]]:
     """Shows a view made by hand on a page of its own, without Streamlit, from a payload packed in Python.
 
     `mounted("generation_tree", payload, dark=False, width=1280, height=720, **query)`: the name of the view's folder in
@@ -71,9 +77,12 @@ def mounted(browser: Browser) -> Iterator[Callable[..., Mounted]]:
     - `replace()`: the view is taken away; the next `show` puts a new one in its place;
     - `troubles`: what went wrong. Errors of scripts and requests to other hosts fail the test in the end.
 
+    The page showed views to other tests before. A test of memory, or one that changes what a page keeps when it is loaded anew
+    (its clock, the density of its pixels), asks for a new one: `alone=True`.
+
     The theme's variables and the shadow root are as in the app (`test_machinery.py` compares them). This is where anything
     belongs that leads from a payload to the screen: numbers, keyboard, files, hostile text, widths, light and dark. What takes a
     server (a link, a new run, a click that asks for tensors, a reload) is tested with `visit`.
     """
-    with mounting(browser) as show:
+    with mounting(browser, idle) as show:
         yield show

@@ -72,6 +72,11 @@ class Server:
     pid: int
     contexts: dict[tuple[Browser, str], BrowserContext] = field(default_factory=dict)
 
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the models in its home: what a test saves there is among its models at once."""
+        return self.log.parent / "home" / "checkpoints"
+
 
 @contextlib.contextmanager
 def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:

@@ -73,10 +73,12 @@ class Mounted:
 
     Attributes:
         troubles: errors of scripts, and requests to other hosts. The fixture fails the test on any.
+        body: what the page is loaded with.
     """
 
     page: Page
     troubles: list[str] = field(default_factory=list)
+    body: str = ""
 
     def show(self, payload: bytes) -> None:
         """Give the view another payload, as a run of the script does."""
@@ -128,6 +130,17 @@ def variables(*, dark: bool) -> dict[str, str]:
     }
 
 
+def opened(browser: Browser) -> Mounted:
+    """A page for a view."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
+    mounted = Mounted(page)
+    record_troubles(page, HOST, mounted.troubles)
+    context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=mounted.body, content_type="text/html"))
+    return mounted
+
+
 def mount(
     browser: Browser,
     view: str,
@@ -138,6 +151,7 @@ def mount(
     height: int = 720,
     script: str | None = None,
     style: str | None = None,
+    on: Mounted | None = None,
     **query: object,
 ) -> Mounted:
     """A page on which the view in the folder of this name shows `payload`; `query` is in its address.
@@ -148,25 +162,23 @@ def mount(
         dark: the colour scheme, and with it the theme.
         width: pixels, as `height`.
         script: in place of the view's own, as `style`: those of another version.
+        on: a page that showed another view before, by default a new one.
     """
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        color_scheme="dark" if dark else "light",
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    page = context.new_page()
-    page.set_default_timeout(1_000 * PATIENCE)
+    mounted = on or opened(browser)
+    page = mounted.page
+    if page.viewport_size != {"width": width, "height": height}:
+        page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme="dark" if dark else "light", forced_colors="none", reduced_motion="no-preference")
+    page.mouse.move(-10, -10)
     theme = " ".join(f"{name}: {value};" for name, value in variables(dark=dark).items())
-    body = (
+    mounted.body = (
         f"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>A view</title>"
         f"<link rel=icon href=data:,>"
         f"<style>{kit.page_style()}</style><style>:root {{ {theme} }} body {{ margin: 0; font: 16px var(--st-font); "
         f"color: var(--st-text-color); background: var(--st-background-color); }}</style><body></body>"
     )
-    context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=body, content_type="text/html"))
-    mounted = Mounted(page)
-    record_troubles(page, HOST, mounted.troubles)
     page.goto(f"{ADDRESS}?{urlencode(query)}" if query else ADDRESS)
+    mounted.troubles.clear()  # those of what was there before
     folder = kit.FOLDER.parent / view
     page.evaluate(MOUNT, {"script": script or kit.script(folder), "style": style or kit.style(folder)})
     mounted.show(payload)
@@ -174,14 +186,18 @@ def mount(
 
 
 @contextlib.contextmanager
-def mounting(browser: Browser) -> Iterator[Callable[..., Mounted]]:
-    """`mount` in `browser`; what is mounted is taken away in the end, and whatever went wrong fails the test."""
+def mounting(browser: Browser, idle: list[Mounted]) -> Iterator[Callable[..., Mounted]]:
+    """`mount` in `browser`; whatever went wrong fails the test.
+
+    A page is taken from those that are `idle`, and is idle again in the end: to open one takes longer than to mount a view. One
+    that is mounted `alone` is of this test only.
+    """
     with contextlib.ExitStack() as stack:
         shown: list[Mounted] = []
 
-        def show(view: str, payload: bytes, **look: Any) -> Mounted:
-            one = mount(browser, view, payload, **look)
-            stack.callback(one.page.context.close)
+        def show(view: str, payload: bytes, *, alone: bool = False, **look: Any) -> Mounted:
+            one = mount(browser, view, payload, on=idle.pop() if idle and not alone else None, **look)
+            stack.callback(*((one.page.context.close,) if alone else (idle.append, one)))
             shown.append(one)
             return one
 

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser
 from gptviz.components.token_strip import Token, payload
 from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.axe import COLOURS, darken, everywhere, findings
-from tests.browser.machinery import PAGES, Server, Visit, visiting
+from tests.browser.machinery import PAGES, Server, Visit, check_width, visiting
 from tests.browser.mounting import Mounted
+from tests.browser.test_words_of_charts import CHARTS, FAULTS
 from tests.examples import quick
 
 pytestmark = pytest.mark.browser
@@ -35,13 +36,18 @@ OPENED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def of_model(path: str) -> dict[str, str]:
+    """The model, of words, that a page with charts of a model is opened with: the words of its charts are looked at too."""
+    return {"model": "sentences"} if RECORDS[path or "home"] in CHARTS else {}
+
+
 @pytest.mark.parametrize("path", quick(PAGES, QUICK))
 def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: str) -> None:
     left_out = None if path in SHOWN_ON else SHARED
-    with visiting(browser, server) as visit:
-        visit.open(path)
-        visit.drawn()
-        found = everywhere(visit, left_out)
+    with visiting(browser, server, height=800) as visit:
+        visit.open(path, **of_model(path))
+        found = visit.drawn().evaluate(FAULTS) if of_model(path) else []
+        found += everywhere(visit, left_out)
         darken(visit)
         found += everywhere(visit, only=COLOURS) if path in DARK_POPOVERS else findings(visit.page, only=COLOURS)
         assert not found, "\n\n".join(found)
@@ -49,13 +55,20 @@ def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: s
 
 @pytest.mark.full
 @pytest.mark.parametrize(("path", "query"), OPENED)
-def test_nothing_that_is_opened_has_one(browser: Browser, server: Server, path: str, query: dict[str, Any]) -> None:
-    with visiting(browser, server) as visit:
-        visit.open(path, **query)
+def test_nothing_that_is_opened_has_one_and_it_fits_a_phone(
+    browser: Browser, server: Server, path: str, query: dict[str, Any]
+) -> None:
+    with visiting(browser, server, height=800) as visit:
+        page = visit.open(path, **of_model(path) | query)
         found = findings(visit.drawn())
+        if of_model(path):
+            found += page.evaluate(FAULTS)
         darken(visit)
-        found += findings(visit.page, only=COLOURS)
+        found += findings(page, only=COLOURS)
         assert not found, "\n\n".join(found)
+        page.set_viewport_size({"width": 390, "height": 844})
+        visit.drawn()
+        check_width(page)
 
 
 @pytest.mark.full

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -29,7 +30,7 @@ from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows
-from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit, serve
+from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 from tests.browser.pixels import check_pixels, pixels
@@ -43,7 +44,7 @@ LONG = "the quick brown fox jumps over the lazy dog and the dog does not mind it
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of a server, with models of every shape that the view distinguishes."""
+    """A folder whose home has models of every shape that the view distinguishes."""
     folder = tmp_path_factory.mktemp("heads")
     root = folder / "home" / "checkpoints"
     letters = CharTokenizer("".join(HOSTILE) + LONG)
@@ -116,9 +117,10 @@ def shown(mounted: Callable[..., Mounted], folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
-    with serve(folder) as running:
-        yield running
+def server(server: Server, folder: Path) -> Server:
+    """The server, with the same models in its home."""
+    shutil.copytree(folder / "home" / "checkpoints", server.checkpoints, dirs_exist_ok=True)
+    return server
 
 
 def load(folder: Path, name: str) -> Any:
@@ -471,7 +473,7 @@ def test_the_keyboard_walks_heads_tokens_and_cells(shown: Callable[..., Explorer
 
 
 def test_a_tap_holds_a_token_and_a_second_tap_on_a_cell_opens_it(shown: Callable[..., Explorer], folder: Path) -> None:
-    page = shown(block=1, head=0, width=390, height=1600).page
+    page = shown(block=1, head=0, width=390, height=1600, alone=True).page
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
 

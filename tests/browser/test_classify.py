@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
@@ -12,7 +11,7 @@ from playwright.sync_api import expect
 from gptviz.data.classification import LabelledSource
 from gptviz.runs import checkpoints
 from gptviz.text import opinions
-from tests.browser.machinery import Server, Visit, serve
+from tests.browser.machinery import Server, Visit
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -20,18 +19,15 @@ PROMPT = re.compile("Prompt")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with an untrained classifier of opinions, judge, whose held-out texts are to be had."""
-    folder = tmp_path_factory.mktemp("judging")
+def server(server: Server) -> Server:
+    """The server, with an untrained classifier of opinions, judge, whose held-out texts are to be had."""
     source = LabelledSource(opinions(), 0.9)
     tokenizer = source.tokenizer("words", 200)
     sizes = {"head": "mean", "n_label": 2, "mask": "full", "final_norm": False, "context_length": 16}
     card = {"labels": list(source.labelled.names), "source": source.to_dict()}
-    checkpoints.save(
-        "judge", scrambled(source.fitted(tiny(**sizes), tokenizer)), tokenizer, card, root=folder / "home" / "checkpoints"
-    )
-    with serve(folder) as running:
-        yield running
+    model = scrambled(source.fitted(tiny(**sizes), tokenizer))
+    checkpoints.save("judge", model, tokenizer, card, root=server.checkpoints)
+    return server
 
 
 @pytest.mark.full

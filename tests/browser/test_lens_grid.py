@@ -238,7 +238,7 @@ def test_in_the_picture_every_cell_has_its_likeliest_token_in_its_middle(mounted
 
 
 def test_the_words_in_the_cells_are_as_sharp_as_the_screen_also_one_that_the_window_comes_to(mounted: Mount) -> None:
-    page = mounted("lens_grid", packed(seen_of()), words="true").page
+    page = mounted("lens_grid", packed(seen_of()), words="true", alone=True).page
     sharpness = "words => words.width / words.offsetWidth"
     page.add_style_tag(content="body { width: 700px }")  # the view has the same size on either screen
     wait_until(lambda: page.locator(".box").evaluate("box => box.clientWidth") == 700)

@@ -159,8 +159,8 @@ def test_a_mounted_view_that_fails_or_asks_another_host_fails_the_test(
     monkeypatch.setattr(kit, "script", lambda _: f"export default ({{ setStateValue }}) => {{ {act} }};")
 
     def body() -> None:
-        with mounting(browser) as mounted:
-            view = mounted("token_strip", b"")
+        with mounting(browser, []) as mounted:
+            view = mounted("token_strip", b"", alone=True)
             view.page.wait_for_function("window.sent.length === 1")
             assert view.sent == [Message("state", "failed", 1)]
 
@@ -183,6 +183,6 @@ def test_a_mounted_view_has_the_variables_and_the_place_that_it_has_in_the_app(
     names = list(variables(dark=dark))
     with visiting(browser, server, dark=dark) as visit:
         in_app = visit.open("next_token", prompt="ROMEO").evaluate(shown, names)
-    with mounting(browser) as mounted:
-        view = mounted("token_strip", token_strip.payload([], SETTINGS), dark=dark)
+    with mounting(browser, []) as mounted:
+        view = mounted("token_strip", token_strip.payload([], SETTINGS), dark=dark, alone=True)
         assert view.page.evaluate(shown, names) == in_app

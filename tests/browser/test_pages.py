@@ -217,10 +217,10 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
         expect(page).to_have_title("Context · gptviz")
 
 
-# All pages are made narrow in a test above; these have views that lay themselves out as they open, or are not in sight there.
+# All pages are made narrow in a test above, and their states in test_accessibility.py; these have views that lay themselves out
+# as they open, or are not in sight there.
 NARROW: list[tuple[str, dict[str, str]]] = [
     *((path, {}) for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")),
-    *((page.name, dict(state)) for page in RECORDS.values() for state in page.states),
     ("translate", {"view": "Next token", "prompt": "may the 3rd " * 8}),
     ("embeddings", {"model": "generator", "step": "0", "trail": "true"}),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,17 +22,14 @@ PATHS = ("", "generate", "attention", "next_token", "positions", "embeddings")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose home has a model with snapshots."""
-    folder = tmp_path_factory.mktemp("trained")
-    root = folder / "home" / "checkpoints"
+def server(server: Server) -> Server:
+    """The server, with a model with snapshots in its home."""
     tokenizer = CharTokenizer(DEFAULT_PROMPT)
     config = tiny(vocab_size=tokenizer.vocab_size, context_length=64, n_head=6, positions="rotary")
-    kept = checkpoints.save("grown", scrambled(config, STEPS[-1]), tokenizer, {"steps": STEPS[-1]}, root=root)
+    kept = checkpoints.save("grown", scrambled(config, STEPS[-1]), tokenizer, {"steps": STEPS[-1]}, root=server.checkpoints)
     for step in STEPS:
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), scrambled(config, step))
-    with serve(folder) as running:
-        yield running
+    return server
 
 
 def shown(page: Page) -> Locator:

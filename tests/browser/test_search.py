@@ -127,7 +127,7 @@ def test_the_keyboard_leads_from_a_page_to_what_is_found_and_keeps_the_readers_m
 
 
 def test_it_opens_where_a_model_is_damaged_and_where_a_lesson_is_folded_on_a_phone(browser: Browser, server: Server) -> None:
-    damaged = server.log.parent / "home/checkpoints/damaged"
+    damaged = server.checkpoints / "damaged"
     damaged.mkdir(parents=True)
     (damaged / "config.json").write_text("{")
     with visiting(browser, server, width=390, height=844) as visit:

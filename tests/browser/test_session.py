@@ -44,7 +44,7 @@ def test_a_run_of_a_page_begins_when_the_one_before_has_ended(browser: Browser, 
 
 def test_a_model_that_is_deleted_elsewhere_is_named_no_more_above_the_numbers_of_another(server: Server, visit: Visit) -> None:
     tokenizer = CharTokenizer("the quick brown fox\njumps over the lazy dog.")
-    root = server.log.parent / "home" / "checkpoints"
+    root = server.checkpoints
     folder = checkpoints.save("soon-gone", scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=3)), tokenizer, {}, root=root)
     page = visit.open("lens", model="soon-gone", prompt="the fox")
     model = page.get_by_role("combobox", name=re.compile("^Model"))

@@ -30,7 +30,7 @@ LOWEST = "document.querySelector('#first').style.height = '2000px'"
 def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_somebody_scrolls(
     mounted: Callable[..., Mounted],
 ) -> None:
-    view = mounted("step_in_sight", pack({"step": ""}), width=800, height=600)
+    view = mounted("step_in_sight", pack({"step": ""}), width=800, height=600, alone=True)
     page = view.page
     page.evaluate(PAGE)
     page.clock.install()

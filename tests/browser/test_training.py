@@ -27,7 +27,7 @@ def _nothing_trains_on(server: Server) -> Iterator[None]:
     yield
 
     def nothing_trains() -> bool:
-        states = {folder: read_status(folder).state for folder in (server.log.parent / "home" / "checkpoints").glob("[!.]*")}
+        states = {folder: read_status(folder).state for folder in server.checkpoints.glob("[!.]*")}
         for folder, state in states.items():
             if state == "running":
                 request_stop(folder, "stop")

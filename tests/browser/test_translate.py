@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from playwright.sync_api import Page, expect
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
-from tests.browser.machinery import Server, Visit, serve
+from tests.browser.machinery import Server, Visit
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -32,14 +31,12 @@ def made(seed: int, end_bias: float) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
-    folder = tmp_path_factory.mktemp("translating")
-    kept = checkpoints.save("scribe", made(0, -1e4), MARKS, {"steps": 9}, root=folder / "home" / "checkpoints")
+def server(server: Server) -> Server:
+    """The server, with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
+    kept = checkpoints.save("scribe", made(0, -1e4), MARKS, {"steps": 9}, root=server.checkpoints)
     for step, end_bias in ((0, 1e4), (4, -1e4), (9, -1e4)):
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), made(step, end_bias))
-    with serve(folder) as running:
-        yield running
+    return server
 
 
 def explorer(page: Page) -> Page:
