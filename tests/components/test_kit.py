@@ -180,3 +180,28 @@ def test_the_script_of_a_view_travels_apart_from_its_numbers_and_does_not_change
     assert again_provided == provided
     assert again_view.bytes != view.bytes
     assert (again_view.id, again_view.component_name, again_view.js_content) == (view.id, view.component_name, view.js_content)
+
+
+def test_of_several_views_of_a_kind_the_first_that_is_shown_carries_their_script() -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from gptviz.components import kit
+        from gptviz.components.history_steps import history_steps
+        from gptviz.components.popover_keys import popover_keys
+
+        kit.begin_page()
+        for key in st.session_state["shown"]:
+            history_steps(key=key)
+        popover_keys(key="of another kind")
+
+    at = AppTest.from_function(page)
+    for shown in (["a", "b", "c"], ["a", "b", "c"], ["c", "b"], []):
+        at.session_state["shown"] = shown
+        at.run()
+        scripts = [one.proto.id for one in at.get("bidi_component") if one.proto.component_name.endswith("_script")]
+        assert len(at.get("bidi_component")) == len(shown) + 1 + len(scripts)
+        assert [any(name.endswith(f"-{key} script") for name in scripts) for key in (*shown, "of another kind")] == [
+            *(place == 0 for place in range(len(shown))),
+            True,
+        ]

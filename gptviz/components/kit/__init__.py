@@ -39,6 +39,8 @@ ARRAY_KINDS = ("float64", "float32", "float16", "int32", "uint8")
 ALIGNED = 8
 # The hexadecimal digits of the name of a part; kit/part.js reads as many.
 NAME = 16
+# The key of the session's state under which the keys of the views stand that have the script of their kind, by kind.
+_CARRIED = "views with a script"
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def register(folder: Path) -> Callable[..., None]:
     for each event `<event>=`, a function that is called with what the browser sent.
 
     Streamlit sends the script of a component with every message that changes. So the script of a view is in a separate element,
-    which never changes and which Streamlit therefore sends once (kit/arrival.js).
+    which never changes and which Streamlit therefore sends once (kit/arrival.js). Of several views of one kind on a page, the
+    first has it.
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
@@ -100,11 +103,17 @@ def register(folder: Path) -> Callable[..., None]:
         packed = data if isinstance(data, Packed) else Packed(data, ())
         with st.container(gap=None):
             view(key=key, data=packed.data, **callbacks)
-            provided(key=f"{key} script")
+            if st.session_state.setdefault(_CARRIED, {}).setdefault(name, key) == key:
+                provided(key=f"{key} script")
             for part in packed.parts:
                 _part(key=f"{key} {part.name}", data=part.carried)
 
     return mount
+
+
+def begin_page() -> None:
+    """Forget which views of this visitor's page have a script: the page is shown anew."""
+    st.session_state.pop(_CARRIED, None)
 
 
 def silent(folder: Path) -> Callable[..., None]:

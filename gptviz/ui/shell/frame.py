@@ -78,6 +78,7 @@ def open_page(page: Page) -> None:
     """Start a page: configuration, menu, the question it answers and one sentence on what it shows."""
     server_log.protect()
     streamlit_internals.send_everything()
+    kit.begin_page()
     release_memory()  # of the page before
     _follow_history()
     st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
