@@ -22,6 +22,8 @@ from gptviz.text import BPETokenizer
 
 VOCAB, CONTEXT = 11, 8
 TinyModel = Callable[..., Path]
+# Fields of models whose blocks read no more than what the block before left in the stream.
+NO_SHORTCUTS = {"smear": 0, "mix_embedding": False, "backout": False, "value_gate": 0}
 
 
 def tiny(**changes: Any) -> Config:
@@ -95,7 +97,11 @@ def families(draw: st.DrawFn, **fixed: Any) -> Config:
         "score_cap": draw(st.sampled_from([None, 2.0])),
         "logit_cap": draw(st.sampled_from([None, 5.0])),
     }
-    return replace(config, **drawn)
+    if not crosses:
+        drawn |= {name: draw(st.sampled_from([0, 3])) for name in ("smear", "value_gate")}
+        in_rows = not RESIDUALS[str(drawn["residual"])].parallel
+        drawn |= {name: in_rows and draw(st.booleans()) for name in ("mix_embedding", "backout")}
+    return replace(config, **drawn | {name: value for name, value in fixed.items() if name in drawn})
 
 
 def byte_letters(tokenizer: BPETokenizer) -> list[str]:

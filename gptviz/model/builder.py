@@ -22,6 +22,7 @@ from .parts.norms import new_norm
 from .parts.part import Embedding, ScaledEmbedding
 from .parts.positions import POSITIONS, NoPositions, PositionEncoding, Relative
 from .parts.residuals import RESIDUALS, Parallel
+from .parts.shortcuts import Mix, Smear
 from .transformer import Transformer
 
 
@@ -60,10 +61,15 @@ def _stack(config: Config, embed: Embedding, head: type[Head], encoder: Transfor
         embed,
         positions(config) if on_embedding else NoPositions(config),
         [near if kind.windowed else everything for kind in kinds] or [everything],
-        [_block(config, shared.get(kind) or kind.positions(), crosses=encoder is not None) for kind in kinds],
+        [
+            _block(config, index, shared.get(kind) or kind.positions(), crosses=encoder is not None)
+            for index, kind in enumerate(kinds)
+        ],
         head(config, new_norm(config, config.d_model) if config.final_norm else None),
         encoder,
         new_norm(config, config.d_model) if config.embed_norm else None,
+        Smear(config) if config.smear else None,
+        Mix() if config.backout and config.n_layer else None,
     )
 
 
@@ -79,20 +85,26 @@ class _Kind(NamedTuple):
         return (NoPositions if self.on_embedding else POSITIONS[self.config.positions])(self.config)
 
 
-def _block(config: Config, positions: PositionEncoding, *, crosses: bool) -> Block | ParallelBlock:
+def _block(config: Config, index: int, positions: PositionEncoding, *, crosses: bool) -> Block | ParallelBlock:
     residual, has_mlp = RESIDUALS[config.residual], config.mlp_size > 0
-    attention, attention_residual = Attention(config, positions), residual(config)
+    attention = Attention(config, positions, embeds_values=config.embeds_values(index))
+    attention_residual = residual(config)
+    block: Block | ParallelBlock
     if issubclass(residual, Parallel) and has_mlp:
         own = attention_residual if residual.shares_norm else residual(config)
-        return ParallelBlock(attention, cast(Parallel, attention_residual), MLPS[config.mlp](config), cast(Parallel, own))
-    return Block(
-        attention,
-        attention_residual,
-        MLPS[config.mlp](config) if has_mlp else None,
-        residual(config) if has_mlp else None,
-        CrossAttention(config) if crosses else None,
-        residual(config) if crosses else None,
-    )
+        block = ParallelBlock(attention, cast(Parallel, attention_residual), MLPS[config.mlp](config), cast(Parallel, own))
+    else:
+        block = Block(
+            attention,
+            attention_residual,
+            MLPS[config.mlp](config) if has_mlp else None,
+            residual(config) if has_mlp else None,
+            CrossAttention(config) if crosses else None,
+            residual(config) if crosses else None,
+        )
+    if config.mix_embedding:
+        block.mix = Mix()
+    return block
 
 
 @torch.no_grad()
@@ -164,7 +176,7 @@ def describe(config: Config) -> tuple[WeightedPart, ...]:
 
 # Parts that a forward pass reads before the others next to them. They are laid out in another order, in which fresh weights are
 # drawn too: it has to stay, so that a seed gives the same weights.
-_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions", "embed_norm")
+_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions", "value_embed", "embed_norm", "smear")
 
 
 def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
@@ -178,6 +190,8 @@ def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]
 
 def _of_block(block: Block | ParallelBlock) -> Iterator[tuple[str, nn.Module]]:
     """The sublayers of a block and the norms of their residuals, as a forward pass comes to them."""
+    if block.mix is not None:
+        yield "mix", block.mix
     for sublayer, name in (("attention", "attention_residual"), ("cross_attention", "cross_residual"), ("mlp", "mlp_residual")):
         residual = getattr(block, name, None)
         for step in () if residual is None else residual.steps:

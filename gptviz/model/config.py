@@ -245,6 +245,35 @@ class Config:
         "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
         group="Embedding and output",
     )
+    smear: int = setting(
+        0,
+        "Smear of the embedding",
+        "How many numbers of a token's vector decide which share of the vector before it is added; 0 is none.",
+        low=0,
+        high=1_000_000,
+        group="Embedding and output",
+    )
+    mix_embedding: bool = setting(
+        False,
+        "Embedding in every block",
+        "Whether the stream that enters a block is a learned mix of itself and of the embedding that entered block 0.",
+        group="Embedding and output",
+    )
+    backout: bool = setting(
+        False,
+        "Middle taken out",
+        "Whether a learned share of the stream in the middle of the blocks is taken from what leaves the last one.",
+        group="Embedding and output",
+    )
+    value_gate: int = setting(
+        0,
+        "Gate of value embeddings",
+        "In every other block, the last one too: how many numbers of what attention reads decide which share of a vector of "
+        "the token's own is added to each value; 0 is none.",
+        low=0,
+        high=1_000_000,
+        group="Attention",
+    )
     qk_norm: str = setting(
         "none",
         "Normalised queries and keys",
@@ -362,6 +391,13 @@ class Config:
             raise ValueError(f"n_expert is {self.n_expert} in {self.n_layer} blocks; the most of a model are {MOST_EXPERTS:,}")
         if self.mlp == "experts" and self.n_active > self.n_expert:
             raise ValueError(f"n_active is {self.n_active}; a router of n_expert {self.n_expert} experts cannot choose more")
+        for name in ("smear", "value_gate"):
+            if getattr(self, name) > self.d_model:
+                raise ValueError(f"{name} is {getattr(self, name)}; a token has only d_model {self.d_model} numbers")
+        if self.n_encoder_layer and self.has_shortcuts:
+            raise ValueError("smear, mix_embedding, backout and value_gate are for models without an encoder")
+        if RESIDUALS[self.residual].parallel and (self.mix_embedding or self.backout):
+            raise ValueError(f"residual {self.residual} has no place for mix_embedding or backout: unset them")
         if RESIDUALS[self.residual].parallel and self.n_encoder_layer:
             raise ValueError(f"residual {self.residual} has attention and an MLP side by side; there is no cross-attention in it")
         if self.n_encoder_layer and not QK_NORMS[self.qk_norm].crosses:
@@ -438,6 +474,15 @@ class Config:
     def windowed(self, block: int) -> bool:
         """Whether this block sees a window alone."""
         return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
+
+    @property
+    def has_shortcuts(self) -> bool:
+        """Whether a block reads more than what the one before it left in the stream."""
+        return self.smear > 0 or self.mix_embedding or self.backout or self.value_gate > 0
+
+    def embeds_values(self, block: int) -> bool:
+        """Whether the attention of this block has embeddings of values."""
+        return self.value_gate > 0 and (self.n_layer - 1 - block) % 2 == 0
 
     def in_block(self, block: int) -> Config:
         """The config with the rotary positions of this block: in a window they may have another base, without scaling."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -19,7 +19,8 @@ from torch import Tensor
 
 from .builder import lay_out
 from .config import Config
-from .parts.part import Linear
+from .parts.part import Embedding, Linear
+from .parts.shortcuts import ValueEmbedding
 from .precision import are_finite
 from .transformer import Transformer
 
@@ -162,11 +163,19 @@ def quantiser(text: str) -> Quantiser:
     raise ValueError(f"{text!r:.40} names no way to keep weights in few bits; there is {FORMS}")
 
 
+def _multiplied(model: Transformer) -> Iterator[Linear | Embedding]:
+    for part in model.modules():
+        if isinstance(part, Linear) or part is model.embed:
+            yield part
+        elif isinstance(part, ValueEmbedding):
+            yield part.table
+
+
 def matrices(model: Transformer) -> dict[str, Tensor]:
-    """The matrices of a model that a token is multiplied with, and its embedding, by name; tied ones once. Norms, biases and
+    """The matrices of a model that a token is multiplied with, and its embeddings, by name; tied ones once. Norms, biases and
     tables of positions are none: they are few numbers, and files keep them whole.
     """
-    multiplied = {part.weight for part in model.modules() if isinstance(part, Linear) or part is model.embed}
+    multiplied = {part.weight for part in _multiplied(model)}
     return {name: parameter for name, parameter in model.named_parameters() if parameter in multiplied}
 
 

@@ -18,6 +18,7 @@ GLOSSARY: dict[str, str] = {
     "embed": "token embeddings, [B, T, d_model]",
     "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act elsewhere",
     "embed_norm": "token embeddings with their positions after the norm that some models have there, [B, T, d_model]",
+    "smear": "the same with a share of the token before, in models that have it, [B, T, d_model]",
     "resid_pre": "residual stream entering a block, [B, T, d_model]",
     "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent without an encoder",
     "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP, or reads it beside the "
@@ -33,6 +34,7 @@ GLOSSARY: dict[str, str] = {
     "experts": "how much each expert counts for a token, [B, T, expert]; 0 where the router chose others, a shared one last",
     "neurons": "MLP after the activation, [B, T, d_mlp]; in a mixture those of all experts, each times the weight of its expert",
     "out": "what a sublayer adds to the stream, [B, T, d_model]",
+    "backout": "residual stream without a share of that in the middle, in models that have it, [B, T, d_model]",
     "final_norm": "residual stream after the final norm, [B, T, d_model]",
     "memory": "what an encoder hands to the decoder, [B, S, d_model]",
     "shares": "what each token adds to the logit of each label, [B, T, n_label]; with the head's bias they sum to the logits",

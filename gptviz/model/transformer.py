@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from .parts.norms import Norm
 from .parts.part import Embedding
 from .parts.positions import PositionEncoding
 from .parts.residuals import Dropout
+from .parts.shortcuts import Mix, Smear
 from .tap import IDENTITY, Tap
 
 # Over a text of this many tokens the large arrays of each block leave holes between the small ones that a tap keeps: in a pass of
@@ -42,17 +43,21 @@ class Transformer(nn.Module):
         head: Head,
         encoder: Transformer | None = None,
         embed_norm: Norm | None = None,
+        smear: Smear | None = None,
+        backout: Mix | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.embed = embed
         self.embed_norm = embed_norm
+        self.smear = smear
         self.positions = positions
         # One mask per block; blocks that see the same share one, which is computed once per pass.
         self.masks = nn.ModuleList(dict.fromkeys(masks))
         self.mask_of = [list(self.masks).index(mask) for mask in masks]
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
+        self.backout = backout
         self.head = head
         self.encoder = encoder
 
@@ -97,26 +102,57 @@ class Transformer(nn.Module):
         at = slice(start, end)
         padding = self.config.padding
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
-        first, x = (0, self._embedded(ids, at, tap)) if resume is None else resume
+        if self.config.has_shortcuts:
+            resume = None  # the blocks need more than the stream there
+        first, x = (0, self._embedded(ids, at, cache, tap)) if resume is None else resume
         is_heard = not torch.compiler.is_compiling() and progress.is_heard()
-        for index, block in enumerate(self.blocks):
-            if index < first:
-                continue
+
+        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
             layer_cache = None if cache is None else cache.layers[index]
-            x = block(x, blocked[self.mask_of[index]], at, memory, layer_cache, tap.at(f"blocks.{index}"))
+            masked, inside = blocked[self.mask_of[index]], tap.at(f"blocks.{index}")
+            x = block(x, ids, masked, at, memory, layer_cache, inside)
             if x.shape[1] >= LONG and x.is_cpu and not torch.is_grad_enabled():
                 release_memory(LEAST_WITHIN_A_PASS)
             if is_heard:
                 progress.report(index + 1, len(self.blocks), "block")
+            return x
+
+        x = self.along(x, through, first)
+        if self.backout is not None:
+            x = tap("backout", x)
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
 
-    def _embedded(self, ids: Tensor, at: slice, tap: Tap) -> Tensor:
+    def along(self, x: Tensor, through: Callable[[int, nn.Module, Tensor], Tensor], first: int = 0) -> Tensor:
+        """The stream [B, T, d_model] after all blocks from the `first` on, where `through` computes a block, of its number, the
+        block and the stream that enters it. What stands between blocks is here: in some models a mix with the embedding `x`,
+        and at the end with the stream of the middle.
+        """
+        embedded, middle = x, x
+        for index, block in enumerate(self.blocks):
+            if index < first:
+                continue
+            if isinstance(block.mix, Mix):
+                x = block.mix(x, embedded)
+            x = through(index, block, x)
+            if index == len(self.blocks) // 2:
+                middle = x
+        return x if self.backout is None else self.backout(x, middle)
+
+    def _embedded(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
         """The stream [B, T, d_model] that enters the first block."""
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
         x = self.positions.embed(x, at, tap)
-        return self.dropout(x if self.embed_norm is None else tap("embed_norm", self.embed_norm(x)))
+        if self.embed_norm is not None:
+            x = tap("embed_norm", self.embed_norm(x))
+        if self.smear is not None:
+            before = None
+            if cache is not None:
+                before = cache.vectors[:, at.start - 1 : at.start] if at.start else None
+                cache.vectors = torch.cat((cache.vectors[:, : at.start], x), dim=1)
+            x = tap("smear", self.smear(x, before))
+        return self.dropout(x)
 
     def new_cache(self, batch: int = 1, room: int | None = None) -> KVCache:
         """An empty cache for this many rows, on the device of the weights; in float32 at least, for any type of weights.
@@ -153,5 +189,7 @@ class Twin(Transformer):
             like.head,
             like.encoder,
             like.embed_norm,
+            like.smear,
+            like.backout,
         )
         self.train(like.training)

@@ -53,7 +53,7 @@ def test_every_word_of_the_glossary_is_emitted_by_a_model_and_every_name_once_pe
     pair = tiny(n_encoder_layer=1, embed_norm=True)
     names = emitted(pair)
     labels = [name for head in ("mean", "first") for name in emitted(tiny(head=head, n_label=2))]
-    chosen = emitted(tiny(mlp="experts"))
+    chosen = emitted(tiny(mlp="experts", smear=3, backout=True))
     assert {name.rpartition(".")[2] for name in [*names, *labels, *chosen]} == set(GLOSSARY)
     assert Counter(names).most_common(1)[0][1] == 1
 

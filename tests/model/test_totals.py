@@ -102,7 +102,7 @@ class FirstReads(TorchFunctionMode):
 
 
 @settings(max_examples=40)
-@given(families())
+@given(families(mlp="gated"))
 @example(tiny(n_encoder_layer=2, qk_norm=True, residual="post-norm", positions="relative"))
 @example(tiny(n_encoder_layer=1, qk_norm=True, tied=True))
 @example(tiny(head="flatten", n_label=3, mask="full", residual="norm-only"))

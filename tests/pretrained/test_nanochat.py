@@ -8,7 +8,7 @@ import sys
 import types
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import regex
@@ -28,7 +28,28 @@ VOCAB = 256 + len(MERGED) + len(SPECIAL)
 SIZES = {"sequence_len": 24, "vocab_size": VOCAB, "n_layer": 3, "n_head": 4, "n_kv_head": 2, "n_embd": 32}
 
 
-def tensors(sizes: dict[str, int] = SIZES, seed: int = 0) -> dict[str, Tensor]:
+class Version(NamedTuple):
+    """What nanochat's code did at a time, beside its sizes."""
+
+    mixes: bool = False
+    gate: int = 0
+    most: float = 0.0
+    sharper: float = 1.0
+    base: float = 10_000.0
+    smears: bool = False
+    reach: int = 24  # tokens before its own that a query reads in a block with a window
+
+
+VERSIONS = [
+    Version(reach=12),
+    Version(mixes=True, reach=12),
+    Version(mixes=True, gate=32, most=2.0, reach=12),
+    Version(mixes=True, gate=12, most=3.0, sharper=1.15, base=100_000.0),
+    Version(mixes=True, gate=12, most=3.0, sharper=1.2, base=100_000.0, smears=True),
+]
+
+
+def tensors(sizes: dict[str, int] = SIZES, seed: int = 0, version: Version = VERSIONS[0]) -> dict[str, Tensor]:
     """Random weights, the vocabulary filled up to a multiple of 64."""
     generator = torch.Generator().manual_seed(seed)
     width, head = sizes["n_embd"], sizes["n_embd"] // sizes["n_head"]
@@ -41,10 +62,20 @@ def tensors(sizes: dict[str, int] = SIZES, seed: int = 0) -> dict[str, Tensor]:
             f"transformer.h.{i}.mlp.c_fc.weight": (4 * width, width),
             f"transformer.h.{i}.mlp.c_proj.weight": (width, 4 * width),
         }
-    return {name: torch.randn(shape, generator=generator) * 0.3 for name, shape in shapes.items()}
+        if version.gate and (sizes["n_layer"] - 1 - i) % 2 == 0:
+            shapes[f"transformer.h.{i}.attn.ve_gate.weight"] = (sizes["n_kv_head"], version.gate)
+            shapes[f"value_embeds.{i}.weight"] = (padded, sizes["n_kv_head"] * head)
+    if version.mixes:
+        shapes |= {"resid_lambdas": (sizes["n_layer"],), "x0_lambdas": (sizes["n_layer"],)}
+    if version.smears:
+        shapes |= {"smear_gate.weight": (1, 24), "smear_lambda": (1,), "backout_lambda": (1,)}
+    drawn = {name: torch.randn(shape, generator=generator) * 0.3 for name, shape in shapes.items()}
+    return {name: 1 + value if name == "resid_lambdas" else value for name, value in drawn.items()}
 
 
-def logits_by_hand(weights: dict[str, Tensor], ids: Tensor, sizes: dict[str, int] = SIZES) -> Tensor:
+def logits_by_hand(
+    weights: dict[str, Tensor], ids: Tensor, sizes: dict[str, int] = SIZES, version: Version = VERSIONS[0], pattern: str = "L"
+) -> Tensor:
     """What nanochat computes of ids [T], position by position and head by head: [T, vocab_size]."""
 
     def normed(x: Tensor) -> Tensor:
@@ -52,7 +83,7 @@ def logits_by_hand(weights: dict[str, Tensor], ids: Tensor, sizes: dict[str, int
 
     n_head, n_kv = sizes["n_head"], sizes["n_kv_head"]
     size = sizes["n_embd"] // n_head
-    speeds = 10_000.0 ** (-torch.arange(0, size, 2) / size)
+    speeds = version.base ** (-torch.arange(0, size, 2) / size)
 
     def turned(x: Tensor, place: int) -> Tensor:
         first, second = x[: size // 2], x[size // 2 :]
@@ -60,22 +91,36 @@ def logits_by_hand(weights: dict[str, Tensor], ids: Tensor, sizes: dict[str, int
         return torch.cat((first * cos + second * sin, second * cos - first * sin))
 
     x = normed(weights["transformer.wte.weight"][ids])
+    if version.smears:
+        shares = weights["smear_lambda"] * (x[:, :24] @ weights["smear_gate.weight"][0]).sigmoid()
+        x = torch.stack([x[0], *(x[t] + shares[t] * x[t - 1] for t in range(1, len(ids)))])
+    first, middle = x, x
     for i in range(sizes["n_layer"]):
         at = f"transformer.h.{i}"
+        if version.mixes:
+            x = weights["resid_lambdas"][i] * x + weights["x0_lambdas"][i] * first
         h = normed(x)
         q, k, v = (h @ weights[f"{at}.attn.c_{one}.weight"].T for one in "qkv")
+        if f"value_embeds.{i}.weight" in weights:
+            share = version.most * (h[:, : version.gate] @ weights[f"{at}.attn.ve_gate.weight"].T).sigmoid()
+            v = v + share.repeat_interleave(size, 1) * weights[f"value_embeds.{i}.weight"][ids]
+        is_near = i < sizes["n_layer"] - 1 and pattern[i % len(pattern)] == "S"
         rows = []
         for place in range(len(ids)):
             heads = []
             for head in range(n_head):
                 group = slice(head // (n_head // n_kv) * size, (head // (n_head // n_kv) + 1) * size)
                 query = normed(turned(q[place, head * size : (head + 1) * size], place))
-                keys = torch.stack([normed(turned(k[other, group], other)) for other in range(place + 1)])
-                shares = (keys @ query / size**0.5).softmax(0)
-                heads.append(shares @ v[: place + 1, group])
+                read = range(max(0, place - version.reach) if is_near else 0, place + 1)
+                keys = torch.stack([normed(turned(k[other, group], other)) for other in read])
+                shares = (version.sharper**2 * keys @ query / size**0.5).softmax(0)
+                heads.append(shares @ v[read.start : place + 1, group])
             rows.append(torch.cat(heads))
         x = x + torch.stack(rows) @ weights[f"{at}.attn.c_proj.weight"].T
         x = x + F.relu(normed(x) @ weights[f"{at}.mlp.c_fc.weight"].T) ** 2 @ weights[f"{at}.mlp.c_proj.weight"].T
+        middle = x if i == sizes["n_layer"] // 2 else middle
+    if version.smears:
+        x = x - weights["backout_lambda"] * middle
     scores = normed(x) @ weights["lm_head.weight"][: sizes["vocab_size"]].T
     return 15 * torch.tanh(scores / 15)
 
@@ -136,10 +181,17 @@ def by_hand(text: str) -> list[int]:
 
 
 @torch.inference_mode()
-def test_logits_are_those_of_its_forward_pass(tmp_path: Path) -> None:
-    weights, ids = tensors(), some_ids(20, 1, VOCAB)[0]
-    path = saved(tmp_path, {f"_orig_mod.{name}": tensor for name, tensor in weights.items()})
-    torch.testing.assert_close(opened(path)(ids[None])[0], logits_by_hand(weights, ids), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("pattern", ["L", "SSL"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_logits_are_those_of_its_forward_pass(version: Version, pattern: str, tmp_path: Path) -> None:
+    weights, ids = tensors(version=version), some_ids(20, 1, VOCAB)[0]
+    named = {f"_orig_mod.{name}": tensor for name, tensor in weights.items()}
+    model = opened(saved(tmp_path, named, window_pattern=pattern))
+    expected = logits_by_hand(weights, ids, version=version, pattern=pattern)
+    torch.testing.assert_close(model(ids[None])[0], expected, rtol=1e-4, atol=1e-4)
+    cache = model.new_cache()
+    parts = [model(some, cache=cache) for some in ids[None].split((7, 1, 12), dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1)[0], expected, rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()
@@ -215,24 +267,25 @@ def test_a_damaged_tokenizer_is_named_in_one_line(change: dict[str, Any], words:
         assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("resid_lambdas", "mixes the embedding into every block"),
-        ("value_embeds.1.weight", "adds embeddings to the values"),
-        ("smear_gate.weight", "mixes each token"),
-    ],
-)
-def test_later_versions_are_refused_by_what_they_have(name: str, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "window"), list(zip(VERSIONS, [1_025, 1_025, 1_025, 769, 513], strict=True)))
+def test_the_window_is_a_share_of_the_context(version: Version, window: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, tensors(version=version), sequence_len=2_048, window_pattern="SL")
+    config = source_at(path).opened().config
+    assert (config.window, config.window_pattern) == (window, "wff")
+
+
+@pytest.mark.parametrize("name", ["resid_lambdas", "smear_gate.weight", "transformer.h.1.attn.ve_gate.weight"])
+def test_tensors_of_no_version_are_refused_by_their_names(name: str, tmp_path: Path) -> None:
     path = saved(tmp_path, tensors() | {name: torch.ones(3)})
-    with pytest.raises(ImportRefusedError, match=rf"model_000650.pt: it has {name}: .*{words}.*until 10 January 2026"):
+    with pytest.raises(ImportRefusedError, match=r"model_000650.pt: its tensors are those of no version of nanochat") as refused:
         source_at(path).opened()
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"window_pattern": "SSSL"}, "meta_000650.json: window_pattern is 'SSSL'"),
+        ({"window_pattern": "SXL"}, "meta_000650.json: window_pattern is 'SXL'"),
         ({"n_embd": "wide"}, "meta_000650.json: n_embd is 'wide'"),
         ({"n_head": 0}, "meta_000650.json: "),
         ({"n_layer": 2}, "2 tensors|6 tensors have no place"),

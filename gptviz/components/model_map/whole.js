@@ -35,8 +35,14 @@ export class Whole {
     const from = this.drawStart(stack, top, middle);
     const end = pen.width - pen.layout.guesses - (encoder ? 70 : 96);
     const normed = boxes.get(`${stack}final_norm`);
-    const left = normed ? end - 68 : end;
-    let last = this.drawBlocks(stack, from, left, middle);
+    const left = normed ? end - 68 : end,
+      without = boxes.get(`${stack}backout`);
+    let last = this.drawBlocks(stack, from, without ? left - 68 : left, middle);
+    if (without) {
+      const middleOut = pen.drawBox(without.path, left - 68, middle - 20, 52, 40);
+      pen.level(last, middleOut, middle, { width: 3, head: false });
+      last = middleOut;
+    }
     if (normed) {
       const norm = pen.drawBox(`${stack}final_norm`, left, middle - 20, 52, 40);
       pen.level(last, norm, middle, { width: 3, head: false });
@@ -72,7 +78,7 @@ export class Whole {
     });
     const norm = `${stack}embed_norm`,
       placing = boxes.get(`${stack}positions`);
-    if (!placing) return this.normed(norm, table, middle);
+    if (!placing) return this.normed("smear", this.normed(norm, table, middle), middle);
     const added = boxes.get(`${stack}stream`),
       joined = added ? added.path : `${stack}blocks.0.resid_pre`,
       x = table.x + table.w + 34;
@@ -82,10 +88,10 @@ export class Whole {
     const sum = added ? pen.drawPoint(joined, x, middle) : pen.plus(joined, x, middle);
     pen.level(table, sum, middle, { width: 3, head: false });
     pen.plumb(positions, sum, x);
-    return this.normed(norm, sum, middle);
+    return this.normed("smear", this.normed(norm, sum, middle), middle);
   }
 
-  /** The norm of what `from` gives, where the model has this one. @param {string} path @param {Flank} from @param {number} middle */
+  /** The norm or smear of what `from` gives, where the model has this one. @param {string} path @param {Flank} from @param {number} middle */
   normed(path, from, middle) {
     const { pen } = this;
     if (!pen.boxes.get(path)) return from;

@@ -18,11 +18,13 @@ from gptviz.labelled_array import LabelledArray
 
 # How many names fit on an axis: of positions, and of layers.
 MOST_ACROSS, MOST_LAYERS_ACROSS, MOST_DOWN = 40, 20, 26
-# The looks of sublayers, by the ends of their names: colour, marker, hatching and name in the legend.
+# The looks of sublayers, and of mixes with earlier states, by the ends of their names: colour, marker, hatching, name.
 WRITERS = {
     "cross_attention": (KEY, "diamond", "x", "cross-attention"),
     "attention": (PATTERN, "circle", "/", "attention"),
     "mlp": (MLP, "square", "", "MLP"),
+    "mix": (STREAM, "triangle-up", ".", "mix"),
+    "backout": (STREAM, "triangle-down", "-", "backout"),
 }
 # The length as which zero is drawn on a logarithmic scale.
 SMALLEST = 1e-6

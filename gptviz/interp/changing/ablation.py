@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Transformer, Watch
 
+from ..reading.layers import last_tap
 from .edits import Inputs, UnitEdit, edited_by_each
 
 # Logits computed at a time: 17 MB, with as many again for their loss.
@@ -70,7 +71,7 @@ def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float,
         logits: Tensor = model(reading.ids, reading.source)  # [B, T, vocab_size] or [B, n_label]
         return _nats(logits, targets), logits.flatten(0, -2)[-1]
     streams: list[Tensor] = []
-    watch = Watch([f"blocks.{config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream))
+    watch = Watch([last_tap(config)], lambda _name, stream: streams.append(stream))
     last = model(reading.ids, reading.source, tap=watch, logits_at=slice(-1, None))
     each, total = max(1, MOST_LOGITS // (rows * config.vocab_size)), 0.0
     for start in range(0, length, each):

@@ -103,7 +103,7 @@ def preview(
         taps = [one.tap(block) for block in range(one.blocks(model.config))]
         values = corrupted + np.stack([gains.get(tap, none) for tap in taps])
         known = np.stack([same.get(tap, all_same) for tap in taps])
-        if one.name == "resid_pre" and (at := _only_difference(model, pair)) is not None:
+        if one.name == "resid_pre" and not model.config.has_shortcuts and (at := _only_difference(model, pair)) is not None:
             values[0, at], known[0, at] = clean, True  # all that the blocks read is then that of the clean prompt
         found[one.name] = Preview(one, places, values, clean, corrupted, known)
     with progress.part(1, 2):

@@ -302,8 +302,9 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
     # The rows are the same as far as the first patch: until there, two of them will do.
     first = min(map(_first_block, patches))
     grows_at = f"blocks.{first}.resid_pre"
-    if first < 0 or source is not None or model.config.padding is not None or not model.config.n_layer:
-        # A mask that depends on the ids, and an encoder's memory, need every row from the beginning.
+    config = model.config
+    if first < 0 or source is not None or config.padding is not None or config.has_shortcuts or not config.n_layer:
+        # A mask that depends on the ids, an encoder's memory, and blocks that read earlier states need every row from the start.
         ids, source, grows_at = ids[rows], None if source is None else source[rows], ""
 
     def edit(tap: str) -> Callable[[Tensor], Tensor]:

@@ -74,8 +74,8 @@ def mean_outside(
     """Edits, for `trace.run`, that put all but these `nodes` (units at positions) of a text of this length at their means."""
     edits: dict[str, Callable[[Tensor], Tensor]] = {}
     for name, mean in means.items():
-        if name in ("embed", "positions"):
-            units = [Unit("embed" if name == "embed" else "positions")]
+        if name in ("embed", "smear", "positions"):
+            units = [Unit("positions" if name == "positions" else "embed")]
         else:
             units = [unit for unit in heads_and_mlps(model.config) if name.startswith(f"{unit.layer}.")]
         outside = torch.tensor([[(unit, place) not in nodes for place in range(length)] for unit in units], device=mean.device)

@@ -40,7 +40,7 @@ from .decomposition import HEAD, Stream
 
 # How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
 ReadKind = Literal["value", "key", "query", "mlp", "logit"]
-WRITTEN = ("embed", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
+WRITTEN = ("embed", "smear", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
 TAPS = (*WRITTEN, "blocks.*.attention.[qkv]", "blocks.*.attention.out")
 # At most this many bytes of what is read at some positions are kept during the search for a circuit, but always two passes.
 MOST_KEPT = 2**26
@@ -208,7 +208,8 @@ class Frozen:
         if _has_heads(layer):
             z = stream.numbers(stream.values[f"{layer}.z"])  # [N, H, d_head]
             return inner(z - self._usual.get(f"{layer}.z", 0.0), stream.to_heads(layer, direction))
-        usual = self._usual.get(f"{layer}.out" if "." in layer else layer, 0.0)
+        name = "smear" if layer == "embed" and self.model.smear is not None else layer
+        usual = self._usual.get(f"{layer}.out" if "." in layer else name, 0.0)
         return inner(stream.written[layer] - usual, direction)[:, None]
 
     def _visible(self, block: int, position: int) -> Tensor:
@@ -254,8 +255,12 @@ class Frozen:
         scored = weights @ row.scores
         beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())  # of scores, what comes from positions alone
         beside_query = float(scored - of_query[0] @ q[position, head])
+        of_values = pattern[:, None] * along
+        with torch.no_grad():
+            read_from_stream = inner(of_values, value(self._inputs(layer, at))).sum()
+        beside_values = float(pattern @ each - read_from_stream)  # of values, what embeddings of their own add
         return [
-            self._read("value", layer, at, value, pattern[:, None] * along, float(pattern @ each)),
+            self._read("value", layer, at, value, of_values, float(pattern @ each), beside_values),
             self._read("key", layer, at, key, of_keys, chosen, beside_keys),
             self._read("query", layer, here, query, of_query, chosen, beside_query),
         ]
@@ -374,4 +379,6 @@ def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:
     """
     trace = run(model, texts, WRITTEN, logits_at=slice(-1, None))
     axes = {"positions": (0,), "z": (0, 2)}
-    return {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}
+    found = {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}
+    # What the embedding wrote is then that behind the smear, positions included (see `Stream`).
+    return {name: mean for name, mean in found.items() if "smear" not in found or name not in ("embed", "positions")}

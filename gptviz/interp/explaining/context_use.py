@@ -358,7 +358,7 @@ class _Beginning:
         cache = self.model.new_cache(len(rows), len(self.ids))
         for layer, kept in zip(cache.layers, self._cache.layers, strict=True):
             layer.keys[:, :, :start], layer.values[:, :, :start] = kept.keys[:, :, :start], kept.values[:, :, :start]
-        cache.length = start
+        cache.length, cache.vectors = start, self._cache.vectors[:, :start].expand(len(rows), -1, -1)
         return cast(Tensor, self.model(rows, cache=cache, tap=tap))
 
 

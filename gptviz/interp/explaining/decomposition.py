@@ -134,7 +134,7 @@ class Stream:
     def _record(self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]) -> None:
         device, last = self.model.embed.weight.device, self.rows[-1]
         rows = torch.tensor(self.rows, device=device)
-        states = ("embed", "embed_norm", "final_norm", f"blocks.{len(self.model.blocks) - 1}.resid_post")
+        states = ("embed", "embed_norm", "smear", f"blocks.{len(self.model.blocks) - 1}.resid_post", "backout", "final_norm")
 
         def see(name: str, value: Tensor) -> None:
             tap = name.rpartition(".")[2]
@@ -154,7 +154,10 @@ class Stream:
             kept = kept.to(self.device, copy=True)
             if name in states:
                 self.final = kept[-1]
-            if name not in states[1:]:
+            if name == "smear":  # positions and the token before are part of what the embedding wrote
+                self.values["embed"] = kept
+                self.values.pop("positions", None)
+            elif name not in states[1:]:
                 self.values[name] = kept
 
         source_ids = None if source is None else torch.tensor([source], device=device)
@@ -207,11 +210,14 @@ class Stream:
         x = self.leaf("embed", self.values["embed"])  # [1, n, d_model]
         if "positions" in self.values:
             x = x + self.leaf("positions", self.values["positions"])
-        if model.embed_norm is not None:
+        if model.embed_norm is not None and model.smear is None:
             x = stand_ins[model.embed_norm](x)
-        for block in blocks:
+
+        def through(_: int, block: nn.Module, x: Tensor) -> Tensor:
             followed = with_stand_ins(block, stand_ins, self.device)
-            x = followed(x, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
+            return followed(x, None, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
+
+        x = model.along(x, through)
         norm = model.head.final_norm
         self.reads(HEAD, x if norm is None else stand_ins[norm](x))
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}

@@ -15,7 +15,7 @@ from ..trace import Trace, run
 
 EMBEDDING = "embed"
 # What the stream is made of before the first block; the last one that a model has is the stream.
-_BEFORE_BLOCKS = ("embed", "positions", "embed_norm")
+_BEFORE_BLOCKS = ("embed", "positions", "embed_norm", "smear")
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Layer:
     """A place in the residual stream.
 
     Attributes:
-        name: "embed", or the part after which it is, as `interp.units` names it: "blocks.1.mlp". After a block whose attention
-            and MLP read the same stream it is the block's own name, "blocks.1": there is no stream between the two.
+        name: "embed", or the part after which it is, as `interp.units` names it: "blocks.1.mlp"; in models that mix the stream
+            with earlier states of it also "blocks.1.mix" and "blocks.1.backout". After a block whose attention and MLP read
+            the same stream it is the block's own name, "blocks.1": there is no stream between the two.
         title: its name in a sentence.
         short: its name on an axis.
         tap: the name of the tap with the stream there, as in `model.tap.GLOSSARY`; "" for the stream of a model without blocks.
@@ -42,8 +43,19 @@ def layers(config: Config) -> tuple[Layer, ...]:
     """The places in the stream of a decoder, in the order in which it is computed."""
     found = [Layer(EMBEDDING, "the embedding", "embedding", "blocks.0.resid_pre" if config.n_layer else "")]
     for block in range(config.n_layer):
+        if config.mix_embedding and block:
+            title = f"the mix before block {block}"
+            found.append(Layer(f"blocks.{block}.mix", title, f"mix {block}", f"blocks.{block}.resid_pre", block))
         found += _of_block(config, block)
+    if config.backout and config.n_layer:
+        last = config.n_layer - 1
+        found.append(Layer(f"blocks.{last}.backout", "taking out the middle", f"backout {last}", "backout", last))
     return tuple(found)
+
+
+def last_tap(config: Config) -> str:
+    """The name of the tap with the stream that the head of a model with blocks reads."""
+    return layers(config)[-1].tap
 
 
 def _of_block(config: Config, block: int) -> list[Layer]:
@@ -114,6 +126,7 @@ def stream_of(trace: Trace, config: Config) -> Tensor:
     """The residual stream at all layers [layer, T, d_model], from what `trace_stream` kept."""
     if config.n_layer:
         return torch.stack([trace[layer.tap][0] for layer in layers(config)])
-    if "embed_norm" in trace:
-        return trace["embed_norm"]
+    for name in ("smear", "embed_norm"):
+        if name in trace:
+            return trace[name]
     return trace["embed"] + trace["positions"] if "positions" in trace else trace["embed"]

@@ -15,6 +15,8 @@ from gptviz.labelled_array import Float64Array
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Transformer, Watch
 
+from .layers import last_tap
+
 Logits = npt.NDArray[np.float32]
 
 # At most this many logits of the places of a text are in memory at a time.
@@ -154,7 +156,7 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     states = None
     if model.config.n_layer:
         streams: list[Tensor] = []
-        watch = Watch([f"blocks.{model.config.n_layer - 1}.resid_post"], lambda _name, stream: streams.append(stream[0]))
+        watch = Watch([last_tap(model.config)], lambda _name, stream: streams.append(stream[0]))
         with progress.part(0, 2):
             model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
         (states,) = streams

@@ -15,6 +15,7 @@ from .part import LightCall, Linear, SoftCap
 from .positions import PositionEncoding
 from .qk_norms import QK_NORMS
 from .residuals import Dropout
+from .shortcuts import ValueEmbedding
 
 # Under a causal mask a block computes scores for at most this many queries at a time, with the keys up to the last of them: of
 # 192 tokens that is two thirds of all scores.
@@ -103,6 +104,7 @@ class KVCache:
 
     Attributes:
         length: how many tokens it holds.
+        vectors: of the tokens, [B, at least `length`, d_model], in models that smear: there a token reads the one before it.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class KVCache:
         heads, size = config.key_heads, config.head_size
         self.layers = [LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)]
         self.length = 0
+        self.vectors = torch.empty(batch, 0, config.d_model, device=device, dtype=dtype)
 
     @property
     def bytes_by_block(self) -> list[int]:
@@ -138,6 +141,7 @@ class KVCache:
 
         Keys and values of a memory are reordered too, unless all rows share one memory.
         """
+        self.vectors = self.vectors[rows]
         for layer in self.layers:
             for kept in (layer.keys, layer.values):
                 kept[:, :, : self.length] = kept[rows, :, : self.length]
@@ -202,17 +206,19 @@ class Attention(AttentionBase):
     a tap needs the whole pattern, that is put together of its parts: the scores are never all in memory in addition to it.
     """
 
-    def __init__(self, config: Config, positions: PositionEncoding) -> None:
+    def __init__(self, config: Config, positions: PositionEncoding, *, embeds_values: bool = False) -> None:
         super().__init__(config)
         self.qkv = Linear(config.d_model, (config.n_head + 2 * config.key_heads) * config.head_size, bias=config.qkv_bias)
         self.n_head, self.key_heads = config.n_head, config.key_heads
         self.looks_ahead = config.mask != "causal"
         self.positions = positions
+        self.value_embed = ValueEmbedding(config) if embeds_values else None
 
-    def forward(self, x: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
+    def forward(self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, cache: LayerCache | None, tap: Tap) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model].
 
         Args:
+            ids: the tokens [B, T], which embeddings of values read.
             blocked: true where a query must not look at a key, to be broadcast to [B, H, T, keys], or None if every query may
                 look at every key.
             at: the positions of the tokens of x.
@@ -223,6 +229,8 @@ class Attention(AttentionBase):
         unturned, v = stacked.split_with_sizes((n_head + key_heads, key_heads), dim=1)
         turned = self.positions.turn(self.qk_norm(unturned), at)  # [B, H + n_kv_head, T, d_head]
         q, k = turned.split_with_sizes((n_head, key_heads), dim=1)
+        if self.value_embed is not None:
+            v = v + self.value_embed(ids, x)
         q = tap("q", q)  # [B, H, T, d_head]
         k = tap("k", k)  # [B, n_kv_head, T, d_head]
         v = tap("v", v)  # [B, n_kv_head, T, d_head]

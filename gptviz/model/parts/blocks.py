@@ -9,10 +9,15 @@ from .attention import Attention, CrossAttention, LayerCache, Memory
 from .mlps import AnyMLP
 from .part import LightCall
 from .residuals import Parallel, Residual
+from .shortcuts import Mix
 
 
 class Block(LightCall):
-    """Attention, then cross-attention and the MLP where the model has them, each inside its residual."""
+    """Attention, then cross-attention and the MLP where the model has them, each inside its residual.
+
+    Attributes:
+        mix: of the stream with the embedding, before the block; see `Transformer.along`.
+    """
 
     def __init__(
         self,
@@ -30,13 +35,14 @@ class Block(LightCall):
         self.cross_residual = cross_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
+        self.mix: Mix | None = None
 
     def forward(
-        self, x: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+        self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
     ) -> Tensor:
         """x [B, T, d_model] → [B, T, d_model]; the other arguments as in `Attention.forward` and `CrossAttention.forward`."""
         x = tap("resid_pre", x)
-        x = self.attention_residual(x, lambda h: self.attention(h, blocked, at, cache, tap.at("attention")))
+        x = self.attention_residual(x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention")))
         if self.cross_attention is not None and self.cross_residual is not None and memory is not None:
             cross = self.cross_attention
             x = tap("resid_self", x)
@@ -57,12 +63,13 @@ class ParallelBlock(LightCall):
         self.attention_residual = attention_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
+        self.mix: Mix | None = None
 
     def forward(
-        self, x: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+        self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
     ) -> Tensor:
         """As `Block.forward`; there is no memory to read."""
         x = tap("resid_pre", x)
-        attended = self.attention_residual.branch(x, lambda h: self.attention(h, blocked, at, cache, tap.at("attention")))
+        attended = self.attention_residual.branch(x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention")))
         thought = self.mlp_residual.branch(x, lambda h: self.mlp(h, tap.at("mlp")))
         return tap("resid_post", x + attended + thought)

@@ -1,8 +1,8 @@
 """nanochat's checkpoints: `model_000650.pt` with `meta_000650.json`, and its `tokenizer.pkl`. No file can run code here.
 
-Of its versions, those until 10 January 2026 are opened, of which weights are published: rotary positions, queries and keys that
-are normalised, ReLU², norms without gains, a norm after the embedding, and a cap of 15 on the logits. Later versions mix the
-embedding into every block, have embeddings of values, and more; they are refused by the name of the first tensor that says so.
+It has rotary positions, queries and keys that are normalised, ReLU², norms without gains, a norm after the embedding, and a cap
+on the logits. A file does not say its version; the tensors do (see `VERSIONS`). A version between two of these whose tensors are
+not all known is refused by the name of a tensor.
 
 Source: github.com/karpathy/nanochat, `nanochat/gpt.py` and `nanochat/checkpoint_manager.py`.
 """
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
+from gptviz.model.config import MOST_BLOCKS
 
 from ..families import Given, ImportRefusedError
 from ..families.base import MISMATCHED, ShapeError, in_order, lacking, without_place
@@ -33,18 +35,54 @@ WEIGHTS = re.compile(r"model_(\d{6,})\.pt")
 MOST_SETTINGS = 10_000
 COMPILED = "_orig_mod."
 LOGIT_CAP = 15.0
-ROTARY_BASE = 10_000.0
+TILE = 128  # windows are whole numbers of it
 # `torch.nn.functional.rms_norm` adds this where nothing else is asked for.
 EPS = torch.finfo(torch.float32).eps
+GATE = ".attn.ve_gate.weight"
 EMBEDDING, UNEMBEDDING = "transformer.wte.weight", "lm_head.weight"
-# The first words of tensors that later versions have, and what they do.
-LATER = {
-    "resid_lambdas": "mixes the embedding into every block",
-    "x0_lambdas": "mixes the embedding into every block",
-    "value_embeds": "adds embeddings to the values of attention",
-    "smear_gate": "mixes each token with the one before it",
-    "backout_lambda": "takes away the stream of its middle",
-}
+
+
+@dataclass(frozen=True)
+class Version:
+    """What the code of nanochat held for granted at a time.
+
+    Attributes:
+        until: the day on which it changed, or nothing for the newest.
+        has: tensors that no earlier version has.
+        gate: how many numbers the gate of an embedding of values reads, 0 without such embeddings.
+        most: the largest share of such an embedding.
+        sharper: what queries and keys are multiplied by.
+        base: of the rotary positions.
+        window: of a context, how many tokens before its own a query reads in the blocks with a window.
+        note: what else a reader should know.
+    """
+
+    until: str
+    has: tuple[str, ...]
+    gate: int = 0
+    most: float = 0.0
+    sharper: float = 1.0
+    base: float = 10_000.0
+    window: Callable[[int], int] = lambda context: context // 2
+    note: str = ""
+
+
+def _in_tiles(parts: int) -> Callable[[int], int]:
+    return lambda context: -(-context // parts // TILE) * TILE
+
+
+CAPPED_HIGHER = (
+    "The logits are capped at 15, as nanochat does; from 2 to 9 March 2026 it capped them at 20, and its file does not say when "
+    "it was trained."
+)
+MIXES, SMEARS = ("resid_lambdas", "x0_lambdas"), ("smear_gate.weight", "smear_lambda", "backout_lambda")
+VERSIONS = (
+    Version("11 January 2026", ()),
+    Version("16 January 2026", MIXES),
+    Version("9 March 2026", MIXES, gate=32, most=2.0, note=CAPPED_HIGHER),
+    Version("14 March 2026", MIXES, gate=12, most=3.0, sharper=1.15, base=100_000.0, window=_in_tiles(3)),
+    Version("", (*MIXES, *SMEARS), gate=12, most=3.0, sharper=1.2, base=100_000.0, window=_in_tiles(4)),
+)
 
 
 class NanoChat(ModelSource):
@@ -78,33 +116,49 @@ class NanoChat(ModelSource):
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(self._file).items()}
-        for name in tensors:
-            if (words := LATER.get(name.partition(".")[0])) is not None:
-                raise ImportRefusedError(
-                    f"{self._file.name}: it has {name}: this version of nanochat {words}; gptviz opens those until 10 January "
-                    "2026"
-                )
-        return tensors
+        return {name.removeprefix(COMPILED): value for name, value in state_dict(self._file).items()}
+
+    @cached_property
+    def _version(self) -> Version:
+        """The version that has these tensors; the newest one lacks none of them."""
+        gates = [value.shape[-1] for name, value in self._tensors.items() if name.endswith(GATE)]
+        gate = gates[0] if gates else 0
+        has = [name for name in VERSIONS[-1].has if name in self._tensors]
+        for version in VERSIONS:
+            if version.gate == gate and list(version.has) == has:
+                return version
+        raise ImportRefusedError(
+            f"{self._file.name}: its tensors are those of no version of nanochat that gptviz knows: a gate of values over {gate} "
+            f"numbers, and {', '.join(has) or 'no scalars between blocks'}"
+        )
 
     def outline(self) -> Outline:
-        given, meta = self._settings, _meta_of(self._file).name
+        given, meta, version = self._settings, _meta_of(self._file).name, self._version
         try:
-            given.only("window_pattern", "L")
             width, heads = given.whole("n_embd"), given.whole("n_head")
             keys = given.whole("n_kv_head", heads)
+            context, n_layer = given.whole("sequence_len"), given.whole("n_layer")
+            window = version.window(context) + 1  # with its own token
+            blocks = _windows(given, n_layer)
             config = Config(
                 vocab_size=given.whole("vocab_size"),
-                context_length=given.whole("sequence_len"),
+                context_length=context,
                 d_model=width,
-                n_layer=given.whole("n_layer"),
+                n_layer=n_layer,
                 n_head=heads,
                 n_kv_head=None if keys == heads else keys,
                 norm="rmsnorm",
                 norm_eps=EPS,
                 norm_gain=False,
                 positions="rotary",
-                rotary_base=ROTARY_BASE,
+                rotary_base=version.base,
+                window=window if "w" in blocks and window < context else None,
+                window_pattern=blocks,
+                score_scale=None if version.sharper == 1 else version.sharper**2 * (width // heads) ** -0.5,
+                smear=self._tensors["smear_gate.weight"].shape[-1] if version.has[2:] else 0,
+                mix_embedding=bool(version.has),
+                backout=bool(version.has[2:]),
+                value_gate=version.gate,
                 activation="relu2",
                 embed_norm=True,
                 qk_norm="shared",
@@ -122,6 +176,7 @@ class NanoChat(ModelSource):
         # Its tensors come first, to refuse a version that is not opened here, and a file that could run code.
         words = tokenizer_near(self._file) if self._tensors else None
         tokenizer, notes = fitted(words, outline.config.vocab_size, "tokenizer.pkl")
+        notes = (*notes, *filter(None, [self._version.note]))
         if words is None:
             return Opened(outline.family, outline.config, tokenizer, notes)
         end = words.id_of(ASSISTANT_END)
@@ -129,6 +184,8 @@ class NanoChat(ModelSource):
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         left = dict(self._tensors)
+        for name in MIXES:
+            left |= {f"{name}.{block}": one for block, one in enumerate(left.pop(name, torch.empty(0)).flatten())}
 
         def take(name: str) -> Tensor:
             if name not in left:
@@ -137,7 +194,13 @@ class NanoChat(ModelSource):
 
         for ours, theirs in _names(config):
             tensors = [take(name) for name in theirs]
-            if ours in ("embed.weight", "head.unembed.weight"):
+            if ours.endswith("mix.weight"):
+                yield ours, torch.stack(tensors)
+            elif ours == "backout.weight":
+                yield ours, torch.cat((torch.ones(1), -tensors[0].float().flatten()))
+            elif ours.endswith("value_embed.table.weight"):
+                yield ours, tensors[0][: config.vocab_size].float() * self._version.most
+            elif ours in ("embed.weight", "head.unembed.weight"):
                 yield ours, tensors[0][: config.vocab_size]  # filled up to a multiple of 64
             elif ours.endswith("attention.qkv.weight"):
                 yield ours, _stacked(tensors, theirs, config)
@@ -168,13 +231,30 @@ def _meta_of(file: Path) -> Path:
 def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Our parameters, and the tensors that each is made of."""
     yield "embed.weight", (EMBEDDING,)
+    if config.smear:
+        yield from zip(("smear.gate.weight", "smear.weight", "backout.weight"), ((name,) for name in SMEARS), strict=True)
     for index in range(config.n_layer):
         ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
         yield f"{ours}.attention.qkv.weight", tuple(f"{theirs}.attn.c_{one}.weight" for one in "qkv")
         yield f"{ours}.attention.output.weight", (f"{theirs}.attn.c_proj.weight",)
+        if config.embeds_values(index):
+            yield f"{ours}.attention.value_embed.table.weight", (f"value_embeds.{index}.weight",)
+            yield f"{ours}.attention.value_embed.gate.weight", (f"{theirs}{GATE}",)
+        if config.mix_embedding:
+            yield f"{ours}.mix.weight", tuple(f"{name}.{index}" for name in MIXES)
         yield f"{ours}.mlp.up.weight", (f"{theirs}.mlp.c_fc.weight",)
         yield f"{ours}.mlp.down.weight", (f"{theirs}.mlp.c_proj.weight",)
     yield "head.unembed.weight", (UNEMBEDDING,)
+
+
+def _windows(given: Given, n_layer: int) -> str:
+    """Which blocks see a window alone (w) and which everything (f), from a pattern such as SSSL; the last one sees everything."""
+    pattern = given.optional("window_pattern")
+    pattern = "L" if pattern is None else pattern
+    if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):
+        raise ImportRefusedError(f"config.json: window_pattern is {pattern!r:.80}; it must be letters S and L, such as SSSL")
+    letters = ["wf"[pattern.upper()[block % len(pattern)] == "L"] for block in range(min(n_layer, MOST_BLOCKS))]
+    return "".join([*letters[:-1], "f"])
 
 
 def _stacked(tensors: list[Tensor], names: tuple[str, ...], config: Config) -> Tensor:

@@ -18,7 +18,7 @@ from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
 from gptviz.model.precision import place
 from tests.interp.changing.test_patching import pair_for
-from tests.tiny import families, scrambled, tiny
+from tests.tiny import NO_SHORTCUTS, families, scrambled, tiny
 
 
 def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float = 1e-5) -> float:
@@ -38,7 +38,7 @@ def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float =
 
 
 @settings(max_examples=15)
-@given(families(activation="gelu"))
+@given(families(activation="gelu", **NO_SHORTCUTS))
 def test_a_preview_of_one_step_is_the_slope_of_finite_differences(config: Config) -> None:
     model, pair = scrambled(config).double(), pair_for(config)
     found = preview(model, pair, [one.name for one in quantities(config)], steps=1, checked=0)
@@ -72,12 +72,12 @@ def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
 
 
 @settings(max_examples=10)
-@given(families(activation="gelu"))
+@given(families(activation="gelu", **NO_SHORTCUTS))
 def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> None:
     # Where a router chooses other experts the answer jumps, of which no slope says anything.
     assume(config.n_layer and config.mlp != "experts")
     model, pair = scrambled(config).double(), pair_for(config)
-    found = preview(model, pair, steps=129, checked=0)["resid_pre"]
+    found = preview(model, pair, steps=513, checked=0)["resid_pre"]
     guessed = found.answers[0][~found.known[0]] - found.corrupted
     assert len(guessed) > 1, "the prompts differ at several positions, or the sum would be a cell that is known"
     assert guessed.sum() == pytest.approx(found.clean - found.corrupted, rel=1e-3, abs=1e-5)
@@ -93,7 +93,7 @@ def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in
 
 
 @settings(max_examples=15)
-@given(families(activation="gelu"))
+@given(families(activation="gelu", **NO_SHORTCUTS))
 def test_what_a_preview_calls_known_is_what_patches_do(config: Config) -> None:
     assume(config.n_layer)
     model, pair = scrambled(config).double(), pair_for(config)

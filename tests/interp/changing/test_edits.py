@@ -19,6 +19,7 @@ from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.model import Config, Record, Transformer, Watch
 from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.attention import AttentionBase
+from gptviz.model.parts.experts import MixtureOfExperts
 from gptviz.model.parts.mlps import MLP
 from gptviz.model.parts.positions import POSITIONS
 from tests.examples import tried
@@ -55,9 +56,11 @@ def with_zeros(model: Transformer, name: str) -> Transformer:
         layer.output.weight[:, at] = 0
         bias = layer.output.bias
     else:
-        down = cast(MLP, layer).down
-        down.weight[:, slice(None) if part.index is None else part.index] = 0
-        bias = down.bias
+        downs = [expert.down for expert in layer.all] if isinstance(layer, MixtureOfExperts) else [cast(MLP, layer).down]
+        columns = [column for down in downs for column in down.weight.T]
+        for column in columns if part.index is None else [columns[part.index]]:
+            column.zero_()
+        bias = downs[0].bias
     if part.index is None and bias is not None:
         bias.zero_()
     return copied

@@ -20,7 +20,7 @@ from gptviz.machine import progress
 from gptviz.machine.progress import Progress
 from gptviz.model import Config, Transformer
 from tests.hand_built import induction_circuit
-from tests.tiny import VOCAB, families, scrambled, some_ids, tiny
+from tests.tiny import NO_SHORTCUTS, VOCAB, families, scrambled, some_ids, tiny
 
 
 def pair_for(config: Config, length: int = 6, seed: int = 0) -> PromptPair:
@@ -81,7 +81,7 @@ def test_every_kind_of_model_is_patched_as_in_a_loop(changes: dict[str, Any]) ->
 
 
 @settings(max_examples=25)
-@given(families())
+@given(families(**NO_SHORTCUTS))
 def test_to_patch_everything_restores_the_answer_and_to_patch_nothing_leaves_it(config: Config) -> None:
     model, pair = scrambled(config).double(), pair_for(config)
     ids = pair.ids(torch.device("cpu"))

@@ -106,7 +106,7 @@ def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_
 
 
 @settings(max_examples=20)
-@given(families(d_mlp=20))
+@given(families(d_mlp=20, backout=False))
 def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exactly_so_much(config: Config) -> None:
     if not config.n_layer:
         return

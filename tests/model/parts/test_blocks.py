@@ -109,11 +109,11 @@ def layernormed(x: Tensor, part: torch.nn.Module) -> Tensor:
 def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, d_mlp: int) -> None:
     block = scrambled(tiny(residual=residual, d_mlp=d_mlp)).double().blocks[1]
     assert isinstance(block, Block)
-    x = torch.randn(2, 4, 12, dtype=torch.float64)
+    x, ids = torch.randn(2, 4, 12, dtype=torch.float64), some_ids(4)
     blocked = torch.ones(4, 4, dtype=torch.bool).triu(1)
 
     def attention(h: Tensor) -> Tensor:
-        return block.attention(h, blocked, slice(0, 4), None, IDENTITY)
+        return block.attention(h, ids, blocked, slice(0, 4), None, IDENTITY)
 
     def joined(x: Tensor, f: Callable[[Tensor], Tensor], join: torch.nn.Module) -> Tensor:
         if residual == "pre-norm":
@@ -126,7 +126,7 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
 
     middle = joined(x, attention, block.attention_residual)
     record = Record()
-    out = block(x, blocked, slice(0, 4), None, None, record)
+    out = block(x, ids, blocked, slice(0, 4), None, None, record)
     assert ("resid_mid" in record.values) == (d_mlp > 0)
     if d_mlp:
         mlp, join = block.mlp, block.mlp_residual

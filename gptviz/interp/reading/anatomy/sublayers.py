@@ -13,6 +13,7 @@ from gptviz.model.parts.masks import MASKS, FullMask, Mask, WindowMask
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.qk_norms import QK_NORMS
+from gptviz.model.parts.shortcuts import ValueEmbedding
 
 from .boxes import Arrow, Box, Lines, Role, lines
 from .drawing import Drawing, Operand, block_of, capped
@@ -157,6 +158,11 @@ class Sublayers(Drawing):
         projected = self.times(x.symbol, symbol, pieces)
         for step in own:
             projected = f"{step.function}({projected})"
+        about = one.about
+        if one is VALUE and linear.endswith(".qkv") and config.embeds_values(block_of(at)):
+            pieces += self.tensors(ValueEmbedding, f"{at}.value_embed")
+            projected = f"{projected} + {ValueEmbedding.equation_of(x.symbol)}"
+            about = f"{about} {ValueEmbedding.about}"
         each = "each token of the source" if x.symbol == "memory" else "each token"
         shape = (heads, self.flows[x.path][0], config.head_size)
         forward = (CrossAttention if at.endswith("cross_attention") else Attention).forward
@@ -165,7 +171,7 @@ class Sublayers(Drawing):
             part=one.part,
             name=one.name,
             role=one.role,
-            about=one.about.format(each=each, head=head) + ("" if one is QUERY else self.sharing),
+            about=about.format(each=each, head=head) + ("" if one is QUERY else self.sharing),
             equation=f"{one.part} = {projected}",
             lines=lines(forward, f'"{one.part}"'),
             pieces=(self.activation(f"{at}.{one.part}", shape, (head, x.axis, "d_head"), one.part), *pieces),

@@ -8,8 +8,10 @@ from dataclasses import replace
 from gptviz.model import Transformer
 from gptviz.model.parts.blocks import Block, ParallelBlock
 from gptviz.model.parts.heads import HEADS, Flatten, Head, Unembed
+from gptviz.model.parts.part import ModelPart
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.model.parts.shortcuts import Mix, Smear
 from gptviz.text.tokenizers.base import Tokenizer
 
 from .boxes import Anatomy, Box, BoxTensor, lines
@@ -68,7 +70,8 @@ class Whole(Sublayers):
         positions = POSITIONS[self.config.positions]
         if positions.acts_on == "embedding":
             reads.append(self.positions(at, axis, shape))
-            if self.config.embed_norm or not n_layer:  # else the first block is where the two are added
+            is_read_before = self.config.embed_norm or self.config.smear or self.config.mix_embedding
+            if is_read_before or not n_layer:  # else the first block is where the two are added
                 box = Box(
                     path=f"{at}stream",
                     part="stream",
@@ -81,9 +84,34 @@ class Whole(Sublayers):
                 reads = [self.add(box, reads, gives=shape)]
         if self.config.embed_norm:
             reads = [self.embed_norm(at, axis, shape, reads[0])]
+        if self.config.smear:
+            reads = [self.shortcut("smear", Smear, axis, reads, Smear.equation_of(self.named(reads[0])))]
+        embedded = reads[0] if self.config.mix_embedding else None
+        middle = reads[0]
         for index in range(n_layer):
-            reads = [self.block(f"{at}blocks.{index}", axis, shape, reads, memory)]
+            reads = [self.block(f"{at}blocks.{index}", axis, shape, reads, memory, embedded)]
+            middle = reads[0] if index == n_layer // 2 else middle
+        if self.config.backout and n_layer:
+            ends = list(dict.fromkeys([reads[0], middle]))
+            equation = f"a · {self.named(reads[0])} + b · resid_post of block {n_layer // 2}"
+            reads = [self.shortcut("backout", Mix, axis, ends, equation)]
         return reads[0]
+
+    def shortcut(self, path: str, kind: type[ModelPart], axis: str, reads: Sequence[str], equation: str) -> str:
+        """Add a part that joins states of the stream, which are `reads`; the path of its box."""
+        name, shape = path.rpartition(".")[2], self.flows[reads[0]]
+        where = Transformer._embedded if name == "smear" else Transformer.forward
+        box = Box(
+            path=path,
+            part=name,
+            name=kind.title,
+            role="stream",
+            about=kind.about,
+            equation=f"{name} = {equation}",
+            lines=lines(where, f'tap("{name}"'),
+            pieces=(self.activation(path, shape, (axis, "d_model"), name), *self.tensors(kind, path)),
+        )
+        return self.add(box, reads, gives=shape)
 
     def embed(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
         """Add the token ids and their vectors; the path of the box with the vectors."""
@@ -147,7 +175,9 @@ class Whole(Sublayers):
         )
         return self.add(box)
 
-    def block(self, at: str, axis: str, shape: tuple[int, ...], reads: Sequence[str], memory: str | None) -> str:
+    def block(
+        self, at: str, axis: str, shape: tuple[int, ...], reads: Sequence[str], memory: str | None, embedded: str | None
+    ) -> str:
         """Add a block: attention, cross-attention if there is a `memory`, an MLP if the model has one, each inside its residual.
 
         Args:
@@ -156,6 +186,7 @@ class Whole(Sublayers):
             shape: of the stream.
             reads: the paths of the boxes whose sum enters the block.
             memory: the path of the encoder's memory, where the block reads it.
+            embedded: the path of the box with what entered block 0, where it is mixed into every block.
 
         Returns:
             The path of the box with the stream after the block.
@@ -163,15 +194,21 @@ class Whole(Sublayers):
         has_mlp = self.config.mlp_size > 0
         is_parallel = has_mlp and RESIDUALS[self.config.residual].parallel
         before = _sum(reads)
+        before = "resid_post of the block before" if before.startswith("resid") else before
+        about, mix = "The residual stream as the block finds it: a vector per token, to which every part adds.", list[BoxTensor]()
+        if embedded is not None:
+            about = f"{about} {Mix.about}"
+            before, mix = f"a · {before} + b · {self.named(embedded)}", self.tensors(Mix, f"{at}.mix")
+            reads = list(dict.fromkeys([*reads, embedded]))
         box = Box(
             path=f"{at}.resid_pre",
             part="resid_pre",
             name="⊕" if len(reads) > 1 else "In",
             role="stream",
-            about="The residual stream as the block finds it: a vector per token, to which every part adds.",
-            equation=f"resid_pre = {before if not before.startswith('resid') else 'resid_post of the block before'}",
+            about=about,
+            equation=f"resid_pre = {before}",
             lines=lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"'),
-            pieces=(self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"),),
+            pieces=(self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"), *mix),
         )
         stream = Operand(self.add(box, reads), "resid_pre", axis)
         if is_parallel:
