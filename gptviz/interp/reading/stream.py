@@ -167,6 +167,8 @@ def about(config: Config) -> str:
         return "There are no residual connections: every sublayer replaces the stream. What is shown is by how much it changes."
     if steps[-1] == "norm":
         return "A norm follows every addition here: what is shown is by how much sublayer and norm together change the stream."
+    if config.mix_embedding or config.backout:
+        return "What a sublayer writes is added to the stream. Between blocks, earlier states of the stream are mixed into it."
     return "What a sublayer writes is added to the stream, and nothing else changes it."
 
 
