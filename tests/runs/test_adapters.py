@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,20 @@ from tests.tiny import TinyModel, some_ids
 pytestmark = pytest.mark.usefixtures("no_bundled_models")
 
 
+@pytest.fixture(scope="module")
+def _home_of_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPTVIZ_HOME", str(folder))
+        finish(text_run("base", steps=10, evaluations=1))
+    return folder
+
+
 @pytest.fixture
-def base() -> Path:
-    """A model that was trained a little."""
-    return finish(text_run("base", steps=10, evaluations=1))
+def base(home: Path, _home_of_base: Path) -> Path:
+    """A model that was trained a little, once for all tests."""
+    shutil.copytree(_home_of_base, home, dirs_exist_ok=True)
+    return checkpoints.find("base")
 
 
 def adapter(base: str = "base", name: str = "tuned", **settings: Any) -> Path:
