@@ -100,6 +100,13 @@ def test_a_sum_that_is_off_is_red_and_says_so(tiny_model: TinyModel, monkeypatch
     assert "missing or counted twice" in says(at)
 
 
+def test_a_sum_that_is_off_by_the_rounding_of_the_products_alone_is_no_fault() -> None:
+    at = page(model="shakespeare", prompt="ROMEO:", precision="bfloat16")
+    assert ":orange-badge[:material/check: adds up but for rounding" in says(at)
+    assert "rounds every product: choose float32" in says(at)
+    assert not at.warning
+
+
 def test_a_model_without_blocks_or_with_an_edit_is_shown(tiny_model: TinyModel) -> None:
     tiny_model("flat", text=ALPHABET, n_layer=0)
     flat = page(model="flat", prompt="a cab")
