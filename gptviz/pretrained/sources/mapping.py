@@ -106,6 +106,9 @@ class TensorMap:
         if recipe is None:
             raise ImportRefusedError(f"the mapping has no line for {pattern}")
         made = recipe.made(block, take, self.config)
+        expected = parameter_shapes(self.config).get(ours, ())
+        if expected[:1] == (1,) and tuple(made.shape) == expected[1:]:  # its axis in front was taken for that of a batch
+            made = made[None]
         if self.config.positions != "rotary" or not (self.neighbours or self.config.rotary_fraction < 1):
             return made
         heads = self.config.n_head + self.config.key_heads
