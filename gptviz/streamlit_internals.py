@@ -71,7 +71,7 @@ SELECTORS = {
     "[data-rac]": "sliders cannot be seen where colours are forced",
     "[data-testid=stCaptionContainer]": "code in a caption is too faint",
     "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",
-    "[data-testid=stCode]": "Python's own words in code are too faint",
+    "[data-testid=stCode]": "the words of code are too faint",
     "[data-selected]": "it cannot be seen which switches are on where colours are forced",
 }
 
