@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import IDENTITY, KVCache, Tap, Transformer
+from gptviz.model.one_token import OneToken
 
 from .sampling import Sampling, choose_tokens
 
@@ -130,6 +131,7 @@ class Generation(Iterator[GenerationStep]):
         # moment, gaps would remain that nothing else fits into.
         self.cache = model.new_cache(samples, self.prompt_length + 1) if cached else None
         self._cached_from = 0
+        self._step: OneToken | None = None
         self._logits: Tensor | None = None
 
     @property
@@ -149,8 +151,18 @@ class Generation(Iterator[GenerationStep]):
     def _forward(self) -> Tensor:
         *filling, last = self._passes()
         for at in filling:
-            self.model(self.ids[:, at], cache=self.cache, logits_at=slice(-1, None))
-        return self.model(self.ids[:, last], cache=self.cache, tap=self.tap, logits_at=slice(-1, None))[:, -1]
+            self._pass(at, IDENTITY)
+        return self._pass(last, self.tap)[:, -1]
+
+    def _pass(self, at: slice, tap: Tap) -> Tensor:
+        """The logits [B, 1, vocab_size] after the tokens `at`."""
+        ids, cache = self.ids[:, at], self.cache
+        if cache is not None and cache.length and ids.shape[1] == 1 and tap is IDENTITY:
+            if self._step is None or self._step.cache is not cache:
+                self._step = OneToken.of(self.model, cache)
+            if self._step is not None and cache.length < self._step.limit:
+                return self._step(ids)
+        return self.model(ids, cache=cache, tap=tap, logits_at=slice(-1, None))
 
     def _passes(self) -> list[slice]:
         """The tokens of each forward pass that is still missing; the last pass gives the logits."""

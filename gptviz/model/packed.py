@@ -95,7 +95,7 @@ class Packed(Tensor):
     of: Tensor
     row: Tensor
     turned: bool
-    _parts: tuple[_Part, ...] | None
+    parts: tuple[Part, ...] | None
     _own: object
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -111,7 +111,7 @@ class Packed(Tensor):
             packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)
         packed.stored, packed.row, packed.turned = tuple(stored), row, turned
         packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
-        packed._parts, packed._own = None, object()
+        packed.parts, packed._own = None, object()
         return packed
 
     # Tests and messages show a tensor: this one by what it is, and not by its numbers.
@@ -140,7 +140,7 @@ class Packed(Tensor):
     @property
     def memory(self) -> int:
         """The bytes that it takes in memory."""
-        return sum(tensor.nbytes for part in self._parts or () for layer in part.layers for tensor in layer)
+        return sum(tensor.nbytes for part in self.parts or () for layer in part.layers for tensor in layer)
 
     def rows(self, index: Tensor | slice) -> Packed:
         """Some of its rows, or all in another order; `index` is of the rows, not of a transpose's."""
@@ -187,13 +187,13 @@ class Packed(Tensor):
     def prepare(self, allocate: Allocate) -> None:
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""
         layers = torch.tensor([_layers(stored.bits) for stored in self.stored])[self.of]
-        self._parts = tuple(_Part.of(self.rows(at), allocate) for at in _runs(layers))
+        self.parts = tuple(Part.of(self.rows(at), allocate) for at in _runs(layers))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up was rounded to bfloat16."""
-        assert self._parts is not None
+        assert self.parts is not None
         short = x.bfloat16().reshape(-1, x.shape[-1])  # [n, in]
-        [part, *others] = self._parts
+        [part, *others] = self.parts
         result = part.times(short)  # [n, rows]
         if others:
             result = torch.cat([result, *(other.times(short) for other in others)], dim=1)
@@ -210,7 +210,7 @@ class Packed(Tensor):
         return func(*plain[0], **plain[1])
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Neighbouring rows that are multiplied in one way.
 
     Attributes:
@@ -223,7 +223,7 @@ class _Part(NamedTuple):
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
-    def of(cls, packed: Packed, allocate: Allocate) -> _Part:
+    def of(cls, packed: Packed, allocate: Allocate) -> Part:
         """The part of these rows, which all have as many layers."""
         rows, width = packed.shape
         padded = -(-rows // LEAST_ROWS) * LEAST_ROWS
@@ -378,7 +378,7 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
 
 def _same(packed: Packed) -> Packed:
     same = Packed(packed.stored, packed.of, packed.row, turned=packed.turned)
-    same._parts, same._own = packed._parts, packed._own
+    same.parts, same._own = packed.parts, packed._own
     return same
 
 

@@ -104,7 +104,7 @@ class Transformer(nn.Module):
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
         if self.config.has_shortcuts:
             resume = None  # the blocks need more than the stream there
-        first, x = (0, self._embedded(ids, at, cache, tap)) if resume is None else resume
+        first, x = (0, self.embedded(ids, at, cache, tap)) if resume is None else resume
         is_heard = not torch.compiler.is_compiling() and progress.is_heard()
 
         def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class Transformer(nn.Module):
                 middle = x
         return x if self.backout is None else self.backout(x, middle)
 
-    def _embedded(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
+    def embedded(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
         """The stream [B, T, d_model] that enters the first block."""
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
         x = self.positions.embed(x, at, tap)

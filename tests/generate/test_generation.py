@@ -85,7 +85,7 @@ def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mod
 def test_with_the_cache_a_step_computes_its_own_token_alone_until_the_window_slides(slide: int, passes: list[int]) -> None:
     model = scrambled(tiny())
     computed: list[int] = []
-    model.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].shape[1]))
+    model.embed.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].shape[1]))
     list(islice(Generation(model, some_ids(3)[0], slide=slide), 12))
     assert computed == passes
 

@@ -73,7 +73,7 @@ def test_in_the_tree_it_comes_from_a_route_leads_to_the_same_node_without_comput
     route = Route.to(tree.path(node))
     tree.go(ROOT)
     passes: list[int] = []
-    tree.generation.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    tree.generation.model.embed.register_forward_pre_hook(lambda *_: passes.append(1))
     for choice in route.choices:
         assert tree.knows(choice)
         tree.follow(choice)

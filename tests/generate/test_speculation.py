@@ -75,7 +75,7 @@ def test_one_pass_per_round_judges_all_and_wrong_drafts_cost_no_more_than_one_pa
     model, ids = scrambled(tiny(context_length=30)), some_ids(3, batch=1)[0]
     right = ids.tolist() + alone(model, ids, GREEDY, 12)
     seen: list[int] = []
-    model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
+    model.embed.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
     rounds = list(Speculation(model, Wrong(right), ids, GREEDY, most_drafted=3).rounds(12))
     assert [token for one in rounds for token in one.tokens] == right[3:]
     assert seen == [6, *[4] * 8, 3, 2, 1]  # the prompt and 3 drafted tokens; then each last token and its drafts

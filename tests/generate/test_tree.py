@@ -50,7 +50,7 @@ def fresh_logits(tree: Tree, node: int, slide: int = 1) -> Tensor:
 def counted(model: Transformer) -> list[int]:
     """How many tokens each pass from now on computes."""
     passes: list[int] = []
-    model.register_forward_pre_hook(lambda _, inputs: passes.append(inputs[0].shape[1]))
+    model.embed.register_forward_pre_hook(lambda _, inputs: passes.append(inputs[0].shape[1]))
     return passes
 
 

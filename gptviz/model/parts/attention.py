@@ -83,11 +83,15 @@ class LayerCache:
         fresh.extend(self.keys[:, :, :length], self.values[:, :, :length], slice(0, length))
         return fresh
 
-    def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
+    def make_room(self, at: slice) -> None:
+        """Have room for the positions `at`, the first that are not kept yet."""
         if at.stop > self.keys.shape[2]:
             larger = self._with_room(room_for(at.stop), at.start)
             self.keys, self.values = larger.keys, larger.values
+
+    def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to there."""
+        self.make_room(at)
         # `narrow` takes three quarters of the time of an index, and generation asks in every block for every token.
         self.keys.narrow(2, at.start, k.shape[2]).copy_(k)
         self.values.narrow(2, at.start, v.shape[2]).copy_(v)

@@ -287,12 +287,19 @@ class Rotary(PositionEncoding):
         self.register_buffer("sin", fixed_numbers(shape, signed_sin), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
-        swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
+        return self.turned(heads, *self.angles(at))
+
+    def angles(self, at: slice) -> tuple[Tensor, Tensor]:
+        """Cosine and signed sine of the positions `at`, [T, d_head] each."""
         # `narrow` takes half the time of an index, and generation asks in every block for every token.
         own: dict[str, Any] = self._buffers
         length = at.stop - at.start
-        cos = own["cos"].narrow(0, at.start, length)  # [T, d_head]
-        sin = own["sin"].narrow(0, at.start, length)  # [T, d_head]
+        return own["cos"].narrow(0, at.start, length), own["sin"].narrow(0, at.start, length)
+
+    @staticmethod
+    def turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """The queries or keys `heads` [B, H, T, d_head], turned by these angles."""
+        swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
         if cos.dtype != heads.dtype:
             cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
         return swapped.mul_(sin).addcmul_(heads, cos)  # `roll` gave numbers of its own

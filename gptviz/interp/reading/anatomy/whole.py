@@ -100,7 +100,7 @@ class Whole(Sublayers):
     def shortcut(self, path: str, kind: type[ModelPart], axis: str, reads: Sequence[str], equation: str) -> str:
         """Add a part that joins states of the stream, which are `reads`; the path of its box."""
         name, shape = path.rpartition(".")[2], self.flows[reads[0]]
-        where = Transformer._embedded if name == "smear" else Transformer.forward
+        where = Transformer.embedded if name == "smear" else Transformer.forward
         box = Box(
             path=path,
             part=name,
@@ -138,7 +138,7 @@ class Whole(Sublayers):
             + (", the one that the decoder uses too" if at else "")
             + (f", times {scale}." if scale else "."),
             equation="embed[t] = W_E[ids[t]]" + (f" · {scale}" if scale else ""),
-            lines=lines(Transformer._embedded, 'tap("embed"'),
+            lines=lines(Transformer.embedded, 'tap("embed"'),
             pieces=(self.activation(f"{at}embed", shape, (axis, "d_model"), "embed"), table),
         )
         return self.add(box, [ids])
@@ -154,7 +154,7 @@ class Whole(Sublayers):
             role="weight",
             about=f"Brings the vectors of the tokens to one size before anything reads them. {kind.title}: {kind.about}",
             equation=f"embed_norm = norm({self.named(stream)}), norm(x) = {self.normed('x', gains)}",
-            lines=lines(Transformer._embedded, 'tap("embed_norm"'),
+            lines=lines(Transformer.embedded, 'tap("embed_norm"'),
             pieces=(value, *gains),
         )
         return self.add(box, [stream])

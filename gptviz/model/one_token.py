@@ -1,0 +1,213 @@
+"""One token through a model, in as few operations as PyTorch allows: what a step of generation comes to.
+
+A step of SmolLM2-135M has 150 products of a few microseconds each, and what stood between them took half of its time: views,
+new arrays, calls of parts. Here they are made once: each product reads and writes arrays of its own, and views of these are taken
+when the step is built. The operations are those of `Transformer.forward` in the same order, and so is every bit of the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from .fast import product
+from .packed import GROUP, Packed, times_packed
+from .parts.attention import Attention, KVCache, LayerCache
+from .parts.blocks import Block, ParallelBlock
+from .parts.masks import WindowMask
+from .parts.mlps import MLP, AnyMLP, GatedMLP
+from .parts.part import Linear
+from .parts.positions import PositionEncoding, Rotary
+from .parts.residuals import PreNorm, Residual
+from .tap import IDENTITY
+from .transformer import Transformer
+
+Vector = Callable[[Tensor], Tensor]  # from [1, 1, width] to [1, 1, width]
+Write = Callable[[Tensor], object]  # of a vector, to a place of its own
+
+
+class OneToken:
+    """A model that reads the next token of the one text in `cache`, and adds it there.
+
+    Attributes:
+        cache: of the text; a step belongs to it.
+        limit: how many tokens the cache may come to have: up to there no window hides a key from the last of them.
+        at: the position of the token.
+        angles: of each kind of rotary positions those of the token. Blocks share them.
+    """
+
+    def __init__(self, model: Transformer, cache: KVCache) -> None:
+        self.model, self.cache, self.at = model, cache, slice(0, 0)
+        windows = [mask.window for mask in model.masks if isinstance(mask, WindowMask)]
+        self.limit = min([model.config.context_length, *windows])
+        blocks = cast(list[Block | ParallelBlock], list(model.blocks))
+        used = {block.attention.positions for block in blocks}
+        self.angles: dict[PositionEncoding, list[Tensor]] = {each: [] for each in used if type(each) is Rotary}
+        layers = zip(blocks, cache.layers, strict=True)
+        self._blocks = [_through(block, _Attention(block.attention, layer, self)) for block, layer in layers]
+
+    @classmethod
+    def of(cls, model: Transformer, cache: KVCache) -> OneToken | None:
+        """The step of a model, or None where only `forward` will do: for edits, several texts, an encoder, another device."""
+        keys, config = cache.layers[0].keys if cache.layers else torch.empty(0), model.config
+        is_plain = type(model).forward is Transformer.forward and not config.has_shortcuts and model.encoder is None
+        fits = keys.is_cpu and keys.dtype == torch.float32 and len(keys) == 1
+        return cls(model, cache) if is_plain and fits and not model.training else None
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """ids [1, 1] → logits [1, 1, vocab_size]."""
+        self.at = slice(self.cache.length, self.cache.length + 1)
+        for positions, angles in self.angles.items():
+            angles[:] = cast(Rotary, positions).angles(self.at)
+        x = self.model.embedded(ids, self.at, self.cache, IDENTITY)
+        for through in self._blocks:
+            x = through(x)
+        self.cache.length += 1
+        return cast(Tensor, self.model.head(x, None, slice(-1, None), IDENTITY))
+
+
+def _through(block: Block | ParallelBlock, attend: Vector) -> Vector:
+    """`Block.forward` for the token of a step."""
+    if isinstance(block, ParallelBlock):
+        attention, mlp, think = block.attention_residual, block.mlp_residual, _mlp(block.mlp)
+        return lambda x: x + attention.branch(x, attend) + mlp.branch(x, think)
+    first = _joined(block.attention_residual, attend)
+    if block.mlp is None or block.mlp_residual is None:
+        return first
+    second = _joined(block.mlp_residual, _mlp(block.mlp))
+    return lambda x: second(first(x))
+
+
+def _joined(residual: Residual, sublayer: Vector) -> Vector:
+    """`Residual.forward` with this sublayer."""
+    if type(residual) is not PreNorm:
+        return lambda x: cast(Tensor, residual(x, sublayer))
+    norm = residual.norm
+    return lambda x: x + sublayer(norm(x))
+
+
+class _Attention:
+    """`Attention.forward` for the token of a step."""
+
+    def __init__(self, part: Attention, layer: LayerCache, step: OneToken) -> None:
+        self.part, self.layer, self.step = part, layer, step
+        self.project, self.write = _Products(part.qkv), _Products(part.output)
+        [stacked] = self.project.results
+        self.unturned, self.v = part.heads(stacked).split_with_sizes((part.n_head + part.key_heads, part.key_heads), dim=1)
+        self.q = torch.empty(1, part.n_head, 1, part.head_size)  # times the scale of scores
+        # Heads that share keys are neighbours: [n_kv_head, heads of each, d_head].
+        self.grouped_q = self.q.view(part.key_heads, -1, part.head_size)
+        self.z = torch.empty_like(self.grouped_q)
+        self.out = self.z.view(1, 1, -1)
+        self.angles = step.angles.get(part.positions)
+        self.changes_scores = part.positions.acts_on == "scores" or part.cap is not None
+        self._hold()
+
+    def _hold(self) -> None:
+        """Take views of the keys [n_kv_head, d_head, room] and values [n_kv_head, room, d_head] that the cache has now."""
+        self.keys, self.values = self.layer.keys, self.layer.values
+        self.columns, self.rows = self.keys[0].transpose(1, 2), self.values[0]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x [1, 1, d_model] → [1, 1, d_model]."""
+        part, at = self.part, self.step.at
+        self.project(x)
+        heads = part.qk_norm(self.unturned)
+        turned = part.positions.turn(heads, at) if self.angles is None else Rotary.turned(heads, *self.angles)
+        self.layer.make_room(at)
+        if self.layer.keys is not self.keys:
+            self._hold()
+        self.keys.narrow(2, at.start, 1).copy_(turned.narrow(1, part.n_head, part.key_heads))
+        self.values.narrow(2, at.start, 1).copy_(self.v)
+        torch.mul(turned.narrow(1, 0, part.n_head), part.scale, out=self.q)
+        scores = torch.bmm(self.grouped_q, self.columns.narrow(2, 0, at.stop))  # [n_kv_head, heads of each, keys]
+        if self.changes_scores:
+            changed = part.positions.weigh(scores.view(1, part.n_head, 1, -1), self.q, at)
+            scores = (changed if part.cap is None else part.cap(changed)).view(scores.shape)
+        torch.bmm(scores.softmax(-1), self.rows.narrow(1, 0, at.stop), out=self.z)
+        return self.write(self.out)[0]
+
+
+def _mlp(part: AnyMLP) -> Vector:
+    """`forward` of an MLP for the token of a step."""
+    if type(part) is GatedMLP:
+        both, down = _Products(part.gate, part.up), _Products(part.down)
+
+        def gated(x: Tensor) -> Tensor:
+            gate, up = both(x)
+            return down(part.activation(gate).mul_(up))[0]
+
+        return gated
+    if type(part) is MLP:
+        wider, down = _Products(part.up), _Products(part.down)
+        return lambda x: down(part.activation(wider(x)[0]))[0]
+    return lambda x: cast(Tensor, part(x, IDENTITY))
+
+
+class _Products:
+    """Products of one vector with the matrices of some layers.
+
+    Attributes:
+        results: for each layer an array [1, 1, out] that has what was computed last.
+    """
+
+    def __init__(self, *layers: Linear) -> None:
+        self.results = [torch.empty(1, 1, layer.out_features) for layer in layers]
+        # What packed matrices are multiplied with is rounded once for all of them.
+        self._short = torch.empty(1, 1, layers[0].in_features, dtype=torch.bfloat16)
+        self._rounds = any(_is_packed(layer) for layer in layers)
+        self._writes = [self._write(layer, result) for layer, result in zip(layers, self.results, strict=True)]
+
+    def __call__(self, x: Tensor) -> list[Tensor]:
+        """x [1, 1, in] → the results."""
+        if self._rounds:
+            self._short.copy_(x)
+        for write in self._writes:
+            write(x)
+        return self.results
+
+    def _write(self, layer: Linear, result: Tensor) -> Write:
+        weight, bias, to = layer.weight, layer.bias, result.view(-1)
+        if _is_packed(layer):
+            return _in_turn(_packed(cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1)))
+        if type(layer) is not Linear or layer.multiply not in (product, times_packed):
+            return lambda x: result.copy_(layer(x))
+        if bias is None:
+            return lambda x: torch.mv(weight, x.view(-1), out=to)
+        return lambda x: torch.addmv(bias, weight, x.view(-1), out=to)
+
+
+def _is_packed(layer: Linear) -> bool:
+    return type(layer) is Linear and type(layer.weight) is Packed and layer.multiply is times_packed
+
+
+def _in_turn(writes: list[Write]) -> Write:
+    if len(writes) == 1:
+        return writes[0]
+
+    def write(x: Tensor) -> None:
+        for each in writes:
+            each(x)
+
+    return write
+
+
+def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) -> list[Write]:
+    """What writes the product of `short` [1, in] with a packed matrix to `result` [1, out], as `Packed.times` computes it."""
+    assert weight.parts is not None
+    writes: list[Write] = []
+    for part, to in zip(weight.parts, result.split([part.rows for part in weight.parts], dim=1), strict=True):
+        [(numbers, scales), *lower] = part.layers
+        writes.append(_layer(short, numbers, scales, to.copy_, part.rows))
+        writes += [_layer(short, numbers, scales, to.add_, part.rows) for numbers, scales in lower]
+    return writes if bias is None else [*writes, lambda _: result.add_(bias)]
+
+
+def _layer(short: Tensor, numbers: Tensor, scales: Tensor, take: Write, rows: int) -> Write:
+    multiply = torch._weight_int4pack_mm_for_cpu
+    if len(numbers) == rows:
+        return lambda _: take(multiply(short, numbers, GROUP, scales))
+    return lambda _: take(multiply(short, numbers, GROUP, scales)[:, :rows])

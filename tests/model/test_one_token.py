@@ -1,0 +1,90 @@
+"""A step of one token gives, bit by bit, what the pass gives that it stands for."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+import torch
+from torch import Tensor
+
+from gptviz.generate.generation import Generation
+from gptviz.model import Config, Transformer
+from gptviz.model.builder import lay_out
+from gptviz.model.one_token import OneToken
+from gptviz.model.packed import Packed
+from gptviz.model.parts.attention import ROOM
+from gptviz.model.parts.part import Linear
+from gptviz.model.precision import PRECISIONS, place, stays_packed
+from tests.examples import tried
+from tests.model.test_packed import held
+from tests.tiny import CONTEXT, NO_SHORTCUTS, families, scrambled, some_ids, tiny
+
+
+@torch.inference_mode()
+def steps(model: Transformer, length: int) -> list[tuple[Tensor, Tensor]]:
+    """The logits of every token but the first by a step, and by a pass with a cache of its own."""
+    ids = some_ids(length, batch=1)
+    caches = [model.new_cache(room=1) for _ in range(2)]
+    for cache in caches:
+        model(ids[:, :1], cache=cache)
+    step = OneToken.of(model, caches[0])
+    assert step is not None
+    found = []
+    for position in range(1, min(length, step.limit)):
+        one = ids[:, position : position + 1]
+        found.append((step(one), model(one, cache=caches[1])))
+        assert caches[0].length == caches[1].length == position + 1
+    return found
+
+
+@tried(40, 300, config=families(mask="causal", **NO_SHORTCUTS))
+def test_it_gives_the_bits_of_a_pass_in_any_family(config: Config) -> None:
+    if config.n_layer == 0:
+        assert OneToken.of(scrambled(config), scrambled(config).new_cache()) is None
+        return
+    assert all(torch.equal(mine, whole) for mine, whole in steps(scrambled(config), CONTEXT))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_it_does_so_in_every_precision_and_while_the_cache_grows(precision: str) -> None:
+    config = tiny(context_length=3 * ROOM, positions="rotary", mlp="gated", norm="rmsnorm")
+    source = scrambled(config)
+    short = ((name, weight.bfloat16() if weight.ndim == 2 else weight) for name, weight in source.named_parameters())
+    found = steps(place(lay_out(config).eval(), short, precision=precision), 3 * ROOM)
+    assert len(found) == 3 * ROOM - 1
+    assert all(torch.equal(mine, whole) for mine, whole in found)
+
+
+@pytest.mark.skipif(not stays_packed("stored", torch.device("cpu")), reason="packed matrices need AVX-512")
+@pytest.mark.parametrize("bias", [False, True])
+def test_it_does_so_with_matrices_at_the_bits_of_their_file(bias: bool) -> None:
+    sizes = {"d_model": 64, "n_head": 4, "n_kv_head": 2, "d_mlp": 96, "vocab_size": 50, "tied": False}
+    config = tiny(**sizes, mlp="gated", norm="rmsnorm", positions="rotary", qkv_bias=bias, output_bias=bias, mlp_bias=bias)
+    laid = lay_out(config).eval()
+    matrices = {f"{name}.weight": part.weight.shape for name, part in laid.named_modules() if isinstance(part, Linear)}
+
+    def weight(name: str, drawn: Tensor, seed: int) -> Tensor:
+        if name not in matrices:
+            return drawn
+        rows, width = matrices[name]
+        # Rows of different kinds, as the values of Q4_K_M files have them; 8 bits are two layers of 4.
+        stacked = [Packed([held(some, width, bits, seed=seed)]) for some, bits in ((rows - 20, 4), (20, 8))]
+        return torch.cat(stacked)
+
+    drawn = enumerate(scrambled(config).named_parameters())
+    model = place(laid, [(name, weight(name, tensor, seed)) for seed, (name, tensor) in drawn], precision="stored")
+    assert isinstance(model.get_parameter("blocks.0.attention.qkv.weight"), Packed)
+    assert all(torch.equal(mine, whole) for mine, whole in steps(model, CONTEXT))
+
+
+def test_generation_takes_steps_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    real = OneToken.__call__
+    monkeypatch.setattr(OneToken, "__call__", lambda step, ids: taken.append(step.cache.length) or real(step, ids))
+    model = scrambled(tiny(window=CONTEXT - 2))
+    list(islice(Generation(model, some_ids(3, batch=1)[0]), 2 * CONTEXT))
+    assert taken == [3, 4, 5]  # the prompt is a pass; past the window, and past the context, so is every token
+    list(islice(Generation(model, some_ids(3, batch=1)[0], samples=2), 2))
+    list(islice(Generation(model, some_ids(3, batch=1)[0], use_cache=False), 2))
+    assert taken == [3, 4, 5]
