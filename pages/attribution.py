@@ -23,7 +23,7 @@ subject = subject_bar()
 controls.notices_in(st.container())
 show.check_head(subject)
 text = read_by(subject)
-*beside, of, less = st.columns([6, 2, 2, 2] if subject.kind != "classifier" else 2)
+*beside, of, less = st.columns([6, 1.6, 2, 2.4] if subject.kind != "classifier" else 2)
 strip, place = beside or [controls.notices()] * 2
 position = position_control(subject, text, strip, place)
 with show.refused():

@@ -84,6 +84,12 @@ def test_every_kind_of_residual_adds_up_and_is_told_what_is_frozen(tiny_model: T
     assert ("takes the place of the stream" in says(at)) == (residual in ("none", "norm-only"))
 
 
+@pytest.mark.parametrize("smear", [0, 3])
+def test_an_embedding_with_a_share_of_the_token_before_says_so(tiny_model: TinyModel, smear: int) -> None:
+    tiny_model("mine", text=ALPHABET, smear=smear)
+    assert ("a share of the vector of the token before" in says(page(model="mine", prompt="a cab"))) == bool(smear)
+
+
 def test_a_sum_that_is_off_is_red_and_says_so(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     from gptviz.interp.explaining.decomposition import Stream
 

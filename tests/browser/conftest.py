@@ -31,10 +31,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def deep(server: Server) -> Server:
-    """The server, with a model of words and of 12 blocks in its home: "deep", which reads `WORDS`."""
+    """The server, with a model of words and of 12 blocks in its home: "deep", which reads `WORDS`, as one that
+    was trained on chats.
+    """
     tokenizer = WordTokenizer(WORDS.split())
     model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32), std=0.1)
-    checkpoints.save("deep", model, tokenizer, {}, root=server.checkpoints)
+    card = {"chat": {"template": "{{ messages[0]['content'] }}!", "tokens": {}}}
+    checkpoints.save("deep", model, tokenizer, card, root=server.checkpoints)
     return server
 
 

@@ -253,6 +253,15 @@ def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(mounted: Mount, wide: 
         expect(view.page.get_by_text("goes on to the")).to_be_hidden()
 
 
+def test_the_wheel_over_the_graph_scrolls_the_page(mounted: Mount, found: Circuit) -> None:
+    page = mounted("circuit_graph", packed(found)).page
+    page.add_style_tag(content="body { min-height: 500vh; line-height: 1.6 }")  # as on a page of the app
+    page.locator(".node").first.hover()
+    page.mouse.wheel(0, 300)
+    wait_until(lambda: page.evaluate("scrollY") > 0)
+    assert page.locator(".frame").evaluate("(one) => one.scrollHeight - one.clientHeight") == 0, "a position is cut"
+
+
 def test_the_drawing_has_every_node_and_the_table_every_edge(mounted: Mount, found: Circuit) -> None:
     page = mounted("circuit_graph", packed(found), width=390).page
     drawn = saved(page)

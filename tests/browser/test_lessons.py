@@ -13,6 +13,7 @@ from gptviz.lessons.answering import answer_to
 from gptviz.lessons.library import SHIPPED, library
 from gptviz.lessons.quantities import Quantities
 from tests.browser.machinery import Server, Visit, visiting
+from tests.browser.test_words_of_charts import FAULTS
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 LESSONS = library(SHIPPED).lessons
@@ -23,6 +24,9 @@ STEPS = {
     for number, one in reversed(list(enumerate(lesson.steps, 1)))
     if one.page is not None and one.page.page not in ("lessons", "runs", "train", "open_model")
 }
+# What the lists on a page are set to and do not show whole.
+CUT_CHOICES = """() => [...document.querySelectorAll('[data-testid=stMain] [data-testid=stSelectbox] input')]
+    .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.value)"""
 
 
 def in_explorer(page: Page, answer: str) -> None:
@@ -101,6 +105,19 @@ def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
         visit.settle()
         assert main.evaluate("(page) => page.scrollTop") == 0, "who scrolls is left alone"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(browser: Browser, server: Server, name: str) -> None:
+    lesson = LESSONS[name]
+    with visiting(browser, server, width=1280, height=800) as visit:
+        for number, step in enumerate(lesson.steps, 1):
+            if (shown := step.page) is None or shown.page == "train":  # its map is of many words, which are cut where they crowd
+                continue
+            address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number}
+            visit.open("" if shown.page == "home" else shown.page, **address)
+            assert visit.drawn().evaluate(CUT_CHOICES) == [], number
+            assert [fault for fault in visit.page.evaluate(FAULTS) if fault.startswith("cut")] == [], number
 
 
 def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(browser: Browser, server: Server) -> None:

@@ -10,9 +10,12 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from gptviz.runs import checkpoints
+from gptviz.text import WordTokenizer
 from gptviz.ui.pages import PAGES as RECORDS
 from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_on_a_phone, check_width, visiting
 from tests.browser.test_words_of_charts import CHARTS, FAULTS
+from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
 
@@ -145,6 +148,17 @@ def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apar
             visit.drawn()
             check_text_is_text(page)
             check_width(page)
+
+
+def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_above_a_picture_in_the_upper_third(
+    browser: Browser, server: Server
+) -> None:
+    tokenizer = WordTokenizer(WORDS.split())
+    model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32))
+    checkpoints.save("elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints)
+    with visiting(browser, server, width=1280, height=800) as visit:
+        visit.open("heads", model="elsewhere", prompt=WORDS)
+        assert visit.drawn().evaluate(TOP, CHART) <= 800 / 3
 
 
 # A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gptviz.components.token_strip import Token, payload
+from gptviz.ui.views.text_position import HEIGHT
 from tests.browser.mounting import Message, Mounted
 
 pytestmark = pytest.mark.browser
@@ -34,6 +35,15 @@ def test_chips_stand_in_words_and_say_what_they_are(mounted: Mount) -> None:
     assert [word.strip("\n") for word in page.locator(".word").all_text_contents()] == ["To␣", "be,⏎", "or␣", "not"]
     assert page.get_by_role("button", name="newline, 25.0 %, a note").count() == 1
     assert page.get_by_role("group", name="Tokens").count() == 1
+
+
+def test_two_lines_of_a_prompt_fit_into_the_frame_that_pages_give_them(mounted: Mount) -> None:
+    for spaced in (False, True):
+        page = mounted("token_strip", packed([Token("to"), Token("␣"), Token("be")], height=HEIGHT, spaced=spaced)).page
+        page.locator(".word").first.evaluate("(word) => word.after(document.createElement('br'))")
+        words = page.locator(".word").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().top)")
+        assert len(set(words)) == 2
+        assert page.locator(".strip").evaluate("(one) => one.scrollHeight - one.clientHeight") == 0
 
 
 def test_a_card_opens_for_the_pointer_and_the_keyboard_and_closes_again(mounted: Mount) -> None:

@@ -42,7 +42,7 @@ const BETWEEN_ROWS = { most: 40, least: 14 },
   SCREEN = 420;
 const BETWEEN_LINES = 8,
   TOP = 10,
-  TOKENS = 46;
+  TOKENS = 50;
 // The nodes of a position in one layer are in at most this many lines, even on a narrow page.
 const MOST_LINES = 4;
 // The places where edges enter a head, as shares of its width.

@@ -17,8 +17,8 @@ from gptviz.labelled_array import LabelledArray
 ROW = 27  # pixels
 SHOWN = 12
 LONGEST_LABEL = 40
-# Pixels beside a bar for its number.
-BESIDE = 48
+# Pixels beside a bar for its number, as long as +0.000584.
+BESIDE = 56
 MARGIN = {"l": 8, "r": BESIDE, "t": 28, "b": 44}
 # The most columns with room for a number in each cell, on a phone too.
 MOST_NUMBERED = 8

@@ -48,7 +48,7 @@ PLACES = {
 
 
 def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int) -> list[str]:
-    """Where to write the label of each point, so that labels cover few labels and markers.
+    """Where to write the label of each point, so that labels cover few labels and markers, and stay within the picture.
 
     Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
 
@@ -62,6 +62,7 @@ def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, a
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
     px, py = x / scale, y / scale
     boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)  # the markers first, labels join them
+    middle, beside = (px.min() + px.max()) / 2, 0.56 * (np.ptp(px) or across)  # the edges of the picture, as of `ends`
     chosen = []
     for i, count in enumerate(widths):
         half, best = 4 * count, (np.inf, "", boxes[0])
@@ -70,6 +71,7 @@ def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, a
             box = np.array([cx - half, cy - 7, cx + half, cy + 7])
             wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
             covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
+            covered += 14 * max(abs(cx - middle) + half - beside, 0.0)  # what is cut can be read no more than what is covered
             if covered < best[0]:
                 best = covered, name, box
         boxes = np.vstack((boxes, best[2]))

@@ -46,6 +46,8 @@ def prompt_rows(content: str, file: str) -> list[PromptRow]:
     first = content.lstrip("\n").partition("\n")[0]
     headers = {each: [cell.strip().strip('"').lower() for cell in first.split(each)] for each in SEPARATORS}
     separator = next((each for each, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)
+    if first and separator == BAR and BAR not in first and file.lower().endswith((".csv", ".tsv")):
+        raise ValueError(f"{file}, line 1: name the columns here: clean, and any of {', '.join(COLUMNS[1:])}")
     columns = headers.get(separator, list(COLUMNS))
     found: list[PromptRow] = []
     for line, cells in table_rows(content, separator, file, quoted=separator != BAR):

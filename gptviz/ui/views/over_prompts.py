@@ -73,7 +73,9 @@ def _sources(subject: Subject) -> None:
     def upload() -> None:
         if (file := st.session_state[UPLOADER]) is not None:
             try:
-                st.session_state[LIST] = corpus_of(file.getvalue(), Path(file.name).name[:80]).text
+                text = corpus_of(file.getvalue(), Path(file.name).name[-80:]).text
+                prompt_rows(text, Path(file.name).name[-80:])
+                st.session_state[LIST] = text
             except ValueError as error:
                 st.toast(f"{escaped(str(error))}.")
 

@@ -35,6 +35,13 @@ def test_each_bar_begins_where_the_last_one_ended_and_the_last_is_the_sum(theme:
     assert high > 0.0
 
 
+def test_the_longest_number_has_room_beside_its_bar() -> None:
+    figure = waterfall(parts([2.0, 0.000584]), LIGHT, whole="all", above="a", below="b")
+    (bars,) = figure.data
+    digit = 5.6  # pixels, of type of 12
+    assert 4 + digit * max(map(len, bars.text)) < figure.layout.margin.r
+
+
 def test_of_many_parts_the_smallest_share_a_bar() -> None:
     values = np.random.default_rng(0).normal(size=40)
     figure = waterfall(parts(values.tolist()), LIGHT, whole="all", above="a", below="b")

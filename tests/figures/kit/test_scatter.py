@@ -115,6 +115,11 @@ def test_the_many_do_not_bury_the_few() -> None:
     assert order == ["word", "vowel"]
 
 
+def test_a_long_label_at_an_edge_stays_within_the_picture() -> None:
+    places = scatter.text_positions(np.array([0.0, 5.0, 10.0]), np.zeros(3), [30, 3, 30], across=500, along=300)
+    assert ("right" in places[0], "left" in places[2]) == (True, True)
+
+
 def test_labels_side_by_side_do_not_cover_each_other() -> None:
     x, y = np.array([0.0, 5.0, 500.0]), np.array([0.0, 0.0, 300.0])
     first, second, far = scatter.text_positions(x, y, [1, 1, 1], across=500, along=300)

@@ -46,3 +46,10 @@ def test_what_is_written_as_csv_is_read_again(rows: list[PromptRow]) -> None:
 def test_a_bad_row_is_named_with_file_and_line(content: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         prompt_rows(content, "pairs.csv")
+
+
+@pytest.mark.parametrize("first", ["prompt,corrupted,answer", "a cab,a cad,b", "clean,other"])
+def test_a_csv_file_that_does_not_name_its_columns_is_refused_and_its_lines_are_no_prompts(first: str) -> None:
+    with pytest.raises(ValueError, match="pairs.csv, line 1: name the columns here: clean, and any of corrupted, right, wrong"):
+        prompt_rows(f"{first}\n1,2,3\n", "pairs.csv")
+    assert prompt_rows("a cab | a cad\n", "pairs.csv") == [PromptRow("a cab", "a cad")]

@@ -118,12 +118,14 @@ def _why_not(setting: AttributionSetting, found: Attribution) -> str:
 
 
 def frozen(config: Config) -> str:
-    """The parts that are frozen in a model of this config, in a sentence or two."""
+    """The parts that are frozen in a model of this config, and what its embedding counts as its own, in some sentences."""
+    smeared = " “Token embedding” is not of one token alone: the model adds a share of the vector of the token before it."
+    before = smeared if config.smear else ""
     kind = RESIDUALS[config.residual]
     after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
     reads = "norms are linear but for the number that they divide by; here that number is held (“frozen”) as it was in this run"
     lost = " In this model every sublayer takes the place of the stream, so only the last one adds something directly."
-    replaced = lost if "add" not in kind.steps and config.n_layer else ""
+    replaced = (lost if "add" not in kind.steps and config.n_layer else "") + before
     if after and config.n_layer:
         final = " and through the final norm" if config.final_norm else ""
         return f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one of them.{replaced}"

@@ -74,7 +74,8 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
     options += [PASSAGES, OWN] if subject.is_imported else []
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
-    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=True, disabled=view == READS)
+    fits = len(options) <= 3  # side by side, in one line with the other choices
+    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=fits, disabled=view == READS)
     if over in (PASSAGES, OWN):
         other = read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False)
         return HeadSetting(subject.key, stack, attention.stack_read(other, stack), text=other.prompt)
