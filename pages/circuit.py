@@ -27,7 +27,7 @@ if doubt := show.disagreement(found, result):
 choices = saved.choices(subject, chosen)
 show.graph(subject, chosen, found, choices)
 st.caption(show.about(subject, chosen, found))
-show.result_of(subject, chosen, result)
+show.result_of(subject, chosen, found, result)
 show.opened(subject, chosen, found)
 saved.open_file(choices)
 

@@ -161,6 +161,8 @@ def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_above_t
     kept, share = lines["checked"].share, sent["share"]
     warned = [one for one in at.warning if "The check disagrees" in one.value]
     assert len(warned) == (kept < page_code.MUCH_LESS * share) == (model != "sentences")
+    (checked,) = (one.value for one in at.markdown if "Checked:" in one.value)
+    assert (f"much more than the {100 * share:.3g} % that" in checked) == (share < page_code.MUCH_LESS * kept)
     for one in warned:
         assert f"traces {100 * share:.3g} % back" in one.value
         assert f"{100 * kept:.3g} % of the answer is left".replace("-", "−") in one.value

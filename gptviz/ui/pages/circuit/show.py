@@ -49,7 +49,7 @@ OPENED, LINKED, CHECKED = "box", "node", "check"
 CLOSED = "none"
 # The key of the session's state with the pins and groups of a file.
 ARRANGED = "pins and groups of a file"
-# The check disagrees where it keeps less than this part of the share of the graph.
+# The check and the graph disagree where the share of one is less than this part of the other's.
 MUCH_LESS = 2 / 3
 # The most bytes that are kept of what the parts of a model wrote at every token.
 MOST_BYTES = 288 * 2**20
@@ -249,7 +249,7 @@ def disagreement(data: Circuit, result: Checked | None) -> str | None:
     )
 
 
-def result_of(subject: Subject, chosen: CircuitChoice, result: Checked | None) -> None:
+def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Checked | None) -> None:
     """The result of the check, or the button that asks for it."""
     if result is None:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -272,9 +272,18 @@ def result_of(subject: Subject, chosen: CircuitChoice, result: Checked | None) -
             f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their means it is "
             f"{brief(result.without)}. "
             + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
+            + (_more(data) if data.share < MUCH_LESS * result.share else "")
             + f"The likeliest token is {likeliest} “{escaped(label(result.likeliest))}”, and “{escaped(label(chosen.token))}” "
             f"has {percent(result.probability)}."
         )
+
+
+def _more(data: Circuit) -> str:
+    """The sentence that is said where the check keeps much more of the answer than the graph traces back."""
+    return (
+        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
+        "outside the graph write, and of these the mean is enough for the difference. "
+    )
 
 
 def _kept(share: float) -> str:
