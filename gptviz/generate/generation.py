@@ -157,11 +157,11 @@ class Generation(Iterator[GenerationStep]):
     def _pass(self, at: slice, tap: Tap) -> Tensor:
         """The logits [B, 1, vocab_size] after the tokens `at`."""
         ids, cache = self.ids[:, at], self.cache
-        if cache is not None and cache.length and ids.shape[1] == 1 and tap is IDENTITY:
+        if cache is not None and cache.length and ids.shape[1] == 1 and tap.only_patterns:
             if self._step is None or self._step.cache is not cache:
                 self._step = OneToken.of(self.model, cache)
             if self._step is not None and cache.length < self._step.limit:
-                return self._step(ids)
+                return self._step(ids, tap)
         return self.model(ids, cache=cache, tap=tap, logits_at=slice(-1, None))
 
     def _passes(self) -> list[slice]:

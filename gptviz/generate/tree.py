@@ -139,6 +139,8 @@ class Attended(Tap):
     It passes itself to every part of the model, so that names have no path: this is cheap enough to be always on.
     """
 
+    only_patterns = True
+
     def __init__(self) -> None:
         self.rows: list[Tensor] = []
 

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from .fast import product
 from .packed import GROUP, Packed, times_packed
-from .parts.attention import Attention, KVCache, LayerCache
+from .parts.attention import Attention, KVCache
 from .parts.blocks import Block, ParallelBlock
 from .parts.masks import WindowMask
 from .parts.mlps import MLP, AnyMLP, GatedMLP
 from .parts.part import Linear
 from .parts.positions import PositionEncoding, Rotary
 from .parts.residuals import PreNorm, Residual
-from .tap import IDENTITY
+from .tap import IDENTITY, Tap
 from .transformer import Transformer
 
 Vector = Callable[[Tensor], Tensor]  # from [1, 1, width] to [1, 1, width]
@@ -36,18 +36,18 @@ class OneToken:
         cache: of the text; a step belongs to it.
         limit: how many tokens the cache may come to have: up to there no window hides a key from the last of them.
         at: the position of the token.
+        tap: gets the patterns.
         angles: of each kind of rotary positions those of the token. Blocks share them.
     """
 
     def __init__(self, model: Transformer, cache: KVCache) -> None:
-        self.model, self.cache, self.at = model, cache, slice(0, 0)
+        self.model, self.cache, self.at, self.tap = model, cache, slice(0, 0), IDENTITY
         windows = [mask.window for mask in model.masks if isinstance(mask, WindowMask)]
         self.limit = min([model.config.context_length, *windows])
         blocks = cast(list[Block | ParallelBlock], list(model.blocks))
         used = {block.attention.positions for block in blocks}
         self.angles: dict[PositionEncoding, list[Tensor]] = {each: [] for each in used if type(each) is Rotary}
-        layers = zip(blocks, cache.layers, strict=True)
-        self._blocks = [_through(block, _Attention(block.attention, layer, self)) for block, layer in layers]
+        self._blocks = [_through(block, _Attention(index, block.attention, self)) for index, block in enumerate(blocks)]
 
     @classmethod
     def of(cls, model: Transformer, cache: KVCache) -> OneToken | None:
@@ -57,8 +57,9 @@ class OneToken:
         fits = keys.is_cpu and keys.dtype == torch.float32 and len(keys) == 1
         return cls(model, cache) if is_plain and fits and not model.training else None
 
-    def __call__(self, ids: Tensor) -> Tensor:
-        """ids [1, 1] → logits [1, 1, vocab_size]."""
+    def __call__(self, ids: Tensor, tap: Tap = IDENTITY) -> Tensor:
+        """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets the patterns alone."""
+        self.tap = tap
         self.at = slice(self.cache.length, self.cache.length + 1)
         for positions, angles in self.angles.items():
             angles[:] = cast(Rotary, positions).angles(self.at)
@@ -92,8 +93,9 @@ def _joined(residual: Residual, sublayer: Vector) -> Vector:
 class _Attention:
     """`Attention.forward` for the token of a step."""
 
-    def __init__(self, part: Attention, layer: LayerCache, step: OneToken) -> None:
-        self.part, self.layer, self.step = part, layer, step
+    def __init__(self, block: int, part: Attention, step: OneToken) -> None:
+        self.part, self.layer, self.step = part, step.cache.layers[block], step
+        self.path = f"blocks.{block}.attention"
         self.project, self.write = _Products(part.qkv), _Products(part.output)
         [stacked] = self.project.results
         self.unturned, self.v = part.heads(stacked).split_with_sizes((part.n_head + part.key_heads, part.key_heads), dim=1)
@@ -127,7 +129,11 @@ class _Attention:
         if self.changes_scores:
             changed = part.positions.weigh(scores.view(1, part.n_head, 1, -1), self.q, at)
             scores = (changed if part.cap is None else part.cap(changed)).view(scores.shape)
-        torch.bmm(scores.softmax(-1), self.rows.narrow(1, 0, at.stop), out=self.z)
+        pattern = scores.softmax(-1)
+        if self.step.tap is not IDENTITY:
+            seen = self.step.tap.at(self.path)("pattern", pattern.view(1, part.n_head, 1, -1))  # [1, H, 1, keys]
+            pattern = seen.view(pattern.shape)
+        torch.bmm(pattern, self.rows.narrow(1, 0, at.stop), out=self.z)
         return self.write(self.out)[0]
 
 

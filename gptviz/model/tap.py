@@ -44,7 +44,13 @@ GLOSSARY: dict[str, str] = {
 
 
 class Tap:
-    """The identity, which a forward pass uses unless it is given another tap."""
+    """The identity, which a forward pass uses unless it is given another tap.
+
+    Attributes:
+        only_patterns: whether it leaves all values but patterns as they are, and looks at none of them.
+    """
+
+    only_patterns = False
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         """Take the `value` that was computed as `name`; return the value with which the pass continues."""
@@ -62,6 +68,8 @@ class Tap:
 
 
 class _Identity(Tap):
+    only_patterns = True
+
     def needs_whole(self, name: str) -> bool:
         return False
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.generation import Generation
-from gptviz.model import Config, Transformer
+from gptviz.model import Config, Tap, Transformer
 from gptviz.model.builder import lay_out
 from gptviz.model.one_token import OneToken
 from gptviz.model.packed import Packed
@@ -78,10 +78,44 @@ def test_it_does_so_with_matrices_at_the_bits_of_their_file(bias: bool) -> None:
     assert all(torch.equal(mine, whole) for mine, whole in steps(model, CONTEXT))
 
 
+class Doubled(Tap):
+    """Keeps the patterns, and puts one in the place of each that looks twice as hard at the first token."""
+
+    only_patterns = True
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Tensor] = {}
+        self.path = ""
+
+    def at(self, part: str) -> Tap:
+        inner = Doubled()
+        inner.seen, inner.path = self.seen, f"{self.path}{part}."
+        return inner
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        if name != "pattern":
+            return value
+        self.seen[self.path + name] = value.clone()
+        return torch.cat((2 * value[..., :1], value[..., 1:]), dim=-1)
+
+
+def test_a_tap_sees_and_replaces_the_patterns_of_a_step_as_those_of_a_pass() -> None:
+    model, ids = scrambled(tiny(n_kv_head=1)), some_ids(4, batch=1)
+    taps, caches = (Doubled(), Doubled()), [model.new_cache() for _ in range(2)]
+    with torch.inference_mode():
+        for cache in caches:
+            model(ids[:, :3], cache=cache)
+        step = OneToken.of(model, caches[0])
+        assert step is not None
+        assert torch.equal(step(ids[:, 3:], taps[0]), model(ids[:, 3:], cache=caches[1], tap=taps[1]))
+    assert list(taps[0].seen) == ["blocks.0.attention.pattern", "blocks.1.attention.pattern"]
+    assert all(torch.equal(value, taps[1].seen[name]) for name, value in taps[0].seen.items())
+
+
 def test_generation_takes_steps_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     real = OneToken.__call__
-    monkeypatch.setattr(OneToken, "__call__", lambda step, ids: taken.append(step.cache.length) or real(step, ids))
+    monkeypatch.setattr(OneToken, "__call__", lambda step, ids, tap: taken.append(step.cache.length) or real(step, ids, tap))
     model = scrambled(tiny(window=CONTEXT - 2))
     list(islice(Generation(model, some_ids(3, batch=1)[0]), 2 * CONTEXT))
     assert taken == [3, 4, 5]  # the prompt is a pass; past the window, and past the context, so is every token
