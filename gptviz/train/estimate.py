@@ -185,30 +185,26 @@ def step_work(config: Config, rows: int, tokens: int, rank: int = 0) -> PassCost
     """One step of training over `rows` of `tokens`, without the optimiser; with a rank of an adapter alone: there are then no
     gradients of the other weights.
     """
-    return _by_block(config, rows, tokens, rank)[1]
+    return _by_block(config, rows, tokens, rank)
 
 
 def evaluation_work(config: Config, tokens: int) -> PassCost:
     """An evaluation of `EVALUATION_TOKENS` tokens. Its peak of memory is at most what one block and the head write."""
     rows = max(1, EVALUATION_TOKENS // tokens)
-    forward = _by_block(config, rows, tokens)[0]
-    once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens)[0]
+    forward = _by_block(config, rows, tokens, backward=False)
+    once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens, backward=False)
     at_once = min(1.0, MOST_LOGITS / (config.vocab_size * tokens * rows))
     return replace(forward, peak=once.bytes * at_once)
 
 
-def _by_block(config: Config, rows: int, tokens: int, rank: int = 0) -> tuple[PassCost, PassCost]:
-    """The work of the forward pass and of a whole step: each block after the second writes what the second writes."""
+def _by_block(config: Config, rows: int, tokens: int, rank: int = 0, *, backward: bool = True) -> PassCost:
+    """The work of a whole step, or of its forward pass alone: each block after the second writes what the second writes."""
     if config.n_layer <= 2:
-        works = _followed(config, rows, tokens, rank)
+        work = _followed(config, rows, tokens, rank, backward)
     else:
-        one, two = (_followed(replace(config, n_layer=few), rows, tokens, rank) for few in (1, 2))
-        more = config.n_layer - 2
-        works = _extended(one[0], two[0], more), _extended(one[1], two[1], more)
-    if rank:
-        return works
-    forward, step = flops(config, rows, tokens)
-    return replace(works[0], flops=forward), replace(works[1], flops=step)
+        one, two = (_followed(replace(config, n_layer=few), rows, tokens, rank, backward) for few in (1, 2))
+        work = _extended(one, two, config.n_layer - 2)
+    return work if rank else replace(work, flops=flops(config, rows, tokens)[backward])
 
 
 def _extended(one: PassCost, two: PassCost, more: int) -> PassCost:
@@ -250,9 +246,9 @@ class Follow(TorchDispatchMode):
 
 
 @lru_cache(maxsize=256)
-def _followed(config: Config, rows: int, tokens: int, rank: int = 0) -> tuple[PassCost, PassCost]:
-    """The work of the forward pass and of a whole step, as one step on the meta device shows it; its products are counted for an
-    adapter alone.
+def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool) -> PassCost:
+    """The work of a step, or of its forward pass, as a pass on the meta device shows it; its products are counted for an adapter
+    alone.
     """
     with torch.device("meta"):
         model = _trained(lay_out(config), rank).train()
@@ -260,11 +256,10 @@ def _followed(config: Config, rows: int, tokens: int, rank: int = 0) -> tuple[Pa
     counter = FlopCounterMode(display=False)
     with counter if rank else nullcontext(), Follow() as follow:
         logits = model(ids, ids if config.n_encoder_layer else None)
-        forward = replace(follow.work(), flops=counter.get_total_flops())
-        targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
-        if logits.requires_grad:  # without blocks an adapter has nothing to change
+        if backward and logits.requires_grad:  # without blocks an adapter has nothing to change
+            targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
             F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
-    return forward, replace(follow.work(), flops=counter.get_total_flops())
+    return replace(follow.work(), flops=counter.get_total_flops())
 
 
 def _trained(model: Transformer, rank: int) -> Transformer:

@@ -260,11 +260,11 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
     shallow = tiny(n_layer=2)
     for layers in (3, 5):
         config = tiny(n_layer=layers)
-        forward, step = estimate._followed(config, 2, 8)
-        assert estimate._by_block(config, 2, 8)[0].bytes == forward.bytes
-        assert estimate._by_block(config, 2, 8)[1].operations == step.operations
-        assert estimate._by_block(config, 2, 8)[1].peak == pytest.approx(step.peak, rel=0.05)
-        assert step.bytes > estimate._followed(shallow, 2, 8)[1].bytes
+        forward, step = (estimate._followed(config, 2, 8, 0, backward) for backward in (False, True))
+        assert estimate._by_block(config, 2, 8, backward=False).bytes == forward.bytes
+        assert estimate._by_block(config, 2, 8).operations == step.operations
+        assert estimate._by_block(config, 2, 8).peak == pytest.approx(step.peak, rel=0.05)
+        assert step.bytes > estimate._followed(shallow, 2, 8, 0, True).bytes
 
 
 def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
