@@ -111,13 +111,16 @@ def plain(label: str, longest: int = 24) -> str:
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
-def base(theme: Theme, *, height: int, **layout: Any) -> go.Layout:
-    """The layout of a figure: what all figures share, and what is given."""
-    return go.Layout(template=_template(theme), height=height, **layout)
+def base(theme: Theme, *, height: int, **layout: Any) -> dict[str, Any]:
+    """The layout of a figure: what all figures share, and what is given.
+
+    It is plain: a figure checks its layout, and a `go.Layout` would have been checked before, which takes as long.
+    """
+    return {"template": _template(theme), "height": height, **layout}
 
 
 @cache
-def _template(theme: Theme) -> go.layout.Template:
+def _template(theme: Theme) -> dict[str, Any]:
     """The layout that all figures share: transparent, quiet, with room for labels only; type in the colour of text; a legend
     above the picture.
     """
@@ -150,7 +153,7 @@ def _template(theme: Theme) -> go.layout.Template:
         "heatmap": [{"hoverongaps": False, "colorbar": bar}],
         "scatter": [{"marker": {"line": {"width": 0}, "colorbar": bar}}],
     }
-    return go.layout.Template(layout=layout, data=traces)
+    return {"layout": layout, "data": traces}
 
 
 # The sizes of a figure in pixels, by the names plotly gives them. A size that is a list has one value per point.
