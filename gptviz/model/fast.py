@@ -60,13 +60,16 @@ class ShortRMSNorm:
         if not x.is_cpu or x.dtype != torch.float32 or x.requires_grad:
             return RMSNorm.normalise(x, gain, eps)
         if gain is not None and x.numel() == gain.shape[0]:
-            # One token: its numbers are all multiplied with the same number.
-            vector = x.reshape(-1)
-            scale = (float(torch.dot(vector, vector)) / gain.shape[0] + eps) ** -0.5
-            return torch.addcmul(self.nothing, x, gain, value=scale)
+            return self.of_one(x, gain, eps)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # [..., 1]
         normed = x * torch.addcmul(self.added, length, length, value=1 / x.shape[-1]).rsqrt()
         return normed if gain is None else normed * gain
+
+    def of_one(self, x: Tensor, gain: Tensor, eps: float) -> Tensor:
+        """The norm of one token, [..., size]: its numbers are all multiplied with the same number."""
+        vector = x.reshape(-1)
+        scale = (float(torch.dot(vector, vector)) / gain.shape[0] + eps) ** -0.5
+        return torch.addcmul(self.nothing, x, gain, value=scale)
 
 
 class Arena:

@@ -13,12 +13,13 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from .fast import product
+from .fast import ShortRMSNorm, product
 from .packed import GROUP, Packed, times_packed
 from .parts.attention import Attention, KVCache
 from .parts.blocks import Block, ParallelBlock
 from .parts.masks import WindowMask
 from .parts.mlps import MLP, AnyMLP, GatedMLP
+from .parts.norms import Norm
 from .parts.part import Linear
 from .parts.positions import PositionEncoding, Rotary
 from .parts.residuals import PreNorm, Residual
@@ -86,8 +87,16 @@ def _joined(residual: Residual, sublayer: Vector) -> Vector:
     """`Residual.forward` with this sublayer."""
     if type(residual) is not PreNorm:
         return lambda x: cast(Tensor, residual(x, sublayer))
-    norm = residual.norm
+    norm = _normed(residual.norm)
     return lambda x: x + sublayer(norm(x))
+
+
+def _normed(norm: Norm) -> Vector:
+    """`forward` of a norm for the token of a step."""
+    gain, eps, short = norm.weight, norm.eps, getattr(norm, "normalise", None)
+    if isinstance(short, ShortRMSNorm) and gain is not None and gain.dtype == torch.float32:
+        return lambda x: short.of_one(x, gain, eps)
+    return norm
 
 
 class _Attention:
@@ -140,16 +149,16 @@ class _Attention:
 def _mlp(part: AnyMLP) -> Vector:
     """`forward` of an MLP for the token of a step."""
     if type(part) is GatedMLP:
-        both, down = _Products(part.gate, part.up), _Products(part.down)
+        both, down, activation = _Products(part.gate, part.up), _Products(part.down), part.activation.forward
 
         def gated(x: Tensor) -> Tensor:
             gate, up = both(x)
-            return down(part.activation(gate).mul_(up))[0]
+            return down(activation(gate).mul_(up))[0]
 
         return gated
     if type(part) is MLP:
-        wider, down = _Products(part.up), _Products(part.down)
-        return lambda x: down(part.activation(wider(x)[0]))[0]
+        wider, down, activation = _Products(part.up), _Products(part.down), part.activation.forward
+        return lambda x: down(activation(wider(x)[0]))[0]
     return lambda x: cast(Tensor, part(x, IDENTITY))
 
 

@@ -146,6 +146,10 @@ class Packed(Tensor):
         """Some of its rows, or all in another order; `index` is of the rows, not of a transpose's."""
         return Packed(self.stored, self.of[index], self.row[index])
 
+    def row_of(self, index: int) -> Tensor:
+        """The numbers of one of its rows, [1, in] in float32."""
+        return self.stored[int(self.of[index])].read(self.row[index : index + 1]).numbers()
+
     def numbers(self) -> Tensor:
         """All its numbers in float32. They may be kept for the next who asks: do not change them."""
         is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
@@ -335,6 +339,8 @@ def looked_up_packed(ids: Tensor, table: Tensor) -> Tensor:
     """The rows `ids` [...] of a table [rows, width]: [..., width] in float32."""
     if type(table) is not Packed:
         return F.embedding(ids, table)
+    if ids.numel() == 1:  # the token of a step of generation
+        return table.row_of(int(ids)).view(*ids.shape, -1)
     distinct, places = ids.unique(return_inverse=True)
     return table.rows(distinct)._read()[places]
 
