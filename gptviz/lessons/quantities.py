@@ -602,8 +602,8 @@ def percent(value: float, digits: int = 0) -> str:
 
 
 def rounded(value: float, digits: int = 2) -> str:
-    """A number in words, with this number of digits after the point."""
-    return f"{value:,.{_digits(digits)}f}"
+    """A number in words, with this number of digits after the point and a real minus."""
+    return f"{round(value, _digits(digits)) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def _digits(digits: int) -> int:

@@ -299,6 +299,12 @@ def test_a_share_that_is_more_than_nothing_is_not_said_to_be_nothing(functions, 
     assert computed(said, functions) == words
 
 
+def test_a_number_has_a_real_minus_and_nothing_has_no_sign(functions) -> None:
+    assert computed("rounded(-0.24)", functions) == "−0.24"
+    assert computed("rounded(-0.001)", functions) == "0.00"
+    assert computed("rounded(-1234.5, 0)", functions) == "−1,234"
+
+
 def test_a_word_is_written_without_the_space_before_it(functions) -> None:
     prompt = "When Mary and John went to the shop, John gave a book to"
     best = gptviz.load("sentences", "cpu").trace(prompt, ["logits"])["logits"][0, -1].argmax()
