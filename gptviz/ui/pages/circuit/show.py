@@ -282,7 +282,7 @@ def _more(data: Circuit) -> str:
     """The sentence that is said where the check keeps much more of the answer than the graph traces back."""
     return (
         f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
-        "outside the graph write, and of these the mean is enough for the difference. "
+        "outside the graph write, and of what those write the mean is enough for much of the answer. "
     )
 
 
