@@ -1122,6 +1122,7 @@ def test_a_list_of_prompts_is_that_of_the_library(
     assert lines[0].endswith("over 3 prompts, the largest mean first")
     assert lines[2].startswith(largest.title)
     assert len(lines) == 2 + len(expected.units)
+    file = tmp_path / "pairs.txt"
     file.write_text("a cab | a cad\na | ab" if how == "patch" else "a cab\na€", encoding="utf-8")
     assert f"{file}, line 2: " in error(capsys, command, "mine", "--pairs", str(file))
     assert "leave --prompt out" in error(capsys, command, "mine", "--pairs", str(file), *prompt)
