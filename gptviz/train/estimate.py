@@ -204,7 +204,10 @@ def _by_block(config: Config, rows: int, tokens: int, rank: int = 0, *, backward
     else:
         one, two = (_followed(replace(config, n_layer=few), rows, tokens, rank, backward) for few in (1, 2))
         work = _extended(one, two, config.n_layer - 2)
-    return work if rank else replace(work, flops=flops(config, rows, tokens)[backward])
+    if rank:
+        return work
+    forward, step = flops(config, rows, tokens)
+    return replace(work, flops=step if backward else forward)
 
 
 def _extended(one: PassCost, two: PassCost, more: int) -> PassCost:

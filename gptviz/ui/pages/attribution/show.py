@@ -118,7 +118,7 @@ def _why_not(setting: AttributionSetting, found: Attribution) -> str:
 
 
 def frozen(config: Config) -> str:
-    """The parts that are frozen in a model of this config, and what its embedding counts as its own, in some sentences."""
+    """The parts that are frozen in a model of this config, and what its embedding holds of other tokens, in a few sentences."""
     smeared = " “Token embedding” is not of one token alone: the model adds a share of the vector of the token before it."
     before = smeared if config.smear else ""
     kind = RESIDUALS[config.residual]
