@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from streamlit import config, runtime
@@ -130,6 +130,15 @@ def read_controls_from_address() -> None:
     if context is not None:
         with context.session_state.query_params() as arrived:
             arrived.set_initial_query_params(context.query_string)
+
+
+def period(seconds: int) -> int:
+    """A number that changes every `seconds`: as an argument of a cached function, it has the value computed again.
+
+    It stands in place of `st.cache_resource(ttl=seconds)`, which looks at the clock twice and ends the page with a KeyError if a
+    value's time is over between the two.
+    """
+    return int(monotonic() // seconds)
 
 
 @contextmanager

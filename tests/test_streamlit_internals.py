@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 import streamlit as st
 from streamlit import config
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.caching import cache_utils
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner_utils import script_run_context
 from streamlit.testing.v1 import AppTest
@@ -280,6 +282,20 @@ def test_a_new_run_of_the_whole_page_takes_out_what_the_one_before_drew(everythi
         queue.enqueue(one)
     queue.clear(retain_lifecycle_msgs=True)
     assert queue.is_empty(), changed("what the page drew before a click is sent again: see `send_everything`")
+
+
+def test_streamlit_alone_still_raises_where_a_value_ends_between_two_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once this fails, `period` can go, and `ttl` may stand in its place."""
+    clock = count()
+    monkeypatch.setattr(cache_utils, "TTLCACHE_TIMER", lambda: next(clock))
+    kept = st.cache_resource(ttl=4)(lambda: 1)
+    with pytest.raises(KeyError):
+        [kept() for _ in range(8)]
+
+
+def test_no_value_ends_by_a_time_of_streamlits_own() -> None:
+    """It would now and then end a page with a KeyError: see `period`."""
+    assert not [file for file in FILES if re.search(r"@st\.cache_resource\([^)]*\bttl\b", file.read_text())]
 
 
 def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import gptviz
@@ -256,7 +257,7 @@ def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(tiny_mode
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 1_100)))  # enough tokens for one that reads pieces of words
     tiny_model("theirs", text=text, card={"imported_from": "somebody/theirs"})
     tiny_model("small", card={"imported_from": "somebody/small"})
-    lessons.clear()
+    st.cache_resource.clear()  # else the lessons of these five seconds are kept
     assert lessons().lessons["13-a-real-model"].model == "theirs"
     assert "Open a model first" not in links(opened("pages/costs.py", model="theirs", **asked))
     assert lessons().lessons["02-a-bigram"].model == "ladder-0"

@@ -26,6 +26,7 @@ from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
+from gptviz.streamlit_internals import period
 from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.widgets import addresses, escaped, pressed
 
@@ -102,9 +103,13 @@ def address_of(page: str, query: Mapping[str, str] | None = None) -> str:
     return f"./{'' if page == 'home' else page}{f'?{urlencode(query)}' if query else ''}"
 
 
-@st.cache_resource(ttl=5, show_spinner=False)
 def lessons() -> Library:
     """All lessons, read again every few seconds: a teacher soon sees a change to a file."""
+    return _lessons(period(5))
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _lessons(this_period: int) -> Library:
     found = library()
     return replace(found, lessons={name: about_what_is_open(lesson) for name, lesson in found.lessons.items()})
 

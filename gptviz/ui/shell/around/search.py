@@ -13,6 +13,7 @@ from gptviz.components.kit import PayloadPart
 from gptviz.components.search import index, payload, search
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
+from gptviz.streamlit_internals import period
 from gptviz.ui.pages import PAGES
 
 from ..subject.model_list import said_by_card
@@ -93,11 +94,11 @@ def _commands() -> Iterator[Entry]:
 
 
 # All visitors share it: a new model is found at once, and what a card or a lesson says after a while.
-@st.cache_resource(ttl=30, max_entries=2, show_spinner=False)
-def _index(models: tuple[str, ...]) -> PayloadPart:
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
     return index(entries())
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    search(key="search", data=payload(_index(tuple(checkpoints.folders())), state, around))
+    search(key="search", data=payload(_index(tuple(checkpoints.folders()), period(30)), state, around))

@@ -14,6 +14,7 @@ from gptviz.machine import memory
 from gptviz.model import Config
 from gptviz.model.costs.memory_needed import to_read
 from gptviz.model.costs.operations import flops
+from gptviz.streamlit_internals import period
 from gptviz.text import Encoding
 
 # A pass of more operations takes a usual processor more than about ten seconds, and a page may need several.
@@ -35,7 +36,7 @@ def read_in_seconds(config: Config) -> int:
 
 def seconds_to_read(config: Config, tokens: int, device: str) -> float:
     """The approximate seconds that one pass over `tokens` tokens takes on a `device`, at least one."""
-    return max(1.0, flops(config, 1, tokens)[0] / _operations_per_second(device))
+    return max(1.0, flops(config, 1, tokens)[0] / _operations_per_second(device, period(600)))
 
 
 def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
@@ -52,8 +53,8 @@ def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
     return f"To read all of them takes about {memory.in_bytes(needs)} of memory, and {memory.in_bytes(free)} is free"
 
 
-@st.cache_resource(ttl=600, max_entries=4, show_spinner=False)
-def _operations_per_second(device: str) -> float:
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _operations_per_second(device: str, this_period: int) -> float:
     one, seconds = torch.ones(SIDE, SIDE, device=device), []
     for _ in range(4):
         begun = perf_counter()
