@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from gptviz.generate.generation import Generation
-from gptviz.model import Config, Tap, Transformer
+from gptviz.model import Config, Tap, Transformer, one_token
 from gptviz.model.builder import lay_out
-from gptviz.model.one_token import OneToken
+from gptviz.model.one_token import FEW_BYTES, OneToken
 from gptviz.model.packed import Packed
 from gptviz.model.parts.attention import ROOM
 from gptviz.model.parts.part import Linear
@@ -122,3 +122,39 @@ def test_generation_takes_steps_where_it_can(monkeypatch: pytest.MonkeyPatch) ->
     list(islice(Generation(model, some_ids(3, batch=1)[0], samples=2), 2))
     list(islice(Generation(model, some_ids(3, batch=1)[0], use_cache=False), 2))
     assert taken == [3, 4, 5]
+
+
+@pytest.mark.parametrize(("few", "expected"), [(FEW_BYTES, 1), (0, 3)])
+def test_one_thread_reads_a_small_model_and_all_of_them_a_larger_one(
+    few: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_token, "FEW_BYTES", few)
+    seen: set[int] = set()
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        model = scrambled(tiny())
+        tap = Counting(seen)
+        with torch.inference_mode():
+            cache = model.new_cache()
+            model(some_ids(2, batch=1), cache=cache)
+            step = OneToken.of(model, cache)
+            assert step is not None
+            step(some_ids(1, batch=1), tap)
+        assert (seen, torch.get_num_threads()) == ({expected}, 3)
+    finally:
+        torch.set_num_threads(before)
+
+
+class Counting(Tap):
+    """Notes on how many threads what it sees was computed."""
+
+    only_patterns = True
+
+    def __init__(self, seen: set[int]) -> None:
+        super().__init__()
+        self.threads = seen
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        self.threads.add(torch.get_num_threads())
+        return value
