@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gptviz.components.kit import pack
+from tests.browser.machinery import Visit
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
@@ -49,3 +50,13 @@ def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..
     page.keyboard.type("l")
     assert page.locator("input").input_value() == "l"
     assert page.evaluate(SPOT) is None, "what is typed is no key of the speaker"
+
+
+def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(visit: Visit) -> None:
+    controls = ":is([data-testid=stMain] :is(.bar, .order, .st-key-side-b, [data-testid=stWidgetLabel], input, textarea))"
+    seen = visit.open("attention").locator(controls).locator("visible=true")
+    assert seen.count() > 4
+    for page in ("attention", "compare"):
+        visit.open(page, present="view")
+        visit.drawn()
+        assert seen.count() == 0

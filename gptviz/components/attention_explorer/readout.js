@@ -36,7 +36,7 @@ export class Readout {
       this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
     } else if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
-      const hint = make("span", "hint", " Hover one to see it alone; click it to keep it selected.");
+      const hint = make("span", "hint", " Hover one to see it alone.");
       this.element.replaceChildren(`${what}: all tokens at once.`, hint);
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
