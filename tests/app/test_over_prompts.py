@@ -128,3 +128,16 @@ def test_a_task_writes_a_list_that_the_other_pages_keep() -> None:
 def test_other_kinds_of_models_have_no_list() -> None:
     at = opened("pages/switch_off.py", model="classifier")
     assert over_prompts.TITLE not in [one.label for one in at.expander]
+
+
+def test_a_file_that_is_no_list_is_refused_until_another_one_comes_and_the_list_stays(lm: gptviz.LanguageModel) -> None:
+    at = page("patching", pairs=TYPED)
+    at.file_uploader[0].upload("wrong.csv", b"a cab,a cad\nface,fade\n", "text/csv").run()
+    (refused,) = at.error
+    assert refused.value.startswith("The file was not taken: ")
+    assert r"wrong\.csv" in refused.value
+    assert at.text_area(key=over_prompts.LIST).value == TYPED
+    assert at.run().error, "it stays in sight"
+    at.file_uploader[0].upload("right.csv", b"clean,corrupted\nface,fade\n", "text/csv").run()
+    assert not at.error
+    assert {row["prompts"] for row in table(at).values()} == {1}

@@ -25,7 +25,7 @@ from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-LIST, UPLOADER, PART = "pairs", "list of prompts", "list of prompts part"
+LIST, UPLOADER, PART, REFUSED = "pairs", "list of prompts", "list of prompts part", "list of prompts refused"
 TITLE = "Over a list of prompts"
 # How many pairs a task writes, and how many rows are read.
 WRITTEN, MOST_ROWS = 20, 500
@@ -71,13 +71,14 @@ def _sources(subject: Subject) -> None:
     """Ways to fill the list: a file, and pairs that the task of the model writes."""
 
     def upload() -> None:
+        st.session_state.pop(REFUSED, None)
         if (file := st.session_state[UPLOADER]) is not None:
             try:
                 text = corpus_of(file.getvalue(), Path(file.name).name[-80:]).text
                 prompt_rows(text, Path(file.name).name[-80:])
                 st.session_state[LIST] = text
             except ValueError as error:
-                st.toast(f"{escaped(str(error))}.")
+                st.session_state[REFUSED] = f"The file was not taken: {escaped(str(error))}."
 
     def write() -> None:
         st.session_state[LIST] = as_csv(_written(subject.key, st.session_state.get(PART) or ""))
@@ -90,6 +91,8 @@ def _sources(subject: Subject) -> None:
             st.button(f"Write {WRITTEN} pairs", on_click=write, icon=":material/auto_fix_high:", help=f"{about}otherwise.")
         if (most := upload_limit(MOST_UPLOADED)) is not None:
             st.file_uploader("A CSV file", key=UPLOADER, on_change=upload, max_upload_size=most, label_visibility="collapsed")
+    if refused := st.session_state.get(REFUSED):
+        st.error(refused)
 
 
 @st.cache_data(max_entries=16, show_spinner="Writing pairs of prompts")
