@@ -54,6 +54,22 @@ def test_a_core_is_free_that_no_other_process_uses() -> None:
     assert free.count() == 1.5
     now[0] = 4.0
     assert free.count() == 0.0
+    now[0], idle[0] = 6.0, float("inf")
+    assert free.count() == float("inf"), "a system that does not say it"
+
+
+@pytest.mark.parametrize(("numbers", "expected"), [([1], 20.0), ([4, 5], 30.0)])
+def test_the_cores_are_those_that_the_process_may_use_or_those_of_its_container(
+    monkeypatch: pytest.MonkeyPatch, numbers: list[int], expected: float
+) -> None:
+    own = SimpleNamespace(cpu_affinity=lambda: numbers, cpu_times=lambda: (0.0, 0.0, 99.0))
+    monkeypatch.setattr(cores.psutil, "Process", lambda: own)
+    monkeypatch.setattr(cores.psutil, "cpu_times", lambda percpu: [SimpleNamespace(idle=10.0), SimpleNamespace(idle=20.0)])
+    assert idle_seconds() == expected
+    monkeypatch.setattr(cores.psutil, "cpu_times", lambda percpu: [SimpleNamespace(idle=0.0)] * 2)
+    assert idle_seconds() == float("inf")
+    monkeypatch.setattr(own, "cpu_affinity", lambda: open("/there is no such file"))
+    assert idle_seconds() == float("inf")
 
 
 def test_what_this_process_does_itself_takes_no_core_from_it() -> None:

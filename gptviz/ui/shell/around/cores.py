@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import inf
+from math import inf, isinf
 from threading import Lock
 from time import monotonic
 
@@ -37,12 +37,20 @@ class Visitors:
 
 
 def idle_seconds() -> float:
-    """For how long the cores that this process may use have had nothing to do, together, or have worked for this process."""
-    process, times = psutil.Process(), psutil.cpu_times(percpu=True)
-    # Some systems do not say which cores a process may use.
-    cores = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(len(times))
-    idle = sum(times[core].idle + getattr(times[core], "iowait", 0.0) for core in cores)
-    return float(idle + sum(process.cpu_times()[:2]))
+    """For how long the cores that this process may use have had nothing to do, together, or have worked for this process.
+
+    Infinite where the system does not say it.
+    """
+    process = psutil.Process()
+    try:
+        times = psutil.cpu_times(percpu=True)
+        allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(len(times))
+    except (OSError, psutil.Error):
+        return inf
+    if max(allowed) < len(times):  # else this is a container that numbers its own cores from 0
+        times = [times[core] for core in allowed]
+    idle = sum(one.idle + getattr(one, "iowait", 0.0) for one in times)
+    return float(idle + sum(process.cpu_times()[:2])) if idle else inf
 
 
 class FreeCores:
@@ -63,7 +71,7 @@ class FreeCores:
             now, (at, before) = self._clock(), self._seen
             if now - at >= SPAN:
                 self._seen = now, self._idle()
-                self._free = (self._seen[1] - before) / (now - at)
+                self._free = inf if isinf(self._seen[1]) else (self._seen[1] - before) / (now - at)
             return self._free
 
 
