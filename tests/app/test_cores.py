@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import monotonic, process_time
 from types import SimpleNamespace
 
@@ -68,7 +69,7 @@ def test_the_cores_are_those_that_the_process_may_use_or_those_of_its_container(
     assert idle_seconds() == expected
     monkeypatch.setattr(cores.psutil, "cpu_times", lambda percpu: [SimpleNamespace(idle=0.0)] * 2)
     assert idle_seconds() == float("inf")
-    monkeypatch.setattr(own, "cpu_affinity", lambda: open("/there is no such file"))
+    monkeypatch.setattr(own, "cpu_affinity", lambda: Path("/there is no such file").read_text())
     assert idle_seconds() == float("inf")
 
 
