@@ -21,6 +21,7 @@ from gptviz.data.batches import Data
 from gptviz.data.registry import source_from
 from gptviz.data.source import Source
 from gptviz.machine.bounded import require_regular
+from gptviz.machine.cores import FreeCores
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
@@ -58,7 +59,8 @@ def train(
 ) -> Iterator[Engine | Event | Sampled]:
     """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every event and sample.
 
-    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was.
+    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was, as long as as many
+    threads compute: they are fewer while other processes need the cores, and a sum is then rounded differently.
 
     Args:
         device: the device that computes.
@@ -76,6 +78,7 @@ def train(
     with locked(folder) if world.is_main and claim is None else nullcontext():
         if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
             raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
+        threads = torch.get_num_threads()
         try:
             yield from _train(folder, torch.device(device), world, stop_requested)
         except (DivergedError, CheckpointError, ValueError, OSError, RuntimeError) as error:
@@ -83,6 +86,8 @@ def train(
                 if world.is_main:
                     write_status(folder, "failed", str(error))
             raise
+        finally:
+            torch.set_num_threads(threads)
 
 
 def _train(
@@ -115,10 +120,14 @@ def _train(
     # One process writes for all.
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
     outcome: Literal["finished", "paused", "stopped"] = "finished"
+    # What is compiled is compiled for a number of threads.
+    cores, threads = None if engine.compiled else FreeCores(), torch.get_num_threads()
     try:
         try:
             for event in trainer:
                 yield event
+                if cores is not None:
+                    torch.set_num_threads(cores.threads(threads))
                 if recorder is not None:
                     yield from recorder.record(event)
                 if isinstance(event, Stepped):

@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from gptviz.data.batches import consecutive_windows
 from gptviz.data.registry import source_from
 from gptviz.data.text import TaskSource, TextSource
+from gptviz.machine.cores import FreeCores
 from gptviz.model import build
 from gptviz.runs import checkpoints, log, training
 from gptviz.runs.checkpoints import CheckpointError, NameInUseError
@@ -113,6 +114,23 @@ def test_a_run_tells_its_engine_then_every_event_and_a_sample_after_each_evaluat
     evaluated = ["Evaluated", "Sampled"]
     assert kinds == ["Engine", *evaluated, *steps, *evaluated, *steps, *evaluated]
     assert all(len(event.text) > 100 for event in events if isinstance(event, Sampled))
+
+
+@pytest.mark.parametrize(("compiled", "threads"), [(False, 2), (True, 3)])
+def test_a_run_computes_on_the_cores_that_are_free_but_a_compiled_one_on_those_it_was_compiled_for(
+    compiled: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FreeCores, "count", lambda cores: 2.0)
+    monkeypatch.setattr(training, "_usable_engine", lambda *about: Engine(False, compiled))
+    monkeypatch.setattr(Engine, "forward", lambda engine, model: model)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        steps = (event for event in train(task_run(steps=4, evaluations=1)) if isinstance(event, Stepped))
+        assert [torch.get_num_threads() for _ in steps] == 4 * [threads]
+        assert torch.get_num_threads() == 3, "after it there are as many as before"
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> None:

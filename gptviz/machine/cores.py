@@ -1,0 +1,60 @@
+"""How many threads compute at a time: as many as other processes leave cores for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor, inf, isinf
+from threading import Lock
+from time import monotonic
+
+import psutil
+
+# The shortest time, in seconds, over which it is seen how busy the cores are.
+SPAN = 0.5
+# How much of a core others may use that counts as free. A thread that waits for one without a core takes more of the processor
+# than it saves: with one other busy process on two cores, a text was written in five times the time that one thread takes, and a
+# step of training took thirty times as long.
+SHARED = 0.3
+
+
+def idle_seconds() -> float:
+    """For how long the cores that this process may use have had nothing to do, together, or have worked for this process.
+
+    Infinite where the system does not say it.
+    """
+    process = psutil.Process()
+    try:
+        times = psutil.cpu_times(percpu=True)
+        allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(len(times))
+    except (OSError, psutil.Error):
+        return inf
+    if max(allowed) < len(times):  # else this is a container that numbers its own cores from 0
+        times = [times[core] for core in allowed]
+    idle = sum(one.idle + getattr(one, "iowait", 0.0) for one in times)
+    return float(idle + sum(process.cpu_times()[:2])) if idle else inf
+
+
+class FreeCores:
+    """The cores that other processes leave to this one: a browser that draws and a training take theirs.
+
+    Args:
+        clock: the time, in seconds.
+        idle: see `idle_seconds`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic, idle: Callable[[], float] = idle_seconds) -> None:
+        self._clock, self._idle, self._lock = clock, idle, Lock()
+        self._seen, self._free = (clock(), idle()), inf
+
+    def count(self) -> float:
+        """How many there were on average since the last look, which was at least `SPAN` seconds ago; infinite at first."""
+        with self._lock:
+            now, (at, before) = self._clock(), self._seen
+            if now - at >= SPAN:
+                self._seen = now, self._idle()
+                self._free = inf if isinf(self._seen[1]) else (self._seen[1] - before) / (now - at)
+            return self._free
+
+    def threads(self, most: int) -> int:
+        """How many threads find a core each: from 1 to `most`."""
+        return max(1, floor(min(most, self.count() + SHARED)))
