@@ -150,7 +150,7 @@ class Recipe:
     seed: int = setting(
         0,
         "Seed",
-        "Decides the first weights, the batches and the dropout: the same seed gives the same curve.",
+        "Decides the first weights, the batches and the dropout: the same seed gives the same curve, up to rounding.",
         low=0,
         high=2**63 - 1,
     )
