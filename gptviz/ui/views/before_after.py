@@ -21,7 +21,6 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LEAST
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
@@ -153,9 +152,8 @@ def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str)
 @st.cache_data(max_entries=64, show_spinner="Writing")
 def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
-    if isinstance(lm.tokenizer, SpecialTokensTokenizer) and lm.model.config.kind == "encoder-decoder":
-        own = None if sampling.temperature == 0 else sampling
-        return lm.tokenizer.decode(encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end, own).ids)
+    if (own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)) is not None:
+        return lm.tokenizer.decode(own.ids)
     return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
 
 

@@ -23,7 +23,6 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
 from gptviz.model.kinds import Kind
 from gptviz.settings.address_values import declared
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.page import Page
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.classify import PAGE as CLASSIFY
@@ -194,13 +193,11 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
 def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
     """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
     lm = language_model(key)
-    if read.source is None:
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
-    tokenizer = lm.tokenizer
-    own = None
-    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(prompt).ids) <= reading.capacity(lm):
-        own = encoder_decoder.answer(key, read.source, tokenizer.start, tokenizer.end)
-    if own is not None and not own.is_cut(lm.model.config):
+    own = None if read.source is None else encoder_decoder.answer(key, read.source)
+    is_whole = (
+        own is not None and not own.is_cut(lm.model.config) and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
+    )
+    if read.source is None or is_whole:
         return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
     return f"""import gptviz
 import torch

@@ -43,12 +43,10 @@ class Search:
 
 # Shared by all sessions: read-only.
 @st.cache_resource(max_entries=4, show_spinner="Searching")
-def _search(
-    key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
-) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
+def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
     lm = language_model(key)
-    most, never = longest_answer(lm.model.config), lm.special_tokens.unused_ids
-    result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty, never)
+    own, most = lm.special_tokens, longest_answer(lm.model.config)
+    result = beam_search(lm.model, torch.tensor(source), own.start, own.end, width, most, penalty, own.unused_ids)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
     for node in result.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))
@@ -85,8 +83,8 @@ def search(subject: Subject) -> Search:
                 "by the mean per token."
             ),
         )
-    tokens = special_tokens_of(subject)
-    return Search(subject, width, penalty, *_search(subject.key, subject.seen, tokens.start, tokens.end, width, penalty))
+    special_tokens_of(subject)  # the page stops where nothing can be searched
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
 
 
 def show_tree(search: Search) -> None:
