@@ -31,7 +31,7 @@ from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.pages.positions import PAGE as POSITIONS
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, reading
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, opening, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs
@@ -198,12 +198,8 @@ def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
         own is not None and not own.is_cut(lm.model.config) and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
     )
     if read.source is None or is_whole:
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
-    return f"""import gptviz
-import torch
-from gptviz.interp.trace import run
-
-lm = {load_call(lm)}
+        return f"{opening(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
+    return f"""{opening(lm, "import torch", "from gptviz.interp.trace import run")}
 # The ids of the output from the start token on, and of the source, each as far as it is read.
 ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)}])
 trace = run(lm.model, ids, [{name!r}], source=source)"""

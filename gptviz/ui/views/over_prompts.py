@@ -20,7 +20,7 @@ from gptviz.machine.job import Job, Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -156,9 +156,6 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
 
 
 def _code(subject: Subject, how: How, text: str) -> str:
-    return f"""import gptviz
-from gptviz.text.datasets.prompt_pairs import prompt_rows
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.text.datasets.prompt_pairs import prompt_rows")}
 found = lm.over_prompts(prompt_rows({text!r}, "the list"), {how!r})
 found.mean, found.deviation, found.same_sign  # [unit]; their names are found.units"""

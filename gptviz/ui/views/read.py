@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views import encoder_decoder
 
 
@@ -44,4 +44,4 @@ def opening_code(subject: Subject, read: Read, *imports: str) -> str:
         ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
     else:
         ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
-    return "\n".join(["import gptviz", *imports, "", f"lm = {load_call(subject.lm)}", ids])
+    return f"{opening(subject.lm, *imports)}\n{ids}"

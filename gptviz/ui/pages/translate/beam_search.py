@@ -13,7 +13,7 @@ from gptviz.figures.kit.format import counted, percent, signed
 from gptviz.figures.reading import beams
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls, show_figure, theme
 
@@ -135,7 +135,7 @@ def numbers(search: Search) -> LabelledArray:
 def code(search: Search) -> str:
     """The lines of Python that search the same tree."""
     subject, tokens = search.subject, special_tokens_of(search.subject)
-    opened = f"import gptviz\n\nlm = {load_call(subject.lm)}\n"
+    opened = f"{opening(subject.lm)}\n"
     result = "search.nodes, search.finished  # the tree; the answers, best first"
     config = subject.lm.model.config
     most = f"longest={longest_answer(config)}, " if longest_answer(config) < config.context_length else ""
