@@ -38,11 +38,6 @@ def replaced_by() -> str:
     )
 
 
-def units_of(lm: LanguageModel) -> tuple[Unit, ...]:
-    """Every head and every MLP of a model."""
-    return heads_and_mlps(lm.model.config)
-
-
 def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
     """The loss without each head and MLP, as far as it is known. Where all take no longer than a moment, they are computed now;
     else once they are asked for, with a bar that shows how far that is.
@@ -55,7 +50,7 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
     """
     key = subject.key.unedited
     name = ("losses without", key, text, to, reference if to == MEAN else "")
-    units, found = units_of(subject.lm), job.found(name)
+    units, found = heads_and_mlps(subject.lm.model.config), job.found(name)
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
 
     def compute(results: Results) -> None:
@@ -95,7 +90,7 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
 
 def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float]) -> None:
     """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
-    lm, units = subject.lm, units_of(subject.lm)
+    lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
     has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
     of = fingerprint(subject.key, text, to)
 

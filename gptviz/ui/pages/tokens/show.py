@@ -50,11 +50,6 @@ TREE = Player("tree", "merges", "Play the merges of this word; at the end, from 
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
 
 
-def in_hexadecimal(data: bytes) -> str:
-    """Bytes as they are written: E2 82 AC."""
-    return data.hex(" ").upper()
-
-
 def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str, chosen: int | None = None) -> None:
     """The tokens as chips with their numbers; where `chosen` is given, that one is outlined and a click chooses another."""
     token_strip(
@@ -73,7 +68,7 @@ def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str,
 def about(piece: Piece) -> str:
     """What the card of a token says."""
     read = f", read instead of “{piece.instead_of}”" if piece.instead_of else ""
-    data = f" · {counted(len(piece.data), 'byte')}: {in_hexadecimal(piece.data)}" if piece.data else ""
+    data = f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}" if piece.data else ""
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
 
 
