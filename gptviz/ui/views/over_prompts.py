@@ -14,9 +14,8 @@ from gptviz.figures.kit.format import brief, counted, percent, signed
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.machine import job
 from gptviz.machine.hosting import upload_limit
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
@@ -108,29 +107,18 @@ def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
 def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -> Spread | None:
     """What is computed of the list; at once where that takes a moment, else with a button, a bar and a way to stop it."""
     key, name = subject.key, ("over prompts", how, subject.key, text)
-    begun = job.found(name)
 
     def compute(results: Results) -> None:
         for one in language_model(key).each_prompt(rows, how):
             results["each"] = [*results.get("each", ()), one]
 
-    def begin() -> Job[None]:
-        return job.begin(name, counted(len(rows), "prompt"), compute)
-
     lm = subject.lm
-    if begun is None:
-        passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
-        tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
-        if effort(lm.model, tokens, passes) <= MUCH:
-            begun = begin()
-            begun.wait(LONGEST)
-    if begun is None or begun.state in ("stopped", "failed"):
-        label = "Compute them" if begun is None else "Compute them again"
-        jobs.begin_button(label, begin, icon=":material/calculate:", key="compute list")
-    if begun is None:
-        return None
-    stage, each = begun.stage, begun.results.get("each")
-    jobs.follow(begun, "list", stage)
+    passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
+    tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
+    begins = effort(lm.model, tokens, passes) <= MUCH
+    begun, show = jobs.on_demand(name, counted(len(rows), "prompt"), compute, begins=begins, waits=LONGEST)
+    each = None if begun is None else begun.results.get("each")
+    show("Compute them", "Compute them again", "list")
     return spread(each, how) if each else None
 
 

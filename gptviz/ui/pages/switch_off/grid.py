@@ -13,8 +13,7 @@ from gptviz.interp.changing.ablation import loss_with_each
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
-from gptviz.machine import job
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.ui.shell.subject import Subject, edits, language_model, load_call
 from gptviz.ui.views import held_out
@@ -50,7 +49,7 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
     """
     key = subject.key.unedited
     name = ("losses without", key, text, to, reference if to == MEAN else "")
-    units, found = heads_and_mlps(subject.lm.model.config), job.found(name)
+    units = heads_and_mlps(subject.lm.model.config)
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
 
     def compute(results: Results) -> None:
@@ -65,26 +64,9 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
                 results[one.unit.layer], ready = ready, {}
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
-
-    def begin() -> Job[None]:
-        return job.begin(name, title, compute)
-
-    stage = None if found is None else found.stage
-    if found is None or found.state in ("stopped", "failed"):
-        if found is None and effort(subject.lm.model, tokens, len(units)) <= MUCH:
-            found = begin()
-            found.wait()
-            stage = found.stage
-        else:
-            jobs.begin_button(
-                "Compute the loss without each" if found is None else "Go on from the beginning",
-                begin,
-                icon=":material/calculate:",
-                key="compute losses",
-                help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
-            )
-    if found is not None:
-        jobs.follow(found, "losses", stage)
+    found, say_how_far = jobs.on_demand(name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH)
+    about = f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages."
+    say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
     return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
 
 
