@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, change_in_words, percent, signed
+from gptviz.figures.kit.format import brief, change_in_words, counted, percent, signed
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -106,7 +106,7 @@ def _how_alike(before: str, after: str, sampling: Sampling) -> None:
     same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
     how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
     # A space at the beginning is nothing that both texts say.
-    some = f"{same:,} character{'' if same == 1 else 's'}"
+    some = counted(same, "character")
     begin = f"They begin with the same {some}" if before[:same].strip() else "They differ from the beginning"
     alike = "Both texts are the same" if before == after else begin
     st.caption(f"{alike}. Both {how}.")

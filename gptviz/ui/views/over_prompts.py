@@ -21,7 +21,7 @@ from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.widgets import controls, details, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 LIST, UPLOADER, PART = "pairs", "list of prompts", "list of prompts part"
@@ -129,11 +129,10 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     on_screen: Float64Array = np.array([here.get(name, np.nan) for name in found.units])
     numbers = LabelledArray(found.labelled().values, (found.labelled().axes[0], Axis("unit", titles)), "value")
     largest = int(np.nanargmax(np.abs(found.mean)))
-    title = titles[largest][0].upper() + titles[largest][1:]
     mean, deviation, share = found.mean[largest], found.deviation[largest], found.same_sign[largest]
-    over = f"{SAYS[how][0].upper() + SAYS[how][1:]}, over {counted(len(found.values), 'prompt')}"
+    over = f"{capitalised(SAYS[how])}, over {counted(len(found.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
-    best = f"{title} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
+    best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
     columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}

@@ -26,7 +26,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.chat_turn import frame_of
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets import addresses, capitalised, controls, escaped, in_quotes, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
 
@@ -82,7 +82,7 @@ def summary(found: Sequence[Piece], whole: int, text: str) -> str:
     shown = f" The first {len(found):,} are shown." if whole > len(found) else ""
     return (
         f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, {counted(size, 'byte')}: "
-        f"{size / max(1, whole):.2f} bytes per token. {listed[:1].upper()}{listed[1:]}.{shown}"
+        f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"
     )
 
 
