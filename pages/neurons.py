@@ -19,7 +19,7 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.by_token import by_token
 from gptviz.ui.views.sums import WAVES
-from gptviz.ui.widgets import try_this
+from gptviz.ui.widgets import capitalised, try_this
 from gptviz.ui.widgets.details import details
 
 subject = subject_bar()
@@ -53,7 +53,7 @@ with left:
     by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 title = looked_at.unit(neuron).title
 with right:
-    st.markdown(f"**{title[0].upper()}{title[1:]}: where it is most active**")
+    st.markdown(f"**{capitalised(title)}: where it is most active**")
     show.strips(subject, looked_at, observed, neuron)
 left, middle, right = st.columns(3, gap="large")
 with left:

@@ -9,6 +9,7 @@ open_page(PAGE)
 
 from gptviz.interp.changing.edits import MEAN, edit
 from gptviz.interp.over_prompts import Asked
+from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.ui.pages.switch_off import choosing, grid, words
 from gptviz.ui.pages.switch_off.tries import example, tries
 from gptviz.ui.shell.around.next_step import next_step
@@ -21,7 +22,7 @@ from gptviz.ui.widgets.details import details
 
 subject = subject_bar()
 lm = subject.lm
-if not grid.units_of(lm):
+if not (units := heads_and_mlps(lm.model.config)):
     st.info("This model has no heads and no MLPs: there is nothing to switch off but its embedding.")
     choosing.form(lm.model.config)
     next_step()
@@ -39,7 +40,7 @@ before = loss_texts.loss_of(subject.key.unedited, text)
 with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
 
-shown = subject.key if lm.edits else example(subject, grid.units_of(lm), without)
+shown = subject.key if lm.edits else example(subject, units, without)
 with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")

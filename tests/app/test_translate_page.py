@@ -213,7 +213,7 @@ def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_be
 
 def test_the_numbers_behind_the_tree_are_its_sums_by_the_output_up_to_there(answer: list[int]) -> None:
     key = model_key("tiny", "cpu")
-    search = beam_search._search(key, tuple(TOKENIZER.source_ids(SOURCE)), TOKENIZER.start, TOKENIZER.end, 2, 0.0)
+    search = beam_search._search(key, tuple(TOKENIZER.source_ids(SOURCE)), 2, 0.0)
     numbers = beam_search.numbers(beam_search.Search(SimpleNamespace(), 2, 0.0, *search))
     found = gptviz.load("tiny").beams(SOURCE, 2)
     at = {name: row for name, row in zip(numbers.axes[0].labels, numbers.values, strict=True) if "(cut)" not in name}
@@ -298,7 +298,7 @@ def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
         return translation.output_of(key, source, (TOKENIZER.start, place))
 
     def tree(place: int) -> Any:
-        return beam_search._search(key, source, TOKENIZER.start, TOKENIZER.end, 1, place / 10)
+        return beam_search._search(key, source, 1, place / 10)
 
     assert kept([stacks(place) for place in range(4)], stacks) == 2
     assert kept([tree(place) for place in range(8)], tree) <= 4

@@ -26,7 +26,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
 from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, reading
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import contrasts, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, controls, jobs
@@ -327,20 +327,14 @@ def code(subject: Subject, stack: str) -> str:
         model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
         if len(read.ids) < len(subject.seen):
             ids += f"[-{len(read.ids)}:]" if MODEL_KINDS[subject.kind].reads_end else f"[:{len(read.ids)}]"
-    return f"""import gptviz
-from gptviz.interp.reading.attention import read
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}
 reading = read({model}, {ids}.tolist())"""
 
 
 def code_of_two(subject: Subject, read: Read) -> str:
     """The same code for the decoder of an encoder–decoder, or for its cross-attention."""
     part = ', "cross_attention"' if read.stack == CROSS else ""
-    return f"""import gptviz
-from gptviz.interp.reading.attention import read
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}
 # The ids of the output from its start token on, and of the source.
 output = {list(read.ids)}
 source = {list(read.source or ())}

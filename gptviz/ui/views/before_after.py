@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, change_in_words, percent, signed
+from gptviz.figures.kit.format import brief, change_in_words, counted, percent, signed
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -21,7 +21,6 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LEAST
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
@@ -107,7 +106,7 @@ def _how_alike(before: str, after: str, sampling: Sampling) -> None:
     same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
     how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
     # A space at the beginning is nothing that both texts say.
-    some = f"{same:,} character{'' if same == 1 else 's'}"
+    some = counted(same, "character")
     begin = f"They begin with the same {some}" if before[:same].strip() else "They differ from the beginning"
     alike = "Both texts are the same" if before == after else begin
     st.caption(f"{alike}. Both {how}.")
@@ -153,9 +152,8 @@ def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str)
 @st.cache_data(max_entries=64, show_spinner="Writing")
 def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
-    if isinstance(lm.tokenizer, SpecialTokensTokenizer) and lm.model.config.kind == "encoder-decoder":
-        own = None if sampling.temperature == 0 else sampling
-        return lm.tokenizer.decode(encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end, own).ids)
+    if (own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)) is not None:
+        return lm.tokenizer.decode(own.ids)
     return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
 
 

@@ -13,7 +13,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import capitalised, controls
 
 Kind = Literal["heads", "neurons"]
 NONE = "no token"
@@ -40,7 +40,7 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
             where = "an activation of 1" if reads is None else f"reading {names[reads]}"
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
-            title = f"{unit.title[0].upper()}{unit.title[1:]}: {signed(value)}"
+            title = f"{capitalised(unit.title)}: {signed(value)}"
             frame.link(page, title, description=f"What it adds to the logit of {chosen} by {where}.", query=query)
 
 

@@ -9,6 +9,7 @@ from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject.edits import asked, set_to, toggle
+from gptviz.ui.widgets import capitalised
 
 __all__ = ["about_patterns", "about_positions", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
 
@@ -62,7 +63,7 @@ def about_patterns(lm: LanguageModel) -> list[str]:
     for one in (edit(text, lm.model.config) for text in lm.edits):
         if one.unit.part not in ("attention", "cross_attention"):
             continue
-        name = one.unit.title[0].upper() + one.unit.title[1:]
+        name = capitalised(one.unit.title)
         if one.to in PATTERNS:
             sentences.append(f"{name} has its pattern from an edit: it is not the softmax of its scores.")
         elif one.to in (ZERO, MEAN):

@@ -42,11 +42,16 @@ class OutputText:
 
     Attributes:
         ids: the tokens without start and end.
-        ended: whether the end token was written.
+        written: the same with the end token, if it was written.
     """
 
     ids: tuple[int, ...]
-    ended: bool
+    written: tuple[int, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end token was written."""
+        return len(self.written) > len(self.ids)
 
     def is_cut(self, config: Config) -> bool:
         """Whether the text was cut at `LONGEST_ANSWER`, though a model of this `config` had room for more."""
@@ -58,26 +63,25 @@ def longest_answer(config: Config) -> int:
     return min(config.context_length, LONGEST_ANSWER)
 
 
-def answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None = None) -> OutputText:
-    """The model's own answer to the `source`, between its `start` and `end` tokens: with the likeliest token each time, or
-    drawn by `sampling`.
+def answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = None) -> OutputText | None:
+    """An encoder–decoder's own answer to the `source`: with the likeliest token each time, or drawn by `sampling`. None for any
+    other model, and where nobody knows which token an answer begins with.
     """
-    return _answer(key, source, start, end, sampling)
+    lm = language_model(key)
+    has_one = lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, SpecialTokensTokenizer)
+    return _answer(key, source, sampling) if has_one else None
 
 
 @st.cache_data(max_entries=64, show_spinner="Writing the output")
-def _answer(key: ModelKey, source: tuple[int, ...], start: int, end: int, sampling: Sampling | None) -> OutputText:
+def _answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
-    never = lm.special_tokens.unused_ids
-    ids = decode(lm.model, torch.tensor([source]), start, end, sampling, longest_answer(lm.model.config), never)[0]
-    written, ended = until_end(ids, end)
-    return OutputText(tuple(written), ended)
+    own, most = lm.special_tokens, longest_answer(lm.model.config)
+    ids = decode(lm.model, torch.tensor([source]), own.start, own.end, sampling, most, own.unused_ids)[0]
+    written, ended = until_end(ids, own.end)
+    return OutputText(tuple(written), (*written, own.end) if ended else tuple(written))
 
 
 def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     """The ids that the decoder has read at the end of its answer: the start token and its likeliest answer to the `source`."""
-    lm = language_model(key)
-    if not isinstance(lm.tokenizer, SpecialTokensTokenizer):
-        return source  # not trained by gptviz: the token that its answers begin with is not known
-    start = lm.tokenizer.start
-    return (start, *answer(key, source, start, lm.tokenizer.end).ids)[: lm.model.config.context_length]
+    lm, own = language_model(key), answer(key, source)
+    return source if own is None else (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]

@@ -15,7 +15,6 @@ from gptviz.labelled_array import Float64Array
 from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LITTLE, effort
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import controls, escaped, jobs
 
@@ -84,10 +83,9 @@ def _of_prompt(key: ModelKey, lm: LanguageModel, ids: tuple[int, ...]) -> Rows:
         return Rows(reading, torch.tensor([int(guess(lm.model, reading).argmax())], device=lm.device))
     targets = reading.ids.roll(-1, dims=1)
     targets[:, -1] = NOT_COUNTED
-    if isinstance(lm.tokenizer, SpecialTokensTokenizer) and reading.source is not None:
-        own = encoder_decoder.answer(key, ids, lm.tokenizer.start, lm.tokenizer.end)
-        if own.ended and len(own.ids) + 1 == reading.ids.shape[1]:
-            targets[:, -1] = lm.tokenizer.end
+    own = encoder_decoder.answer(key, ids)
+    if own is not None and own.ended and len(own.written) == reading.ids.shape[1]:
+        targets[:, -1] = own.written[-1]
     return Rows(reading, targets)
 
 

@@ -23,7 +23,6 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
 from gptviz.model.kinds import Kind
 from gptviz.settings.address_values import declared
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.page import Page
 from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.pages.classify import PAGE as CLASSIFY
@@ -32,7 +31,7 @@ from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.pages.positions import PAGE as POSITIONS
 from gptviz.ui.pages.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, reading
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, opening, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs
@@ -194,19 +193,13 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
 def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
     """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
     lm = language_model(key)
-    if read.source is None:
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
-    tokenizer = lm.tokenizer
-    own = None
-    if isinstance(tokenizer, SpecialTokensTokenizer) and len(tokenizer.encode(prompt).ids) <= reading.capacity(lm):
-        own = encoder_decoder.answer(key, read.source, tokenizer.start, tokenizer.end)
-    if own is not None and not own.is_cut(lm.model.config):
-        return f"import gptviz\n\nlm = {load_call(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
-    return f"""import gptviz
-import torch
-from gptviz.interp.trace import run
-
-lm = {load_call(lm)}
+    own = None if read.source is None else encoder_decoder.answer(key, read.source)
+    is_whole = (
+        own is not None and not own.is_cut(lm.model.config) and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
+    )
+    if read.source is None or is_whole:
+        return f"{opening(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
+    return f"""{opening(lm, "import torch", "from gptviz.interp.trace import run")}
 # The ids of the output from the start token on, and of the source, each as far as it is read.
 ids, source = torch.tensor([{list(read.ids)}]), torch.tensor([{list(read.source)}])
 trace = run(lm.model, ids, [{name!r}], source=source)"""

@@ -14,15 +14,14 @@ from gptviz.figures.kit.format import brief, counted, percent, signed
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.machine import job
 from gptviz.machine.hosting import upload_limit
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.widgets import controls, details, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 LIST, UPLOADER, PART, REFUSED = "pairs", "list of prompts", "list of prompts part", "list of prompts refused"
@@ -111,29 +110,18 @@ def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
 def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -> Spread | None:
     """What is computed of the list; at once where that takes a moment, else with a button, a bar and a way to stop it."""
     key, name = subject.key, ("over prompts", how, subject.key, text)
-    begun = job.found(name)
 
     def compute(results: Results) -> None:
         for one in language_model(key).each_prompt(rows, how):
             results["each"] = [*results.get("each", ()), one]
 
-    def begin() -> Job[None]:
-        return job.begin(name, counted(len(rows), "prompt"), compute)
-
     lm = subject.lm
-    if begun is None:
-        passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
-        tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
-        if effort(lm.model, tokens, passes) <= MUCH:
-            begun = begin()
-            begun.wait(LONGEST)
-    if begun is None or begun.state in ("stopped", "failed"):
-        label = "Compute them" if begun is None else "Compute them again"
-        jobs.begin_button(label, begin, icon=":material/calculate:", key="compute list")
-    if begun is None:
-        return None
-    stage, each = begun.stage, begun.results.get("each")
-    jobs.follow(begun, "list", stage)
+    passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
+    tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
+    begins = effort(lm.model, tokens, passes) <= MUCH
+    begun, show = jobs.on_demand(name, counted(len(rows), "prompt"), compute, begins=begins, waits=LONGEST)
+    each = None if begun is None else begun.results.get("each")
+    show("Compute them", "Compute them again", "list")
     return spread(each, how) if each else None
 
 
@@ -144,11 +132,10 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     on_screen: Float64Array = np.array([here.get(name, np.nan) for name in found.units])
     numbers = LabelledArray(found.labelled().values, (found.labelled().axes[0], Axis("unit", titles)), "value")
     largest = int(np.nanargmax(np.abs(found.mean)))
-    title = titles[largest][0].upper() + titles[largest][1:]
     mean, deviation, share = found.mean[largest], found.deviation[largest], found.same_sign[largest]
-    over = f"{SAYS[how][0].upper() + SAYS[how][1:]}, over {counted(len(found.values), 'prompt')}"
+    over = f"{capitalised(SAYS[how])}, over {counted(len(found.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
-    best = f"{title} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
+    best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
     columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
@@ -159,9 +146,6 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
 
 
 def _code(subject: Subject, how: How, text: str) -> str:
-    return f"""import gptviz
-from gptviz.text.datasets.prompt_pairs import prompt_rows
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.text.datasets.prompt_pairs import prompt_rows")}
 found = lm.over_prompts(prompt_rows({text!r}, "the list"), {how!r})
 found.mean, found.deviation, found.same_sign  # [unit]; their names are found.units"""

@@ -102,7 +102,8 @@ def speed(device: str) -> Speed:
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def _estimated(config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int) -> Estimate:
+def estimated(config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int = 0) -> Estimate:
+    """The cost of a run, with `tokens` in each row of a batch, see `estimate.estimate`."""
     return estimate.estimate(config, recipe, fast, tokens=tokens, held_out=held_out)
 
 
@@ -114,7 +115,7 @@ def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
     if planned.source is not None:
         tokens = min(planned.source.tokens(planned.config), tokens)
         held_out = planned.source.evaluation_tokens(planned.config, planned.plan.tokenizer)
-    return _estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
+    return estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
 
 
 def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: str) -> str | None:

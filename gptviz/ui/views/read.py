@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views import encoder_decoder
 
 
@@ -35,12 +34,8 @@ def read_by(subject: Subject) -> Read:
     """The tokens that are read on a page about `subject`."""
     if subject.kind != "encoder-decoder":
         return Read(subject.seen)
-    ids = encoder_decoder.decoder_ids(subject.key, subject.seen)
-    special = subject.lm.tokenizer
-    if not isinstance(special, SpecialTokensTokenizer):
-        return Read(ids, subject.seen)
-    own = encoder_decoder.answer(subject.key, subject.seen, special.start, special.end)
-    return Read(ids, subject.seen, (*own.ids, special.end) if own.ended else own.ids)
+    own = encoder_decoder.answer(subject.key, subject.seen)
+    return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, () if own is None else own.written)
 
 
 def opening_code(subject: Subject, read: Read, *imports: str) -> str:
@@ -49,4 +44,4 @@ def opening_code(subject: Subject, read: Read, *imports: str) -> str:
         ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
     else:
         ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
-    return "\n".join(["import gptviz", *imports, "", f"lm = {load_call(subject.lm)}", ids])
+    return f"{opening(subject.lm, *imports)}\n{ids}"

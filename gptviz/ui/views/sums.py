@@ -9,8 +9,7 @@ import streamlit as st
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.datasets.tasks import Modular
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls
+from gptviz.ui.shell.subject import ModelKey, language_model
 
 WAVES = "Waves"
 
@@ -45,10 +44,3 @@ def found(key: ModelKey) -> Found:
     others = set(range(1, task.modulus // 2 + 1)) - set(few)
     right = (waves.accuracy(model, task), waves.accuracy(model, task, few), waves.accuracy(model, task, others))
     return Found(shares, few, right)
-
-
-def view_control(subject: Subject, usual: str, about: str) -> str:
-    """The control `view`: what the page shows of any model, or Waves. Of models of other tasks there is the usual view alone."""
-    if task_of(subject.key) is None:
-        return usual
-    return controls.select("View", (usual, WAVES), key="view", help=about, segmented=True)

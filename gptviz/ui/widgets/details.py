@@ -61,10 +61,9 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
             csv_button(frame, key, key=f"{key} csv", help=about)
 
 
-def csv_button(frame: pd.DataFrame, name: str, *, key: str, help: str | None = None) -> None:
-    """A button that downloads a table as the file `name`.csv."""
-    look: dict[str, Any] = {"key": key, "on_click": "ignore", "help": help}
-    st.download_button("Download as CSV", lambda: as_csv(frame), f"{name}.csv", "text/csv", **look)
+def csv_button(frame: pd.DataFrame, name: str, label: str = "Download as CSV", **look: Any) -> None:
+    """A button that downloads a table as the file `name`.csv; `look` are other arguments of `st.download_button`."""
+    st.download_button(label, lambda: as_csv(frame), f"{name}.csv", "text/csv", on_click="ignore", **look)
 
 
 def as_csv(frame: pd.DataFrame) -> str:

@@ -8,13 +8,14 @@ the page again, which then finds the same computation and goes on waiting. One t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import streamlit as st
 
 from gptviz.machine import job as registry
-from gptviz.machine.job import Job, Stage
+from gptviz.machine.job import Job, Results, Stage
 from gptviz.streamlit_internals import outside_cache, session
 
 from .buttons import pressed
@@ -94,6 +95,45 @@ def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None
         begin()
 
     st.button(label, on_click=clicked, **look)
+
+
+def on_demand(
+    key: Hashable, title: str, compute: Callable[[Results], R], *, begins: bool, waits: float | None = None, spins: bool = False
+) -> tuple[Job[R] | None, Callable[..., None]]:
+    """A computation that a page begins by itself where that takes a moment, and else when somebody asks for it.
+
+    Args:
+        key: as in `gptviz.machine.job.begin`.
+        title: as there.
+        compute: as there.
+        begins: whether it is begun now, unless it was begun before, and waited for.
+        waits: the seconds that the page waits for it at most; None for any number.
+        spins: whether the page says meanwhile what it waits for.
+
+    Returns:
+        The computation, or None if it was not begun yet. And a function that shows how far it is, to be called once the page has
+        read its results, with the label of the button that begins it, that of the button that begins it again, a key that tells
+        the computations of one page apart, and the help of the button.
+    """
+
+    def begin() -> Job[R]:
+        return registry.begin(key, title, compute)
+
+    found: Job[R] | None = registry.found(key)
+    if found is None and begins:
+        found = begin()
+        with st.spinner(title) if spins else nullcontext():
+            found.wait(waits)
+    stage = None if found is None else found.stage
+
+    def show(label: str, again: str, key: str, help: str | None = None) -> None:
+        if found is None or found.state in ("stopped", "failed"):
+            look = {"icon": ":material/calculate:", "key": f"compute {key}", "help": help}
+            begin_button(label if found is None else again, begin, **look)
+        if found is not None:
+            follow(found, key, stage)
+
+    return found, show
 
 
 class Cached(Protocol[P, R_co]):

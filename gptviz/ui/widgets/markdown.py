@@ -10,6 +10,11 @@ def escaped(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence: its first letter is a capital."""
+    return text[:1].upper() + text[1:]
+
+
 def in_quotes(text: str) -> str:
     """A token, or another piece of text, for use in a sentence: in quotation marks, as Markdown that shows it unchanged."""
     return f"“{escaped(text)}”"

@@ -27,7 +27,7 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets import capitalised, controls, escaped, show_figure, theme
 
 from .setting import AttributionSetting, quoted
 
@@ -234,7 +234,7 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
         alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
     )
     st.caption(
-        f"**{part.title[0].upper()}{part.title[1:]}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
+        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
         f"times what the token’s value adds. The largest is that of “{token}”, position {most}{setting.place_of(head)}: {share}."
     )
 

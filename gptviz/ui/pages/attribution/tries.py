@@ -7,13 +7,13 @@ from typing import NamedTuple
 import streamlit as st
 
 from gptviz.figures.kit.format import brief, percent, signed
-from gptviz.interp.explaining.attribution import Attribution, Part, attribute
+from gptviz.interp.explaining.attribution import Attribution, attribute
 from gptviz.interp.units.unit import unit
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.text_position import END
-from gptviz.ui.widgets import Try, escaped, in_quotes
+from gptviz.ui.widgets import Try, capitalised, escaped, in_quotes
 
 from .setting import ALONE, LIKELIEST, NEXT, AttributionSetting, quoted
 
@@ -96,8 +96,8 @@ def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
     most = int(shares.argmin())
     token, place = escaped(setting.read(least.name)[most]), setting.place_of(least.name)
     notice = (
-        f"{_capital(least)} takes away {brief(abs(least.value))}. What it reads at “{token}” (position {most}{place}) takes away "
-        f"most: {brief(abs(shares[most]))}."
+        f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at “{token}” (position {most}{place}) "
+        f"takes away most: {brief(abs(shares[most]))}."
     )
     return Try("A head that speaks against it", notice, {"part": least.name})
 
@@ -112,7 +112,7 @@ def _neurons(setting: AttributionSetting, found: Attribution) -> Try | None:
     best = int(abs(neurons).argmax())
     does = "adds" if neurons[best] >= 0 else "takes away"
     notice = (
-        f"{_capital(most)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
+        f"{capitalised(most.title)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
         f"{brief(abs(neurons[best]))}: see the other ones of its {len(neurons):,} neurons."
     )
     return Try("Into an MLP", notice, {"part": most.name})
@@ -128,8 +128,8 @@ def _alone(setting: AttributionSetting, found: Attribution) -> Try | None:
     part = max(alone.parts, key=lambda each: abs(each.value))
     less = found.value_of(part.name)
     notice = (
-        f"{_capital(part)} adds {signed(part.value)} to the logit of “{escaped(setting.name(setting.token))}” alone, and "
-        f"{signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
+        f"{capitalised(part.title)} adds {signed(part.value)} to the logit of “{escaped(setting.name(setting.token))}” alone, "
+        f"and {signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
     )
     return Try("The logit alone", notice, {"minus": ALONE})
 
@@ -148,7 +148,3 @@ def _surest(setting: AttributionSetting) -> Try | None:
         "which parts make it so sure there?"
     )
     return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)
-
-
-def _capital(part: Part) -> str:
-    return part.title[0].upper() + part.title[1:]

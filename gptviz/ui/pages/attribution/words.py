@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject import load_call
+from gptviz.ui.shell.subject import opening
 
 from .setting import AttributionSetting
 
@@ -39,7 +39,7 @@ def code(setting: AttributionSetting) -> str:
     against = "" if found.against is None else f", against={found.against}"
     minus = "" if found.against is None else f" minus that of {setting.name(found.against)!r}"
     return (
-        f"import gptviz\n\nlm = {load_call(lm)}\n"
+        f"{opening(lm)}\n"
         f"found = lm.attribute({setting.subject.prompt!r}, token={found.token}{position}{against})\n"
         f"found.labelled().values  # [part]: the logit of {setting.name(found.token)!r}{minus}\n"
         "found.sum, found.logit, found.error\n"

@@ -29,7 +29,7 @@ from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import position, strip
-from gptviz.ui.widgets import addresses, controls, escaped, jobs
+from gptviz.ui.widgets import addresses, capitalised, controls, escaped, jobs
 from gptviz.ui.widgets.headings import settings
 
 from .computed import CircuitChoice, checked, find, found
@@ -302,7 +302,7 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     label = subject.lm.tokenizer.label
     token = escaped(label(data.ids[node.position]))
     with st.container(border=True):
-        title = "The logit" if node.unit is None else node.unit.title[0].upper() + node.unit.title[1:]
+        title = "The logit" if node.unit is None else capitalised(node.unit.title)
         st.markdown(f"**{title}** at position {node.position}, “{token}”: {said_of(subject, chosen, data, node)}")
         if node.unit is None or node.unit.block is None:
             return

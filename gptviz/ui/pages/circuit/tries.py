@@ -13,7 +13,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END
-from gptviz.ui.widgets import Try, escaped
+from gptviz.ui.widgets import Try, capitalised, escaped
 
 from .computed import CircuitChoice, found
 from .show import BOXES, OFFERED, OPENED, RIVAL, SHARE, is_large, offered_ids, said_of
@@ -86,7 +86,7 @@ def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> li
         return []
     best = max(heads, key=lambda node: abs(data.given[node]))
     assert best.unit is not None
-    name = best.unit.title[0].upper() + best.unit.title[1:]
+    name = capitalised(best.unit.title)
     notice = f"{name} at position {best.position}: {said_of(subject, chosen, data, best)} Open it, and see what it looks at."
     return [Try("The strongest head", notice, query={OPENED: best.name})]
 

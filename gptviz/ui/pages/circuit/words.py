@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 
 from .computed import CircuitChoice
 
@@ -46,9 +46,7 @@ def code(subject: Subject, chosen: CircuitChoice) -> str:
     against = "" if chosen.against is None else f", against={chosen.against}"
     mean = "" if chosen.beyond_mean else ", beyond_mean=False"
     options = f"{against}, share={chosen.share:g}{mean}, most={chosen.boxes}"
-    return f"""import gptviz
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm)}
 found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{options})
 numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
 checked = lm.check_circuit(found)

@@ -91,13 +91,9 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     return training.under(lm.labels), held_out.under(lm.labels)
 
 
-def probabilities(key: ModelKey, identity: str, texts: Sequence[str]) -> Float64Array:
-    """The probabilities of the labels for `texts` [texts, n_label], which caches know by their `identity`."""
-    return _labelled(key, identity, tuple(texts))
-
-
 @jobs.data("Labelling the texts", max_entries=32)
-def _labelled(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Float64Array:
+def probabilities(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Float64Array:
+    """The probabilities of the labels for `_texts` [texts, n_label], which caches know by their `identity`."""
     lm, parts = language_model(key), []
     for start in range(0, len(_texts), AT_A_TIME):
         some = _texts[start : start + AT_A_TIME]

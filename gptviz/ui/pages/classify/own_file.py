@@ -21,7 +21,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
 from gptviz.ui.widgets import escaped, pressed
-from gptviz.ui.widgets.details import ROWS_SHOWN, as_csv
+from gptviz.ui.widgets.details import ROWS_SHOWN, csv_button
 
 from .evaluation import evaluate, probabilities, show_evaluation, take_apart, texts_of_card
 
@@ -111,12 +111,10 @@ def own_file(subject: Subject) -> tuple[File, Float64Array]:
     rows = predictions(file, answers, subject.lm.labels)
     take_apart(rows.head(ROWS_SHOWN), "predictions", height=220)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
+        csv_button(
+            rows,
+            "labels",
             "Download the labels as CSV",
-            lambda: as_csv(rows),
-            "labels.csv",
-            "text/csv",
-            on_click="ignore",
             icon=":material/download:",
             help="All texts, each with its likeliest label and the probability of every label. A text that a spreadsheet would "
             "compute (it begins with =, +, - or @) has an apostrophe before it, which is removed when the file is read here.",

@@ -23,8 +23,6 @@ from gptviz.ui.widgets import controls, escaped
 SAME = "the same model"
 MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"
 LONGEST_EDITS = 2_000
-# The key of the session's state: the step that B was shown at where none was chosen.
-_STEP_SHOWN = "b step where none is chosen"
 
 
 @dataclass(frozen=True)
@@ -137,11 +135,8 @@ def _step(name: str, a: Subject, differs: bool) -> int | None:
     # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
     # no token is likelier than another.
     usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
-    if st.session_state.get(STEP) == st.session_state.get(_STEP_SHOWN) is not None:
-        st.session_state[STEP] = usual
-    st.session_state[_STEP_SHOWN] = usual
     about = "How far B was trained: a snapshot by its step, or the model as it was saved last."
-    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, help=about)
+    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, follows=True, help=about)
     return None if chosen == scrubber.LAST else int(chosen)
 
 
@@ -167,7 +162,6 @@ def swap(sides: Sides) -> None:
     for key, side in (("step", b), (STEP, a)):
         if scrubber.steps(side.key.name):
             state[key] = scrubber.LAST if side.key.step is None else str(side.key.step)
-    state[_STEP_SHOWN] = None
     edits.put(b.key.edits)
     state[EDITS] = ", ".join(a.key.edits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gptviz.figures.kit.format import counted
 from gptviz.ui.pages.compare.show import ViewNumbers
 from gptviz.ui.pages.compare.sides import Sides
 from gptviz.ui.shell.subject import Subject, load_call, scrubber
@@ -65,7 +66,7 @@ def said(sides: Sides) -> str:
 
 
 def _named(one: Subject) -> str:
-    step = " as saved last" if one.key.step is None else f" after {one.key.step:,} step{'' if one.key.step == 1 else 's'}"
+    step = " as saved last" if one.key.step is None else f" after {counted(one.key.step, 'step')}"
     return escaped(f"{one.key.title}{step if scrubber.steps(one.key.name) else ''}")
 
 

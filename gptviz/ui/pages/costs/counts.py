@@ -56,11 +56,6 @@ def lengths_offered(config: Config) -> tuple[int, ...]:
     return tuple(sorted({*powers, config.context_length}))
 
 
-def usual_length(config: Config) -> int:
-    """The length that the page opens on: as much as fits into the context, as far as a person would read."""
-    return max(length for length in lengths_offered(config) if length <= max(1, USUAL_TOKENS))
-
-
 def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
     """The controls, one in each of four columns."""
     left, middle, right, last = columns
@@ -74,7 +69,7 @@ def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
         )
     with middle:
         lengths = lengths_offered(config)
-        tokens = usual_length(config)
+        tokens = max(length for length in lengths if length <= max(1, USUAL_TOKENS))  # as far as a person would read
         if len(lengths) > 1:
             tokens = controls.notch(
                 "Context, tokens",

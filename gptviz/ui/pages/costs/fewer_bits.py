@@ -19,7 +19,7 @@ from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.pages.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts, opening
 from gptviz.ui.shell.subject import edits as on_screen
 from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import before_after, loss_texts
@@ -238,10 +238,7 @@ def _code(subject: Subject, shown: ModelKey, text: str) -> str:
     lm = language_model(subject.key)
     opened = f"{load_call(lm)}.edited({text!r})" if not lm.edits else load_call(language_model(shown))
     moved = f"\nmoved = divergences(lm.model, twin.model, {list(subject.seen)})  # [token], nats"
-    return f"""import gptviz
-from gptviz.interp.changing.fewer_bits import by_block, divergences, errors
-
-lm = {load_call(lm)}
+    return f"""{opening(lm, "from gptviz.interp.changing.fewer_bits import by_block, divergences, errors")}
 twin = {opened}
 found = errors(lm.model, twin.model)
 table = by_block(found)  # [block, matrix]{moved if subject.kind == "decoder" else ""}"""

@@ -16,7 +16,7 @@ from gptviz.train import estimate
 from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.costs.counts import CostSetting, metrics
-from gptviz.ui.views.planned_run import BUSY, explanation, measuring, speed_so_far
+from gptviz.ui.views.planned_run import BUSY, estimated, explanation, measuring, speed_so_far
 from gptviz.ui.widgets import controls, escaped, jobs, pressed
 from gptviz.ui.widgets.details import folded
 
@@ -109,11 +109,6 @@ def _with(usual: tuple[int, ...], own: int) -> tuple[int, ...]:
     return tuple(sorted({*usual, own}))
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
-def _estimated(config: Config, recipe: Recipe, fast: estimate.Speed) -> Estimate:
-    return estimate.estimate(config, recipe, fast)
-
-
 def prediction(run: Planned) -> None:
     """The time, memory and disk that the run would take here, what that assumes, and on demand the time of real steps.
 
@@ -122,7 +117,7 @@ def prediction(run: Planned) -> None:
     if (fast := speed_so_far(run.device)) is None:
         jobs.follow(measuring(run.device), "speed")
         return
-    expected = _estimated(run.config, run.recipe, fast)
+    expected = estimated(run.config, run.recipe, fast, run.config.context_length)
     free = memory.room(expected.memory, run.device)
     read = run.recipe.batch_size * run.config.context_length * (run.recipe.steps or 0)
     cells = [

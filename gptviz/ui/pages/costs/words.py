@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 
 from .counts import CostSetting, context_lengths
 
@@ -64,10 +64,7 @@ LIMITS_FEWER = (
 def code(subject: Subject, chosen: CostSetting) -> str:
     """The lines of `gptviz` that compute the same numbers."""
     config = subject.lm.model.config
-    return f"""import gptviz
-from gptviz.interp.reading.costs import by_tensor, memory_over, operations_over
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.costs import by_tensor, memory_over, operations_over")}
 costs = lm.costs(batch={chosen.batch}, context={chosen.tokens})
 costs.parameters, costs.forward, costs.training  # counts
 costs.weights, costs.gradients, costs.activations, costs.optimiser, costs.cache  # bytes

@@ -11,7 +11,7 @@ from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views.sums import Found, found, task_of, view_control
+from gptviz.ui.views.sums import WAVES, Found, found, task_of
 from gptviz.ui.widgets import controls, show_figure, theme
 
 MAP = "Map"
@@ -23,7 +23,9 @@ ABOUT = (
 
 def view(subject: Subject) -> str:
     """The view that is chosen: of models of other tasks there is the map alone."""
-    return view_control(subject, MAP, ABOUT)
+    if task_of(subject.key) is None:
+        return MAP
+    return controls.select("View", (MAP, WAVES), key="view", help=ABOUT, segmented=True)
 
 
 def show(subject: Subject) -> LabelledArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject import load_call, scrubber
+from gptviz.ui.shell.subject import opening, scrubber
 from gptviz.ui.views import projections
 
 from .computed import ProjectionChoice, way_back
@@ -55,10 +55,7 @@ WAVES_LIMITS = (
 
 def waves_code(lm: LanguageModel) -> str:
     """The lines of `gptviz` that compute the bars, and what is left without the waves."""
-    return f"""import gptviz
-from gptviz.interp.reading import waves
-
-lm = {load_call(lm)}
+    return f"""{opening(lm, "from gptviz.interp.reading import waves")}
 powers = waves.powers(lm.model, lm.task)
 powers.values  # [part, frequency]
 waves.accuracy(lm.model, lm.task, keep=waves.used(powers))"""
@@ -67,10 +64,7 @@ waves.accuracy(lm.model, lm.task, keep=waves.used(powers))"""
 def code(lm: LanguageModel, view: ProjectionChoice, token: int) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
-    opened = f"""import gptviz
-from gptviz.interp.reading import embeddings
-
-lm = {load_call(lm)}
+    opened = f"""{opening(lm, "from gptviz.interp.reading import embeddings")}
 rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
 """
     if lm.step is not None:

@@ -81,7 +81,7 @@ def heading(writing: Writing) -> dict[str, object]:
     drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
     by_hand = sum(node.drawn is None and not node.origin for node in writing.written)
     settings = [f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn]
-    settings += [f"{by_hand:,} token{'' if by_hand == 1 else 's'} chosen by hand"] if by_hand else []
+    settings += [f"{counted(by_hand, 'token')} chosen by hand"] if by_hand else []
     settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
     edits = f", {counted(len(writing.edits), 'edit')}" if writing.edits else ""
     return {"model": writing.lm.name + step + edits, "prompt": writing.prompt, "settings": settings}
@@ -90,9 +90,9 @@ def heading(writing: Writing) -> dict[str, object]:
 def status(writing: Writing) -> str:
     """How long the text is, how fast the model computes it, and what is never drawn."""
     rate, unused = writing.speedometer.tokens_per_second, len(writing.lm.tokenizer.unused_ids)
-    said = [f"{writing.length:,} token{'' if writing.length == 1 else 's'}"]
+    said = [counted(writing.length, "token")]
     said += [f"computed at {rate:,.0f} a second"] if rate else []
-    said += [f"{unused:,} unused token{'' if unused == 1 else 's'} of the vocabulary never drawn"] if unused else []
+    said += [f"{counted(unused, 'unused token')} of the vocabulary never drawn"] if unused else []
     return ", ".join(said)
 
 

@@ -58,9 +58,9 @@ def _counted(writing: Writing, cache: KVCache) -> str:
     if not by_block:
         return "**Memory of keys and values.** Nothing is kept: this model has no attention."
     each = cache.layers[0].keys.element_size()
-    blocks = f"{config.n_layer} block{'' if config.n_layer == 1 else 's'}"
+    blocks = counted(config.n_layer, "block")
     heads = counted(config.key_heads, "head" if config.key_heads == config.n_head else "key head")
-    held = f"{cache.length:,} token{'' if cache.length == 1 else 's'}"
+    held = counted(cache.length, "token")
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import streamlit as st
@@ -16,26 +16,22 @@ from gptviz.ui.shell.subject import prompts
 
 TEXT = prompts.LINES_WITHOUT_CHOICE
 HEADS = 4
-DEFAULTS: dict[str, Any] = {
-    "depth": 12,
-    "std": gradients.INITIAL_STD,
-    "width": 64,
-    "activation": "relu",
-    "shrink": True,
-    "seed": 0,
-}
 
 
 @dataclass(frozen=True)
 class Setup:
     """The properties that all models share: blocks, width of the stream, and how their matrices are drawn (see `fresh`)."""
 
-    depth: int
-    std: float
-    width: int
-    activation: str
-    shrink: bool
-    seed: int
+    depth: int = 12
+    std: float = gradients.INITIAL_STD
+    width: int = 64
+    activation: str = "relu"
+    shrink: bool = True
+    seed: int = 0
+
+
+# What the page opens on.
+DEFAULTS: dict[str, Any] = asdict(Setup())
 
 
 @st.cache_data(max_entries=64, show_spinner="Building the models")

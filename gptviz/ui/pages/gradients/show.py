@@ -15,7 +15,7 @@ from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.ui.widgets import controls, show_figure, theme
 
-from .computed import Setup
+from .computed import DEFAULTS, Setup
 
 WIDTHS = (16, 32, 64, 128)
 CLOSE, ALL = "Close up", "All decades"
@@ -28,14 +28,19 @@ def setup() -> Setup:
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(
-            "Depth (blocks)", 2, 32, key="depth", default=12, help="How many blocks lie between the loss and the embeddings."
+            "Depth (blocks)",
+            2,
+            32,
+            key="depth",
+            default=DEFAULTS["depth"],
+            help="How many blocks lie between the loss and the embeddings.",
         )
     with middle:
         std = controls.notch(
             "Initial weights",
             STDS,
             key="std",
-            default=gradients.INITIAL_STD,
+            default=DEFAULTS["std"],
             help=(
                 "How large the numbers in the blocks' matrices are at the start: their standard deviation. Models here begin "
                 "with 0.02, as GPT-2 did."
@@ -46,24 +51,33 @@ def setup() -> Setup:
             "Width",
             WIDTHS,
             key="width",
-            default=64,
+            default=DEFAULTS["width"],
             help="How many numbers a token has in the residual stream (d_model); four heads share them.",
         )
     with more, st.popover("More"):
         activation = controls.select(
-            "Activation", list(ACTIVATIONS), key="activation", default="relu", help=describe_field("activation").full_help
+            "Activation",
+            list(ACTIVATIONS),
+            key="activation",
+            default=DEFAULTS["activation"],
+            help=describe_field("activation").full_help,
         )
         shrink = controls.switch(
             "Deeper begins smaller",
             key="shrink",
-            default=True,
+            default=DEFAULTS["shrink"],
             help=(
                 "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together add "
                 "as much as one block would."
             ),
         )
         seed = controls.whole(
-            "Seed", 0, 99, key="seed", default=0, help="Decides the random weights: another seed gives other models."
+            "Seed",
+            0,
+            99,
+            key="seed",
+            default=DEFAULTS["seed"],
+            help="Decides the random weights: another seed gives other models.",
         )
     return Setup(depth, std, width, activation, shrink, seed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -104,32 +105,14 @@ def losses(setting: HeadSetting) -> Callable[[], None] | None:
     if lm.model.config.kind == "classifier" or max(map(len, read.rows)) < 2:
         return None
     heads = [setting.unit(block, head) for block, head in np.ndindex(setting.shape)]
-
-    def begin() -> Job[dict[Unit, float]]:
-        return job.begin(key, title, lambda _: _rises(setting, heads))
-
-    key, title = ("head losses", setting), f"The loss without each of {len(heads):,} heads"
-    found = job.found(key)
     tokens = sum(map(len, read.rows))
     tokens = tokens if setting.held_out else min(tokens, LOSS_TOKENS)
-    if found is None and effort(lm.model, tokens, len(heads)) <= LITTLE:
-        found = begin()
-        found.wait()
-    stage = None if found is None else found.stage
-
-    def show() -> None:
-        if found is None or found.state in ("stopped", "failed"):
-            jobs.begin_button(
-                "Compute the loss without each head",
-                begin,
-                icon=":material/calculate:",
-                key="compute head losses",
-                help=f"{len(heads):,} forward passes; they go on while you look at other pages.",
-            )
-        if found is not None:
-            jobs.follow(found, "head losses", stage)
-
-    return show
+    key, title = ("head losses", setting), f"The loss without each of {len(heads):,} heads"
+    begins = effort(lm.model, tokens, len(heads)) <= LITTLE
+    _, show = jobs.on_demand(key, title, lambda _: _rises(setting, heads), begins=begins)
+    label = "Compute the loss without each head"
+    about = f"{len(heads):,} forward passes; they go on while you look at other pages."
+    return partial(show, label, label, "head losses", about)
 
 
 def _rises(setting: HeadSetting, heads: Sequence[Unit]) -> dict[Unit, float]:

@@ -20,7 +20,7 @@ from gptviz.ui.pages.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, edits
-from gptviz.ui.widgets import escaped, picking, show_figure, theme
+from gptviz.ui.widgets import capitalised, escaped, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
@@ -97,7 +97,7 @@ def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
     shown = pattern(over, block, head)
     name = setting.unit(block, head).title
     show_figure(
-        attention_pattern(shown, theme(), title=name[0].upper() + name[1:], height=440),
+        attention_pattern(shown, theme(), title=capitalised(name), height=440),
         key="heads pattern",
         alt=f"The attention pattern of {name} over what it reads.",
     )

@@ -69,14 +69,9 @@ def show(setting: HeadSetting) -> HeadInput | None:
         )
         st.caption(
             f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {by_chance:.3f}: that is "
-            f"1 / √{setting_width(setting)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
+            f"1 / √{round(by_chance**-2)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
         )
     return reads
-
-
-def setting_width(setting: HeadSetting) -> int:
-    """The width of the stream."""
-    return round(chance(setting.key, setting.stack) ** -2)
 
 
 def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptviz.interp.units.head_weights import HeadInput
-from gptviz.ui.shell.subject import language_model, load_call
+from gptviz.ui.shell.subject import language_model, opening
 from gptviz.ui.views import attention, encoder_decoder, held_out
 from gptviz.ui.views.texts import in_code
 
@@ -44,11 +44,7 @@ def code(setting: HeadSetting, prompt: str) -> str:
     copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
     begin = f"""import torch
 
-import gptviz
-from gptviz.interp.units.head_scores import head_scores
-from gptviz.interp.units.head_weights import copying
-
-lm = {load_call(lm)}
+{opening(lm, "from gptviz.interp.units.head_scores import head_scores", "from gptviz.interp.units.head_weights import copying")}
 """
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
     end = ".including(copying=copying(lm.model))" if copies else ""
@@ -95,9 +91,6 @@ def code_reads(setting: HeadSetting, reads: HeadInput) -> str:
     """The lines of `gptviz` that compute the composition."""
     lm = language_model(setting.key)
     model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
-    return f"""import gptviz
-from gptviz.interp.units.head_weights import by_chance, composition
-
-lm = {load_call(lm)}
+    return f"""{opening(lm, "from gptviz.interp.units.head_weights import by_chance, composition")}
 values = composition({model}, {reads!r})  # [head that reads, head that writes]
 by_chance({model})  # what it is by chance"""

@@ -13,6 +13,7 @@ import torch
 from gptviz.components.model_map import HIDDEN, WHOLE_SHARE
 from gptviz.components.token_strip import Token
 from gptviz.figures.kit import thumbnail
+from gptviz.figures.kit.format import counted
 from gptviz.figures.kit.theme import KIND_COLOURS, Theme
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation
@@ -76,9 +77,9 @@ def shape_of(config: Config) -> str:
     """The size of a model in words."""
     stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
     none = "no blocks: a bigram" if config.kind == "decoder" else "no blocks"
-    heads = f"{config.n_head} head{'' if config.n_head == 1 else 's'}"
+    heads = counted(config.n_head, "head")
     if config.key_heads < config.n_head:
-        heads += f" over {config.key_heads} key head{'' if config.key_heads == 1 else 's'}"
+        heads += f" over {counted(config.key_heads, 'key head')}"
     blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
     if windowed := sum(config.windowed(block) for block in range(config.n_layer)):
         which = "each" if windowed == config.n_layer else f"{windowed} of them"

@@ -11,9 +11,9 @@ from gptviz.figures.units import experts as figures
 from gptviz.interp.reading import experts
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.subject import edits
+from gptviz.ui.shell.subject import edits, opening
 from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model, load_call
+from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure, theme
 
@@ -131,10 +131,7 @@ def says(weights: LabelledArray, block: int, active: int, count: int, *, shared:
 
 def code(subject: Subject) -> str:
     """The lines of `gptviz` that compute the view."""
-    return f"""import gptviz
-from gptviz.interp.reading.experts import load, taken
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.experts import load, taken")}
 weights = lm.experts({subject.prompt!r})  # [block, token, expert]
 load(weights)  # [block, expert]
 taken(weights, block=0, expert=0)"""

@@ -13,7 +13,7 @@ from gptviz.figures.reading.waves import over_sums
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import sums
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -121,10 +121,7 @@ def says(found: Followed, used: tuple[int, ...]) -> str:
 
 def code(lm: LanguageModel) -> str:
     """The lines of `gptviz` that compute the view."""
-    return f"""import gptviz
-from gptviz.interp.reading import waves
-
-lm = {load_call(lm)}
+    return f"""{opening(lm, "from gptviz.interp.reading import waves")}
 values = waves.neuron_values(lm.model, lm.task)
 values.values  # [neuron, first number, second number]
 waves.neuron_powers(values).values  # [neuron, frequency]"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject import Subject, language_model, load_call
+from gptviz.ui.shell.subject import Subject, language_model, opening
 from gptviz.ui.views.texts import in_code
 
 from .choices import HELD_OUT, MOST_WRITTEN, WRITTEN, NeuronSetting, forgotten
@@ -37,10 +37,7 @@ def code(subject: Subject, setting: NeuronSetting, neuron: int, value: float) ->
     )
     return f"""import torch
 
-import gptviz
-from gptviz.interp.units.neurons import promoted, steered
-
-lm = {load_call(lm)}
+{opening(lm, "from gptviz.interp.units.neurons import promoted, steered")}
 seen = lm.neurons({setting.block}, {text}, {most})
 seen.table()  # [neuron, number]
 counts = seen.histogram({neuron}){promotes}

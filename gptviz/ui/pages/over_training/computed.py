@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, Given, Measure, Question, Values
-from gptviz.machine import job, progress
-from gptviz.machine.job import Job, Results
+from gptviz.machine import progress
+from gptviz.machine.job import Results
 from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.views.loss_texts import guess_of
@@ -56,28 +57,12 @@ def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[Histo
             with progress.part(done, len(steps), step="snapshot"):
                 results[str(step)] = values(scrubber.at_step(key, step), measure.name, question)
 
-    def begin() -> Job[None]:
-        return job.begin(name, title, compute)
-
     model = language_model(last).model
     work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
-    found = job.found(name)
-    if found is None and work <= MOST:
-        found = begin()
-        if work <= LITTLE:
-            with st.spinner(title):
-                found.wait()
-    stage = None if found is None else found.stage
+    is_quick = work <= LITTLE
+    found, show = jobs.on_demand(name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick)
     ready = {} if found is None else {int(step): one for step, one in list(found.results.items())}
-
-    def show() -> None:
-        if found is None or found.state in ("stopped", "failed"):
-            label = "Compute it" if found is None else "Go on"
-            about = f"{len(steps)} snapshots; it goes on while you look at other pages."
-            jobs.begin_button(
-                f"{label}: {measure.title}", begin, icon=":material/calculate:", key=f"compute {measure.name}", help=about
-            )
-        if found is not None:
-            jobs.follow(found, f"over training {measure.name}", stage)
-
-    return History.of(measure, ready) if ready else None, show
+    about = f"{len(steps)} snapshots; it goes on while you look at other pages."
+    labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
+    shows = partial(show, *labels, f"over training {measure.name}", about)
+    return History.of(measure, ready) if ready else None, shows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 
 from .prompts import Prompts
 
@@ -38,9 +38,7 @@ def code(subject: Subject, prompts: Prompts, what: str, *, exact: bool) -> str:
     """The lines of Python that compute the heatmap of a quantity."""
     pair = prompts.pair
     guess = "" if exact else ", exact=False"
-    return f"""import gptviz
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm)}
 # The right and the wrong answer as tokens of the vocabulary: {prompts.names[0]!r} and {prompts.names[1]!r}.
 patched = lm.patch(
     {subject.prompt!r},

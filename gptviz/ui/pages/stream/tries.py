@@ -10,7 +10,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets import Try, escaped
+from gptviz.ui.widgets import Try, capitalised, escaped
 
 from . import DIRECTIONS, LENGTHS, MAP, WRITTEN
 from .computed import ALL, DIRECTION, cosines_of, lengths_of, maps_of, median_of, shares_of, stream_summary
@@ -78,7 +78,7 @@ def _turn(subject: Subject, read: Read) -> Try:
     steps = cosines.diagonal(1)
     at = int(steps.argmin())
     notice = (
-        f"{seen.layers[at + 1].title[:1].upper()}{seen.layers[at + 1].title[1:]} turns the stream most: before and after it the "
+        f"{capitalised(seen.layers[at + 1].title)} turns the stream most: before and after it the "
         f"vectors have a cosine of {fixed(float(steps[at]))} on average."
     ).replace("-", "−")
     return Try("The sharpest turn", notice, {"view": DIRECTIONS}, {"position": ALL})

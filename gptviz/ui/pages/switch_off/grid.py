@@ -13,8 +13,7 @@ from gptviz.interp.changing.ablation import loss_with_each
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
-from gptviz.machine import job
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.ui.shell.subject import Subject, edits, language_model, load_call
 from gptviz.ui.views import held_out
@@ -38,11 +37,6 @@ def replaced_by() -> str:
     )
 
 
-def units_of(lm: LanguageModel) -> tuple[Unit, ...]:
-    """Every head and every MLP of a model."""
-    return heads_and_mlps(lm.model.config)
-
-
 def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
     """The loss without each head and MLP, as far as it is known. Where all take no longer than a moment, they are computed now;
     else once they are asked for, with a bar that shows how far that is.
@@ -55,7 +49,7 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
     """
     key = subject.key.unedited
     name = ("losses without", key, text, to, reference if to == MEAN else "")
-    units, found = units_of(subject.lm), job.found(name)
+    units = heads_and_mlps(subject.lm.model.config)
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
 
     def compute(results: Results) -> None:
@@ -70,32 +64,15 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
                 results[one.unit.layer], ready = ready, {}
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
-
-    def begin() -> Job[None]:
-        return job.begin(name, title, compute)
-
-    stage = None if found is None else found.stage
-    if found is None or found.state in ("stopped", "failed"):
-        if found is None and effort(subject.lm.model, tokens, len(units)) <= MUCH:
-            found = begin()
-            found.wait()
-            stage = found.stage
-        else:
-            jobs.begin_button(
-                "Compute the loss without each" if found is None else "Go on from the beginning",
-                begin,
-                icon=":material/calculate:",
-                key="compute losses",
-                help=f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages.",
-            )
-    if found is not None:
-        jobs.follow(found, "losses", stage)
+    found, say_how_far = jobs.on_demand(name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH)
+    about = f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages."
+    say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
     return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
 
 
 def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float]) -> None:
     """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
-    lm, units = subject.lm, units_of(subject.lm)
+    lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
     has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
     of = fingerprint(subject.key, text, to)
 

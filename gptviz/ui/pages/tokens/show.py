@@ -26,7 +26,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.chat_turn import frame_of
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets import addresses, capitalised, controls, escaped, in_quotes, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
 
@@ -50,11 +50,6 @@ TREE = Player("tree", "merges", "Play the merges of this word; at the end, from 
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
 
 
-def in_hexadecimal(data: bytes) -> str:
-    """Bytes as they are written: E2 82 AC."""
-    return data.hex(" ").upper()
-
-
 def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str, chosen: int | None = None) -> None:
     """The tokens as chips with their numbers; where `chosen` is given, that one is outlined and a click chooses another."""
     token_strip(
@@ -73,7 +68,7 @@ def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str,
 def about(piece: Piece) -> str:
     """What the card of a token says."""
     read = f", read instead of “{piece.instead_of}”" if piece.instead_of else ""
-    data = f" · {counted(len(piece.data), 'byte')}: {in_hexadecimal(piece.data)}" if piece.data else ""
+    data = f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}" if piece.data else ""
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
 
 
@@ -87,7 +82,7 @@ def summary(found: Sequence[Piece], whole: int, text: str) -> str:
     shown = f" The first {len(found):,} are shown." if whole > len(found) else ""
     return (
         f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, {counted(size, 'byte')}: "
-        f"{size / max(1, whole):.2f} bytes per token. {listed[:1].upper()}{listed[1:]}.{shown}"
+        f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"
     )
 
 

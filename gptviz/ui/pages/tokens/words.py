@@ -10,7 +10,7 @@ import numpy as np
 from gptviz.settings.address_values import whole
 from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.tokenizers.merging import Merging
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views.texts import PASSAGES, in_code
 from gptviz.ui.widgets import escaped
 
@@ -98,9 +98,7 @@ def way(tokenizer: Tokenizer, merging: Merging | None, ids: Sequence[int]) -> st
 
 def code_of_cut(subject: Subject) -> str:
     """The lines of `gptviz` that cut the text."""
-    return f"""import gptviz
-
-lm = {load_call(subject.lm)}
+    return f"""{opening(subject.lm)}
 pieces = lm.pieces({subject.prompt!r})  # each with its number, bytes and kind
 lm.tokenizer.merging([piece.id for piece in pieces])  # the merges that made them; None for other kinds of tokenizers"""
 

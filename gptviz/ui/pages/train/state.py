@@ -12,7 +12,7 @@ from gptviz.figures.training import curves
 from gptviz.model.kinds import Kind
 from gptviz.runs import queue
 from gptviz.runs.status import StopRequest
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import capitalised, escaped
 from gptviz.ui.widgets.figure import pixels
 
 from .watched import WatchedRun
@@ -52,7 +52,7 @@ def show_state(run: WatchedRun) -> None:
     if failed := st.session_state.get(_FAILED):
         st.error(escaped(failed))
     if run.diverged:
-        st.warning(escaped(f"{run.diverged[0].upper()}{run.diverged[1:]}."), icon=":material/trending_up:")
+        st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
     elif run.status.message and not run.is_active:
         st.text(run.status.message)
 

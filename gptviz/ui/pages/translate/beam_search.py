@@ -13,7 +13,7 @@ from gptviz.figures.kit.format import counted, percent, signed
 from gptviz.figures.reading import beams
 from gptviz.generate.decoding import Beams, beam_search
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls, show_figure, theme
 
@@ -43,12 +43,10 @@ class Search:
 
 # Shared by all sessions: read-only.
 @st.cache_resource(max_entries=4, show_spinner="Searching")
-def _search(
-    key: ModelKey, source: tuple[int, ...], start: int, end: int, width: int, penalty: float
-) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
+def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
     lm = language_model(key)
-    most, never = longest_answer(lm.model.config), lm.special_tokens.unused_ids
-    result = beam_search(lm.model, torch.tensor(source), start, end, width, most, penalty, never)
+    own, most = lm.special_tokens, longest_answer(lm.model.config)
+    result = beam_search(lm.model, torch.tensor(source), own.start, own.end, width, most, penalty, own.unused_ids)
     ids: list[tuple[int, ...]] = []  # the tokens up to each node, which stands after its parent
     for node in result.nodes:
         ids.append(() if node.parent is None else (*ids[node.parent], node.token))
@@ -85,8 +83,8 @@ def search(subject: Subject) -> Search:
                 "by the mean per token."
             ),
         )
-    tokens = special_tokens_of(subject)
-    return Search(subject, width, penalty, *_search(subject.key, subject.seen, tokens.start, tokens.end, width, penalty))
+    special_tokens_of(subject)  # the page stops where nothing can be searched
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
 
 
 def show_tree(search: Search) -> None:
@@ -137,7 +135,7 @@ def numbers(search: Search) -> LabelledArray:
 def code(search: Search) -> str:
     """The lines of Python that search the same tree."""
     subject, tokens = search.subject, special_tokens_of(search.subject)
-    opened = f"import gptviz\n\nlm = {load_call(subject.lm)}\n"
+    opened = f"{opening(subject.lm)}\n"
     result = "search.nodes, search.finished  # the tree; the answers, best first"
     config = subject.lm.model.config
     most = f"longest={longest_answer(config)}, " if longest_answer(config) < config.context_length else ""

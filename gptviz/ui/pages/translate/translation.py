@@ -56,8 +56,10 @@ def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) 
 
 def answer_of(subject: Subject, sampling: Sampling | None = None) -> OutputText:
     """The model's own answer: with the likeliest token each time, or drawn by `sampling`."""
-    tokens = special_tokens_of(subject)
-    return encoder_decoder.answer(subject.key, subject.seen, tokens.start, tokens.end, sampling)
+    special_tokens_of(subject)  # the page stops where there is no answer
+    own = encoder_decoder.answer(subject.key, subject.seen, sampling)
+    assert own is not None
+    return own
 
 
 def sampling_control() -> Sampling | None:
@@ -97,13 +99,12 @@ def limit(subject: Subject) -> str:
 def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     """The control `output`: the model's own answer, drawn by `sampling` if given, unless another output is typed."""
     tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
-    answer = own.ids
     typed = controls.text(
         "Output",
         key="output",
         longest=LONGEST_OUTPUT,
         label_visibility="collapsed",
-        placeholder=f"Output: {tokens.decode(answer)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
+        placeholder=f"Output: {tokens.decode(own.ids)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
         help=(
             "Leave this empty to see what the model writes: the likeliest token each time, unless the output is drawn. Type "
             "another output to see what the model would have written at each place of it."
@@ -111,8 +112,7 @@ def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     )
     encoding = tokens.encode_answer(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
-        written = (*answer, tokens.end) if own.ended else answer
-        return Translation(subject, (tokens.start, *written[:-1]), written, own.ended, "", sampling is not None)
+        return Translation(subject, (tokens.start, *own.written[:-1]), own.written, own.ended, "", sampling is not None)
     if encoding.unknown:
         controls.notices().warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too

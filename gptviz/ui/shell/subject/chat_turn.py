@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.text.chat import ChatError, ChatTemplate
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import capitalised, escaped
 
 # A character that no text contains, in place of the message; the key of the session's state for why a message was refused.
 _MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
@@ -38,7 +38,7 @@ def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
     """The button that makes the prompt a turn of a chat, or takes the message out of the turn again."""
     frame = frame_of(chat)
     if problem := st.session_state.pop(_REFUSED, frame.problem):
-        st.caption(escaped(f"{problem[:1].upper()}{problem[1:]}."))
+        st.caption(escaped(f"{capitalised(problem)}."))
     if frame.problem:
         return
     message = frame.message(prompt)

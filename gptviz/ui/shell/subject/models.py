@@ -224,3 +224,8 @@ def load_call(lm: LanguageModel) -> str:
         return opened
     text = "" if lm.edit_text is None else f", text={lm.edit_text!r}"
     return f"{opened}.edited({', '.join(map(repr, lm.edits))}{text})"
+
+
+def opening(lm: LanguageModel, *imports: str) -> str:
+    """The first lines of the code below a figure: the `imports`, and the model opened as `lm`."""
+    return "\n".join(["import gptviz", *imports, "", f"lm = {load_call(lm)}"])
