@@ -92,7 +92,8 @@ def mounted(browser: Browser, idle: list[Mounted]) -> Iterator[Callable[..., Mou
 
     The theme's variables and the shadow root are as in the app (`test_machinery.py` compares them). This is where anything
     belongs that leads from a payload to the screen: numbers, keyboard, files, hostile text, widths, light and dark. What takes a
-    server (a link, a new run, a click that asks for tensors, a reload) is tested with `visit`.
+    server (a link, a new run, a click that asks for tensors, a reload) is tested with `standing`, or with `visit` where it needs
+    a session of its own.
     """
     with mounting(browser, idle) as show:
         yield show

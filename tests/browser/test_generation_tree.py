@@ -748,8 +748,9 @@ def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..
     page.locator(".ghost").last.click()
     view.answer()
     low = page.evaluate(SEEN, ".run.grows")[0][2]
-    for _ in range(40):
-        tree.step()
+    for _ in range(5):
+        for _ in range(8):
+            tree.step()
         view.show()
     assert page.evaluate(SEEN, ".run.grows")[0][2] > 2 * low - 1
     assert page.evaluate(SEEN, ".run.grows .chip.current")[0][0]
