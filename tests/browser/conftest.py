@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer
-from tests.browser.machinery import PATIENCE, WORDS, Server, Visit, chromium, serve, visiting
+from tests.browser.machinery import PATIENCE, WORDS, Server, Visit, chromium, going_on, serve, visiting
 from tests.browser.mounting import Mounted, mounting
 from tests.tiny import scrambled, tiny
 
@@ -54,6 +54,13 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
 
 
 @pytest.fixture
+def standing(browser: Browser, server: Server) -> Iterator[Visit]:
+    """A visit that goes on where another test has left: the app is loaded once, so `go` takes a third of the time of `open`."""
+    with going_on(browser, server) as visit:
+        yield visit
+
+
+@pytest.fixture
 def fresh_visit(browser: Browser, server: Server) -> Iterator[Visit]:
     """A visit in a browser profile of its own: for tests of memory."""
     with visiting(browser, server, fresh=True) as begun:
@@ -85,7 +92,8 @@ def mounted(browser: Browser, idle: list[Mounted]) -> Iterator[Callable[..., Mou
 
     The theme's variables and the shadow root are as in the app (`test_machinery.py` compares them). This is where anything
     belongs that leads from a payload to the screen: numbers, keyboard, files, hostile text, widths, light and dark. What takes a
-    server (a link, a new run, a click that asks for tensors, a reload) is tested with `visit`.
+    server (a link, a new run, a click that asks for tensors, a reload) is tested with `standing`, or with `visit` where it needs
+    a session of its own.
     """
     with mounting(browser, idle) as show:
         yield show

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.pictures import keep_drawing
+
 # What has the focus, also within a view: its tag, what it is called, and what tells it apart; "" for the page itself.
 NAMED = """(element) => {
     if (!element || element === document.body) return '';
@@ -73,6 +75,7 @@ def check_tools(page: Page) -> None:
 
 def check_pictures(page: Page) -> None:
     """The buttons for the picture of a view are the next that the Tab key leads to, and pressed they give a file."""
+    keep_drawing(page)
     for name in ("PNG", "SVG"):
         tab_to(page, f"button {name} ")
         with page.expect_download() as download:

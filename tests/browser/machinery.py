@@ -65,12 +65,14 @@ class Server:
             of the same look finds the app's scripts in its cache. An idle page stays open in each: the process that draws the
             pages of a site ends with the last of them, and the next visit would have to compile all scripts again, which takes
             a quarter of its time.
+        left: the visits that a test has left with the app loaded, for the next one that takes `going_on`.
     """
 
     url: str
     log: Path
     pid: int
     contexts: dict[tuple[Browser, str], BrowserContext] = field(default_factory=dict)
+    left: list[Visit] = field(default_factory=list)
 
     @property
     def checkpoints(self) -> Path:
@@ -197,6 +199,12 @@ DRAWN = """() => {
 }"""
 
 
+# The page's own `pushState` joins steps (components/history_steps).
+GO = """(address) => {
+    History.prototype.pushState.call(history, {}, '', address);
+    dispatchEvent(new PopStateEvent('popstate', { state: {} }));
+}"""
+
 CUT = """() => [...document.querySelectorAll('[data-testid=stMain] :is([role=radiogroup], [data-testid=stPageLink] span)')]
     .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
 
@@ -243,7 +251,9 @@ class Visit:
         look = {"viewport": {"width": width, "height": height}, "color_scheme": "dark" if dark else "light"}
         place = browser, f"{width} × {height}, {look['color_scheme']}"
         context = server.contexts.get(place)
-        fresh = fresh or (context is not None and len(context.pages) > 1)
+        # Pages of no visit: the idle one, and those that wait for the next test.
+        waiting = 1 + sum(one.context is context for one in server.left)
+        fresh = fresh or (context is not None and len(context.pages) > waiting)
         if context is None or fresh:
             context = browser.new_context(**look)  # type: ignore[arg-type]
             if not fresh:
@@ -269,9 +279,24 @@ class Visit:
 
     def open(self, path: str = "", **query: object) -> Page:
         """Go to a page by its address and wait until it stands."""
-        address = f"{self.server.url}/{path}"
-        self.page.goto(f"{address}?{urlencode(query)}" if query else address)
+        self.page.goto(self._address(path, query))
         return self.settle()
+
+    def go(self, path: str = "", **query: object) -> Page:
+        """Go to a page by its address as the Back button does: without loading the app again, which takes most of the time.
+
+        Where the page is open already its views would keep what they show: it is left first.
+        """
+        if not self.page.url.startswith(self.server.url):
+            return self.open(path, **query)
+        if urlparse(self.page.url).path == f"/{path}":
+            self.page.evaluate(GO, self._address("lessons" if path != "lessons" else "", {}))
+            self.settle()
+        self.page.evaluate(GO, self._address(path, query))
+        return self.settle()
+
+    def _address(self, path: str, query: dict[str, object]) -> str:
+        return f"{self.server.url}/{path}" + (f"?{urlencode(query)}" if query else "")
 
     def settle(self) -> Page:
         """Wait until the server has answered everything that was asked of it, and what it sent is drawn."""
@@ -325,11 +350,25 @@ def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
     assert not wrong, "\n".join(wrong)
 
 
-def check_on_a_phone(browser: Browser, server: Server, path: str, **query: object) -> None:
-    """Open a page on a screen 390 pixels wide: nothing sticks out, nothing goes wrong."""
-    with visiting(browser, server, width=390, height=844) as visit:
-        visit.open(path, **query)
-        check_width(visit.drawn())
+@contextlib.contextmanager
+def going_on(browser: Browser, server: Server) -> Iterator[Visit]:
+    """A visit that goes on (`Visit.go`) where another one has ended, and that fails in the end as `visiting` does.
+
+    For tests that ask of a page what its address says, and nothing of a session that begins with them. Window and colours are
+    as usual when it begins.
+    """
+    visit = server.left.pop() if server.left else Visit.begin(browser, server)
+    visit.page.set_viewport_size({"width": 1280, "height": 720})
+    visit.page.emulate_media(color_scheme="light")
+    visit.page.mouse.move(0, 0)
+    visit.seen_log = server.log.stat().st_size
+    try:
+        yield visit
+        assert not (wrong := visit.wrong()), "\n".join(wrong)
+    except BaseException:
+        visit.close()
+        raise
+    server.left.append(visit)
 
 
 def check_width(page: Page) -> None:

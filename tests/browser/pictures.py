@@ -60,6 +60,11 @@ SMALL = """(smallest) => {
 }"""
 
 
+def keep_drawing(page: Page) -> None:
+    """Let the browser draw for some seconds: one that has nothing to draw makes a PNG of a canvas only after a second."""
+    page.evaluate("() => { let left = 300; const draw = () => left-- && requestAnimationFrame(draw); draw(); }")
+
+
 def small(page: Page, smallest: float = SMALLEST) -> list[str]:
     """The texts of a view on a page that are smaller than type should be, with their sizes."""
     return page.evaluate(SMALL, smallest - 0.1)

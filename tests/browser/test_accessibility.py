@@ -42,15 +42,15 @@ def of_model(path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", quick(PAGES, QUICK))
-def test_no_page_has_a_serious_finding(browser: Browser, server: Server, path: str) -> None:
+def test_no_page_has_a_serious_finding(standing: Visit, path: str) -> None:
     left_out = None if path in SHOWN_ON else SHARED
-    with visiting(browser, server, height=800) as visit:
-        visit.open(path, **of_model(path))
-        found = visit.drawn().evaluate(FAULTS) if of_model(path) else []
-        found += everywhere(visit, left_out)
-        darken(visit)
-        found += everywhere(visit, only=COLOURS) if path in DARK_POPOVERS else findings(visit.page, only=COLOURS)
-        assert not found, "\n\n".join(found)
+    standing.page.set_viewport_size({"width": 1280, "height": 800})
+    standing.go(path, **of_model(path))
+    found = standing.drawn().evaluate(FAULTS) if of_model(path) else []
+    found += everywhere(standing, left_out)
+    darken(standing)
+    found += everywhere(standing, only=COLOURS) if path in DARK_POPOVERS else findings(standing.page, only=COLOURS)
+    assert not found, "\n\n".join(found)
 
 
 @pytest.mark.full

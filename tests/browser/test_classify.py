@@ -14,7 +14,7 @@ from gptviz.text import opinions
 from tests.browser.machinery import Server, Visit
 from tests.tiny import scrambled, tiny
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 PROMPT = re.compile("Prompt")
 
 
@@ -30,7 +30,6 @@ def server(server: Server) -> Server:
     return server
 
 
-@pytest.mark.full
 def test_the_bars_are_seen_without_scrolling(visit: Visit) -> None:
     page = visit.open("classify", model="judge", prompt="the acting was never dull and the ending was good")
     chart = page.get_by_test_id("stPlotlyChart").nth(1)
@@ -40,7 +39,6 @@ def test_the_bars_are_seen_without_scrolling(visit: Visit) -> None:
     assert bottom["y"] + bottom["height"] <= 720
 
 
-@pytest.mark.full
 def test_a_mistake_that_is_chosen_is_read_above(visit: Visit) -> None:
     page = visit.open("classify", model="judge", view="Held-out texts", prompt="film")
     table = page.get_by_test_id("stDataFrame")
@@ -52,6 +50,7 @@ def test_a_mistake_that_is_chosen_is_read_above(visit: Visit) -> None:
     expect(page.get_by_test_id("stPlotlyChart").nth(1).get_by_text("positive")).to_be_visible()
 
 
+# `make test` holds the table and the file to the model without a browser: tests/app/test_classify_page.py and test_csv_files.py.
 def test_a_file_is_labelled_and_its_labels_come_back_as_csv(visit: Visit) -> None:
     page = visit.open("classify", model="judge", view="A file of yours", prompt="film")
     content = 'id,text\n1,"the plot was dull"\n2,"<b>good</b>, never bad"\n'

@@ -47,7 +47,7 @@ from tests.browser.contrast import faint
 from tests.browser.keyboard import check_tools, unreached
 from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
-from tests.browser.pictures import faults, saved, small, words
+from tests.browser.pictures import faults, keep_drawing, saved, small, words
 from tests.tiny import scrambled, tiny
 from tests.waiting import wait_until
 
@@ -306,6 +306,7 @@ def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted]
     assert faults(page, drawn) == []
     assert "<img" in "".join(words(drawn))
     assert not any(tag in drawn for tag in ("<script", "<img", "<foreignObject"))
+    keep_drawing(page)
     with page.expect_download() as waiting:
         page.locator(where).get_by_role("button", name="PNG").click()
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
@@ -361,11 +362,11 @@ REDRAWN = """async ({ payloads, touched, times }) => {
 def test_many_redraws_leave_no_memory(seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str) -> None:
     page, view = seen(name, alone=True).page, VIEWS[name]
     payloads = [encoded(view.payload(hostile(LONG), turn)) for turn in (0, 1)]
-    task = {"payloads": payloads, "touched": view.touched, "times": 30}
+    task = {"payloads": payloads, "touched": view.touched, "times": 12}
     page.evaluate(REDRAWN, task)
     before = memory(page)
     page.evaluate(REDRAWN, task)
     after = memory(page)
-    assert after["listeners"] <= before["listeners"] + 20
-    assert after["nodes"] <= before["nodes"] + 200
-    assert after["heap"] <= before["heap"] + 1_000_000
+    assert after["listeners"] <= before["listeners"] + 8
+    assert after["nodes"] <= before["nodes"] + 80
+    assert after["heap"] <= before["heap"] + 400_000

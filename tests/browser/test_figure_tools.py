@@ -23,7 +23,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
-from tests.browser.pictures import faults, saved, words
+from tests.browser.pictures import faults, keep_drawing, saved, words
 
 pytestmark = pytest.mark.browser
 
@@ -103,6 +103,7 @@ def test_the_numbers_of_a_waterfall_stand_beside_its_names(mounted: Callable[...
 def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mounted]) -> None:
     view, seen = beside(mounted, heatmap(False))
     view.page.get_by_role("button", name="PNG").focus()
+    keep_drawing(view.page)
     with view.page.expect_download() as waiting:
         view.page.keyboard.press("Enter")
     picture = Path(waiting.value.path()).read_bytes()
@@ -120,6 +121,7 @@ def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callab
     assert view.page.get_by_role("button", name="SVG").count() == 0
     button = view.page.get_by_role("button", name="PNG")
     assert "no SVG" in (button.get_attribute("title") or "")
+    keep_drawing(view.page)
     with view.page.expect_download() as waiting:
         button.click()
     encoded = base64.b64encode(Path(waiting.value.path()).read_bytes()).decode()

@@ -748,8 +748,9 @@ def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..
     page.locator(".ghost").last.click()
     view.answer()
     low = page.evaluate(SEEN, ".run.grows")[0][2]
-    for _ in range(40):
-        tree.step()
+    for _ in range(5):
+        for _ in range(8):
+            tree.step()
         view.show()
     assert page.evaluate(SEEN, ".run.grows")[0][2] > 2 * low - 1
     assert page.evaluate(SEEN, ".run.grows .chip.current")[0][0]
@@ -796,7 +797,7 @@ def test_a_percentage_is_never_broken(shown: Callable[..., Shown]) -> None:
 
 
 def opened(visit: Visit, prompt: str = PROMPT, model: str = MODEL, **query: object) -> Page:
-    page = visit.open("generate", model=model, prompt=prompt, **query)
+    page = visit.go("generate", model=model, prompt=prompt, **query)
     expect(page.locator(".stage .chip.current")).to_be_visible(timeout=PATIENCE)
     return page
 
@@ -838,33 +839,33 @@ def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_bri
     assert tokens(csv_rows(page)) == tokens(after)
 
 
-def test_a_link_reopens_the_head_and_looking_asks_nothing_of_the_server(visit: Visit) -> None:
-    page = opened(visit, attended="2.3")
+def test_a_link_reopens_the_head_and_looking_asks_nothing_of_the_server(standing: Visit) -> None:
+    page = opened(standing, attended="2.3")
     heads = page.locator(".heads")
     expect(heads).to_have_value("2.3")
-    sent = len(visit.sent)
+    sent = len(standing.sent)
     chips(page).nth(3).hover()
     heads.select_option("2.1")
     expect(page).to_have_url(re.compile(r"attended=2\.1"))
     page.locator(".slider").fill("8")
-    visit.settle()
-    assert len(visit.sent) == sent
+    standing.settle()
+    assert len(standing.sent) == sent
     page.get_by_role("button", name="Step").click()
-    visit.settle()
+    standing.settle()
     box = page.get_by_role("textbox", name=re.compile("Prompt"))
     box.fill("Another prompt")
     box.press("Control+Enter")
-    visit.settle()
+    standing.settle()
     expect(heads).to_have_value("2.1")
     assert "attended=2.1" in page.url
 
 
-def test_space_on_a_token_goes_there_and_does_not_step(visit: Visit) -> None:
-    page = opened(visit)
+def test_space_on_a_token_goes_there_and_does_not_step(standing: Visit) -> None:
+    page = opened(standing)
     chips(page).nth(5).focus()
     page.keyboard.press("Space")
     at_length(page, 6)
-    visit.settle()
+    standing.settle()
     assert length(page) == 6
 
 
@@ -947,14 +948,14 @@ def clicks(page: Page, *labels: str) -> None:
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.full)])
-def test_a_step_and_play_in_one_moment_lose_no_token(visit: Visit, times: int) -> None:
-    page = opened(visit, speed="Fast")
+def test_a_step_and_play_in_one_moment_lose_no_token(standing: Visit, times: int) -> None:
+    page = opened(standing, speed="Fast")
     at = length(page)
     for _ in range(times):
         clicks(page, "Step", "Play")
         expect(button(page, "Pause")).to_be_visible(timeout=PATIENCE)
         expect(page.locator(".status")).not_to_have_text(re.compile(f"^{at:,} tokens"), timeout=PATIENCE)
-        pause(visit)
+        pause(standing)
         at = length(page)
         expect(chips(page)).to_have_count(at)
         assert len(tokens(csv_rows(page))) == at

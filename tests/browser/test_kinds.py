@@ -73,7 +73,7 @@ def test_the_model_goes_along_and_pages_open_on_a_model_they_are_about(browser: 
 
 
 def test_a_model_chosen_instead_of_the_pages_own_stays_after_a_reload_and_goes_along(visit: Visit) -> None:
-    page = visit.open("lens")
+    page = visit.open("attention")
     model = page.get_by_test_id("stMain").get_by_role("combobox", name="Model", exact=False).first
     expect(model).to_have_value("sentences")
     model.fill("shakespeare")
@@ -82,7 +82,7 @@ def test_a_model_chosen_instead_of_the_pages_own_stays_after_a_reload_and_goes_a
     page.reload()
     visit.settle()
     expect(model).to_have_value("shakespeare")
-    for title in ("Heads", "Generate"):
+    for title in ("Embeddings", "Generate"):
         page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
         visit.settle()
         expect(page).to_have_url(re.compile(title.lower()))

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from gptviz.components import kit
 from gptviz.figures.kit import theme
-from tests.browser.pictures import faults, words
+from tests.browser.pictures import faults, keep_drawing, words
 
 pytestmark = pytest.mark.browser
 
@@ -131,6 +131,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     drawing = ElementTree.parse(download.value.path()).getroot()
     assert drawing.tag.endswith("svg")
     assert NASTY[5] in "".join(drawing.itertext())
+    keep_drawing(page)
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").click()
     picture = Image.open(download.value.path())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.machinery import PATIENCE, Server, visiting
+from tests.browser.machinery import PATIENCE, Server, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
@@ -34,24 +34,23 @@ def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, widt
 
 
 @pytest.mark.parametrize(("width", "height"), [pytest.param(390, 800, marks=pytest.mark.full), (3840, 2160)])
-def test_suggestions_are_as_wide_as_their_type_asks_for(browser: Browser, server: Server, width: int, height: int) -> None:
-    with visiting(browser, server, width=width, height=height) as visit:
-        page = visit.open("attention")  # a page without any figure
-        expect(page.get_by_text("Try this", exact=True)).to_be_visible()
-        size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
-        room = page.locator(".st-key-suggestions").bounding_box() or {}
-        for one in page.locator(".st-key-suggestions > *").all():
-            assert (one.bounding_box() or {})["width"] == pytest.approx(min(22 * size, room["width"]), abs=1)
-        for button in page.locator(".st-key-suggestions button").all():
-            assert button.evaluate("e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)")
+def test_suggestions_are_as_wide_as_their_type_asks_for(standing: Visit, width: int, height: int) -> None:
+    standing.page.set_viewport_size({"width": width, "height": height})
+    page = standing.go("attention")  # a page without any figure
+    expect(page.get_by_text("Try this", exact=True)).to_be_visible()
+    size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+    room = page.locator(".st-key-suggestions").bounding_box() or {}
+    for one in page.locator(".st-key-suggestions > *").all():
+        assert (one.bounding_box() or {})["width"] == pytest.approx(min(22 * size, room["width"]), abs=1)
+    for button in page.locator(".st-key-suggestions button").all():
+        assert button.evaluate("e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)")
 
 
-def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(browser: Browser, server: Server) -> None:
-    with visiting(browser, server) as visit:
-        page = visit.open("attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero")
-        bar = page.locator(".st-key-one-line-subject")
-        expect(bar.get_by_role("button", name="Take all away")).to_be_visible()
-        assert (bar.bounding_box() or {})["height"] < 64, "one line"
-        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth")
-        prompt = page.locator(".st-key-prompt textarea").bounding_box() or {}
-        assert prompt["width"] > 160, "some words of the prompt can be read"
+def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(standing: Visit) -> None:
+    page = standing.go("attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero")
+    bar = page.locator(".st-key-one-line-subject")
+    expect(bar.get_by_role("button", name="Take all away")).to_be_visible()
+    assert (bar.bounding_box() or {})["height"] < 64, "one line"
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth")
+    prompt = page.locator(".st-key-prompt textarea").bounding_box() or {}
+    assert prompt["width"] > 160, "some words of the prompt can be read"

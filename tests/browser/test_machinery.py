@@ -22,7 +22,7 @@ import time
 import streamlit as st
 st.session_state.runs = st.session_state.get("runs", 0) + 1
 if st.button("Slow"):
-    time.sleep(0.7)
+    time.sleep(0.3)
     st.text("The slow part is done")
 if st.button("Wrong", key="wrong"):
     raise ValueError("as asked for")

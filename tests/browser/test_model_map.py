@@ -134,7 +134,7 @@ def cells(page: Page) -> np.ndarray:
 
 
 def opened(visit: Visit, path: str, **query: object) -> Page:
-    page = visit.open("", **{"prompt": PROMPT, **query, "box": path})
+    page = visit.go("", **{"prompt": PROMPT, **query, "box": path})
     expect(panel(page)).to_be_visible()
     return page
 
@@ -534,11 +534,11 @@ def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown
     assert wide == pytest.approx(bars[: len(wide)], abs=0.1)
 
 
-def test_another_step_of_training_is_shown_in_the_box_that_is_open(visit: Visit) -> None:
-    page = visit.open("", model="generator", prompt=PROMPT, step=0, box="logits")
+def test_another_step_of_training_is_shown_in_the_box_that_is_open(standing: Visit) -> None:
+    page = standing.go("", model="generator", prompt=PROMPT, step=0, box="logits")
     first = cells(page)
     page.get_by_role("slider", name="Training step").press("End")
-    visit.settle()
+    standing.settle()
     expect(panel(page)).to_be_visible()
     expected = gptviz.load("generator").trace(PROMPT)["logits"][0, :12, :12].numpy()
     expect(page.locator("table.cells td").first).to_have_attribute(
@@ -630,18 +630,18 @@ def test_a_question_that_was_lost_is_asked_again(visit: Visit) -> None:
     assert cells(page).shape == (12, 12)
 
 
-def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_open(visit: Visit) -> None:
+def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_open(standing: Visit) -> None:
     lm = gptviz.load("shakespeare")
-    page = opened(visit, "blocks.2.attention.q")
+    page = opened(standing, "blocks.2.attention.q")
     cells(page)
-    visit.settle()
+    standing.settle()
     ids = lm.encode(PROMPT).tolist()
     order = lm.model(lm.encode(PROMPT)[None])[0, -1].argsort(descending=True).tolist()
     page.locator('[data-guess="1"]').evaluate("e => { for (let i = 0; i < 20; i++) e.click(); }")
     text = lm.tokenizer.decode([*ids, order[1]])
     typed = page.get_by_role("textbox", name=re.compile("Prompt"))
     expect(typed).to_have_value(text)
-    visit.settle()
+    standing.settle()
     expect(typed).to_have_value(text)
     assert lm.encode(text).tolist() == [*ids, order[1]]
     expect(page.get_by_role("button", name=f"{len(ids) + 1} tokens")).to_be_visible()

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer
 from gptviz.ui.pages import PAGES as RECORDS
-from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_on_a_phone, check_width, visiting
+from gptviz.ui.shell.frame import default_model
+from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_width, visiting
 from tests.browser.test_words_of_charts import CHARTS, FAULTS
 from tests.tiny import scrambled, tiny
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.browser
 
 READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
 PHONE: ViewportSize = {"width": 390, "height": 844}
+LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
 # All text in sight but what stands in a box for text: that of the page and of the views made by hand.
 TEXT = """() => {
@@ -65,17 +67,17 @@ def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) 
         visit.settle()
 
 
-def test_a_link_reopens_what_is_on_screen(visit: Visit) -> None:
-    page = visit.open("attention", prompt="O Romeo", block=1, head=3, log="true")
+def test_a_link_reopens_what_is_on_screen(standing: Visit) -> None:
+    page = standing.go("attention", prompt="O Romeo", block=1, head=3, log="true")
     chosen = page.locator(".head[aria-pressed=true]")
     expect(chosen).to_have_attribute("aria-label", re.compile("block 1, head 3"))
     chosen.press("ArrowLeft")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("head=2|attention(?!.*head=)"))
-    visit.settle()
+    standing.settle()
     address = page.url
     page.goto(address)
-    visit.settle()
+    standing.settle()
     expect(chosen).to_have_attribute("aria-label", re.compile("block 1, head 2"))
     expect(page.get_by_role("button", name="Log colours")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
@@ -116,119 +118,121 @@ def check_text_is_text(page: Page) -> None:
     assert page.locator("img[src=x]").count() == 0
 
 
-# One visit of each page holds it to all of this: opening it is what takes time.
+# One look at each page holds it to all of this: opening it is what takes time.
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apart_and_fits_a_phone_whatever_the_prompt(
-    browser: Browser, deep: Server, path: str
+    deep: Server, standing: Visit, path: str
 ) -> None:
-    # Over training shows the steps of a training, of which this model has none.
-    has_charts = RECORDS[path or "home"] in CHARTS
-    is_deep = has_charts and path != "over_training"
-    with visiting(browser, deep, width=1280, height=800) as visit:
-        page = visit.open(path, **{"model": "deep", "prompt": WORDS} if is_deep else {})
-        check_frame(page, path)
-        visit.drawn()
-        if path in UNPICTURED:
-            box = page.get_by_test_id("stMain").get_by_role(UNPICTURED[path]).first.bounding_box()
-            top = box and box["y"]
-        else:
-            what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
-            top = page.evaluate(TOP, what)
-        assert top is not None
-        assert top <= 800 / 3
-        if has_charts:
-            assert page.evaluate(FAULTS) == []
-        page.set_viewport_size(PHONE)
-        visit.drawn()
+    record = RECORDS[path or "home"]
+    has_charts = record in CHARTS
+    subject = {"model": "deep", "prompt": WORDS} if has_charts else {"model": default_model(record)} if record.has_model else {}
+    if path == "over_training":  # it shows the steps of a training, of which that model has none
+        subject = {"model": default_model(record)}
+    standing.page.set_viewport_size(LAPTOP)
+    page = standing.go(path, **subject)
+    check_frame(page, path)
+    standing.drawn()
+    if path in UNPICTURED:
+        box = page.get_by_test_id("stMain").get_by_role(UNPICTURED[path]).first.bounding_box()
+        top = box and box["y"]
+    else:
+        what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
+        top = page.evaluate(TOP, what)
+    assert top is not None
+    assert top <= 800 / 3
+    if has_charts:
+        assert page.evaluate(FAULTS) == []
+    page.set_viewport_size(PHONE)
+    standing.drawn()
+    check_width(page)
+    prompt = page.get_by_test_id("stMain").get_by_role("textbox", name=re.compile("Prompt"))
+    if prompt.count():
+        prompt.fill(HOSTILE)
+        prompt.press("Control+Enter")
+        standing.drawn()
+        check_text_is_text(page)
         check_width(page)
-        prompt = page.get_by_test_id("stMain").get_by_role("textbox", name=re.compile("Prompt"))
-        if prompt.count():
-            prompt.fill(HOSTILE)
-            prompt.press("Control+Enter")
-            visit.drawn()
-            check_text_is_text(page)
-            check_width(page)
 
 
 def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_above_a_picture_in_the_upper_third(
-    browser: Browser, server: Server
+    server: Server, standing: Visit
 ) -> None:
     tokenizer = WordTokenizer(WORDS.split())
     model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32))
     checkpoints.save("elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints)
-    with visiting(browser, server, width=1280, height=800) as visit:
-        visit.open("heads", model="elsewhere", prompt=WORDS)
-        assert visit.drawn().evaluate(TOP, CHART) <= 800 / 3
+    standing.page.set_viewport_size(LAPTOP)
+    standing.go("heads", model="elsewhere", prompt=WORDS)
+    assert standing.drawn().evaluate(TOP, CHART) <= 800 / 3
 
 
 # A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.
-def test_a_hostile_prompt_stays_text_where_its_tokens_are_shown(browser: Browser, server: Server) -> None:
-    with visiting(browser, server) as visit:
-        page = visit.open("", prompt=HOSTILE, model="bpe")
-        for title in ("", "Generate", "Attention", "Next token"):
-            if title:
-                page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
-                expect(page).to_have_title(f"{title} · gptviz")
-            visit.drawn()
-            assert "img" in page.evaluate(TEXT)
-            check_text_is_text(page)
-            page.set_viewport_size(PHONE)
-            visit.drawn()
-            check_width(page)
-            page.set_viewport_size({"width": 1280, "height": 720})
-            visit.drawn()
+def test_a_hostile_prompt_stays_text_where_its_tokens_are_shown(standing: Visit) -> None:
+    page = standing.page
+    for path in ("", "generate", "attention", "next_token"):
+        page.set_viewport_size(LAPTOP)
+        standing.go(path, prompt=HOSTILE, model="bpe")
+        standing.drawn()
+        assert "img" in page.evaluate(TEXT)
+        check_text_is_text(page)
+        page.set_viewport_size(PHONE)
+        standing.drawn()
+        check_width(page)
 
 
-def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(browser: Browser, server: Server) -> None:
-    with visiting(browser, server, width=1280, height=800) as visit:
-        page = visit.open("next_token", model="generator")
-        model = page.get_by_role("combobox", name=re.compile(r"Model\b"))
-        step = page.get_by_role("slider", name="Training step")
-        box = page.get_by_role("textbox", name=re.compile("Prompt"))
-        line = box.bounding_box()
-        assert line is not None
-        box.focus()
-        unfolded = box.bounding_box()
-        assert unfolded is not None
-        assert unfolded["height"] > line["height"] + 20, "several lines are seen while it is edited"
-        page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 400")
-        for control in (model, step, box):
-            place = control.bounding_box()
-            assert place is not None
-            assert 0 <= place["y"] < 60
-        # Nothing lies over it.
-        assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
-
-
-def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(browser: Browser, server: Server) -> None:
-    with visiting(browser, server, width=1280, height=800) as visit:
-        page = visit.open("costs")
-        sidebar, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
-        sidebar.get_by_text("From outside").click()
-        visit.settle()
-        expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
-        sidebar.get_by_role("link", name="Compare").click()
-        expect(page).to_have_title("Compare · gptviz")
-        visit.settle()
-        expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
-        sidebar.hover()
-        page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
-        page.mouse.move(640, 400)
-        expect(page.get_by_test_id("stExpandSidebarButton")).to_be_in_viewport()
-        page.wait_for_function("document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60")
-        left = main.bounding_box()
-        assert left is not None
-        link = sidebar.get_by_role("link", name="Context")
-        place = link.bounding_box()
+def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(standing: Visit) -> None:
+    standing.page.set_viewport_size(LAPTOP)
+    page = standing.go("next_token", model="generator")
+    model = page.get_by_role("combobox", name=re.compile(r"Model\b"))
+    step = page.get_by_role("slider", name="Training step")
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    line = box.bounding_box()
+    assert line is not None
+    box.focus()
+    unfolded = box.bounding_box()
+    assert unfolded is not None
+    assert unfolded["height"] > line["height"] + 20, "several lines are seen while it is edited"
+    page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 400")
+    for control in (model, step, box):
+        place = control.bounding_box()
         assert place is not None
-        assert place["x"] < left["x"], "its icon is in sight"
-        link.focus()
-        content = page.get_by_test_id("stSidebarContent").bounding_box()
-        assert content is not None
-        assert content["width"] > 200, "with the focus it unfolds"
-        assert main.bounding_box() == left, "over the page, which stays as it is"
-        page.keyboard.press("Enter")
-        expect(page).to_have_title("Context · gptviz")
+        assert 0 <= place["y"] < 60
+    # Nothing lies over it.
+    assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
+
+
+def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(standing: Visit) -> None:
+    page = standing.go("gradients")
+    sidebar, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
+    sidebar.get_by_text("From outside").click()
+    standing.settle()
+    expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
+    sidebar.get_by_role("link", name="Embeddings").click()
+    expect(page).to_have_title("Embeddings · gptviz")
+    standing.settle()
+    expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()
+    sidebar.hover()
+    page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+    page.mouse.move(640, 400)
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_in_viewport()
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60")
+    left = main.bounding_box()
+    assert left is not None
+    link = sidebar.get_by_role("link", name="Attention")
+    place = link.bounding_box()
+    assert place is not None
+    assert place["x"] < left["x"], "its icon is in sight"
+    link.focus()
+    content = page.get_by_test_id("stSidebarContent").bounding_box()
+    assert content is not None
+    assert content["width"] > 200, "with the focus it unfolds"
+    assert main.bounding_box() == left, "over the page, which stays as it is"
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Attention · gptviz")
+    standing.settle()
+    page.get_by_test_id("stExpandSidebarButton").click()
+    sidebar.get_by_text("From outside").click()
+    expect(sidebar.get_by_role("link", name="Home")).to_be_visible()
+    standing.settle()
 
 
 # All pages are made narrow in a test above, and their states in test_accessibility.py; these have views that lay themselves out
@@ -241,8 +245,10 @@ NARROW: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("path", "query"), [*NARROW[:2], *(pytest.param(*one, marks=pytest.mark.full) for one in NARROW[2:])])
-def test_nothing_sticks_out_on_a_phone(browser: Browser, server: Server, path: str, query: dict[str, str]) -> None:
-    check_on_a_phone(browser, server, path, **query)
+def test_nothing_sticks_out_on_a_phone(standing: Visit, path: str, query: dict[str, str]) -> None:
+    standing.page.set_viewport_size(PHONE)
+    standing.go(path, **query)
+    check_width(standing.drawn())
 
 
 @pytest.mark.full

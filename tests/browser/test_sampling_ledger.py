@@ -20,7 +20,9 @@ from playwright.sync_api import Page, expect
 from scipy import special, stats
 
 import gptviz
+from gptviz.components import kit
 from gptviz.components.kit.command import ViewCommand
+from gptviz.components.kit.modules import joined
 from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
@@ -117,8 +119,13 @@ COLUMNS = """async (settings) => {
 
 def columns(page: Page, settings: list[dict[str, Any]]) -> list[dict[str, list[str]]]:
     """The columns of the CSV at each of `settings`."""
-    tables = [list(csv.reader(io.StringIO(text, newline=""))) for text in page.evaluate(COLUMNS, settings)]
-    return [dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True)) for rows in tables]
+    return [read(text) for text in page.evaluate(COLUMNS, settings)]
+
+
+def read(text: str) -> dict[str, list[str]]:
+    """The columns of a CSV text, by their names."""
+    names, *rows = csv.reader(io.StringIO(text, newline=""))
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def address(page: Page) -> dict[str, str]:
@@ -147,6 +154,16 @@ def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, An
     assert numbers(found["after"]).sum() == pytest.approx(1)
 
 
+# Makes `window.tables`: the CSV text of the columns at each of many settings, by the view's own modules. Its button, which the
+# tests below press, does the same, but draws the table first: that takes ten times as long.
+TABLES = """
+window.tables = (logits, labels, settings) => {
+    const stages = new Stages(Float32Array.from(logits, Number));
+    const of = ({ top_k, ...chosen }) => ({ stages, header: { labels }, chosen: { ...chosen, top_k: top_k ?? 0 }, seeds: [] });
+    return settings.map((one) => $kit_details.csv($sampling_ledger_numbers.columnsOf(of(one))));
+};"""
+
+
 @pytest.mark.parametrize("case", ["characters", "tied", "equal", "extreme", "two", "one"])
 def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, case: str) -> None:
     logits = CASES[case]
@@ -158,7 +175,12 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
         for top_p in (0.05, 0.5, 0.999, 1)
     ]
     page = ledger_of(case).page
-    for found, setting in zip(columns(page, settings), settings, strict=True):
+    folder = kit.FOLDER.parent / "sampling_ledger"
+    modules = joined(folder / "stages.js", folder / "numbers.js", kit.FOLDER / "details.js")
+    page.add_script_tag(content=modules + TABLES, type="module")
+    asked = [[str(z).replace("inf", "Infinity") for z in logits.tolist()], labels_of(case), settings]
+    tables = page.evaluate("(asked) => window.tables(...asked)", asked)
+    for found, setting in zip(map(read, tables), settings, strict=True):
         check(found, logits, setting)
 
 
@@ -639,8 +661,8 @@ def prompt_of(page: Page) -> str:
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "bpe"])
-def test_a_click_appends_exactly_that_token(visit: Visit, model: str) -> None:
-    page = visit.open("next_token", model=model, prompt=PROMPTS[model], temperature=0.5)
+def test_a_click_appends_exactly_that_token(standing: Visit, model: str) -> None:
+    page = standing.go("next_token", model=model, prompt=PROMPTS[model], temperature=0.5)
     lm = gptviz.load(model)
     ids = lm.tokenizer.encode(PROMPTS[model]).ids
     for place in (0, 3):
@@ -649,7 +671,7 @@ def test_a_click_appends_exactly_that_token(visit: Visit, model: str) -> None:
         ids.append(int(row.get_attribute("data-token") or -1))
         row.click()
         expect(page.locator(".st-key-tokens-strip button.chip")).to_have_count(len(ids))
-        visit.settle()
+        standing.settle()
         assert lm.tokenizer.encode(prompt_of(page)).ids == ids
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.50")
     assert "temperature=0.5" in page.url
@@ -671,18 +693,18 @@ TWICE = """async () => {
 }"""
 
 
-def test_a_double_click_takes_one_token(visit: Visit) -> None:
-    page = visit.open("next_token", prompt="ROMEO:\n")
+def test_a_double_click_takes_one_token(standing: Visit) -> None:
+    page = standing.go("next_token", prompt="ROMEO:\n")
     expect(page.locator(".token-row").first).to_be_visible()
     chips = page.locator(".st-key-tokens-strip button.chip")
     page.evaluate(TWICE)
-    visit.settle()
+    standing.settle()
     expect(chips).to_have_count(8)
-    visit.settle()
+    standing.settle()
     assert len(prompt_of(page)) == 8
     page.locator(".token-row").first.click()
     expect(chips).to_have_count(9)
-    visit.settle()
+    standing.settle()
 
 
 @pytest.mark.full
@@ -702,8 +724,8 @@ def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) ->
     page.wait_for_url(re.compile("temperature=0.51"))
 
 
-def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(visit: Visit) -> None:
-    page = visit.open("next_token")
+def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(standing: Visit) -> None:
+    page = standing.go("next_token")
     expect(page.locator(".token-row").first).to_be_visible()
     box = page.locator(".ends").bounding_box()
     assert box is not None
@@ -716,14 +738,14 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
                 slider.value = value;
                 slider.dispatchEvent(new Event('input', { bubbles: true }));
             }
-            document.querySelector('[data-testid=stSidebar] a[href*=positions]').click();
+            document.querySelector('[data-testid=stSidebar] a[href*=lessons]').click();
         }"""
     )
-    expect(page).to_have_title("Positions · gptviz")
-    visit.settle()
+    expect(page).to_have_title("Lessons · gptviz")
+    standing.settle()
     page.go_back()
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.70")
-    visit.settle()
+    standing.settle()
 
 
 @pytest.mark.full
@@ -753,8 +775,8 @@ def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
     visit.settle()
 
 
-def test_the_code_on_the_page_computes_its_columns_and_its_draw(visit: Visit) -> None:
-    page = visit.open("next_token", prompt="ROMEO:\nWhat is", position=9, temperature=0.7, top_k=20, top_p=0.9, seed=3)
+def test_the_code_on_the_page_computes_its_columns_and_its_draw(standing: Visit) -> None:
+    page = standing.go("next_token", prompt="ROMEO:\nWhat is", position=9, temperature=0.7, top_k=20, top_p=0.9, seed=3)
     expect(page.locator(".token-row").first).to_be_visible()
     (found,) = columns(page, [{}])
     lines = code(page)

@@ -119,9 +119,9 @@ def test_the_keyboard_leads_from_a_page_to_what_is_found_and_keeps_the_readers_m
         page.go_back()
         visit.settle()
         page.keyboard.press("/")
-        page.keyboard.type("heads")
+        page.keyboard.type("embeddings")
         page.keyboard.press("Enter")
-        page.wait_for_url(re.compile("/heads"))
+        page.wait_for_url(re.compile("/embeddings"))
         expect(visit.drawn().get_by_role("combobox", name="Model")).to_have_value("ladder-2")
         assert "model=ladder-2" in page.url
 

@@ -46,8 +46,8 @@ def explorer(page: Page) -> Page:
     return page
 
 
-def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(visit: Visit) -> None:
-    page = explorer(visit.open("translate", model="scribe", prompt=SOURCE, output="june 3"))
+def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(standing: Visit) -> None:
+    page = explorer(standing.go("translate", model="scribe", prompt=SOURCE, output="june 3"))
     expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
     expect(page.locator(".about")).to_contain_text("What the mean hides")
     for part in (".tokens", ".frame", ".heads"):
@@ -56,8 +56,8 @@ def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean
         assert box["y"] + box["height"] <= 720
 
 
-def test_a_typed_output_shows_what_the_model_would_have_written(visit: Visit) -> None:
-    page = visit.open("translate", model="scribe", prompt=SOURCE, view="Next token")
+def test_a_typed_output_shows_what_the_model_would_have_written(standing: Visit) -> None:
+    page = standing.go("translate", model="scribe", prompt=SOURCE, view="Next token")
     chips = page.locator(".st-key-output-strip button.chip")
     expect(chips).to_have_count(16)
     expect(page.get_by_text("does not end by itself")).to_be_visible()
@@ -66,22 +66,22 @@ def test_a_typed_output_shows_what_the_model_would_have_written(visit: Visit) ->
     box.press("Enter")
     page.wait_for_url(re.compile("output=june"))
     expect(chips).to_have_count(7)
-    visit.settle()
+    standing.settle()
     chips.nth(4).click()
     page.wait_for_url(re.compile("position=4"))
     expect(chips.nth(4)).to_have_class(re.compile("selected"))
-    visit.settle()
+    standing.settle()
 
 
 @pytest.mark.full
-def test_the_view_stays_where_it_is_while_training_is_walked_through(visit: Visit) -> None:
-    page = visit.open("translate", model="scribe", prompt=SOURCE, step=0)
+def test_the_view_stays_where_it_is_while_training_is_walked_through(standing: Visit) -> None:
+    page = standing.go("translate", model="scribe", prompt=SOURCE, step=0)
     view = explorer(page).locator(".body")
     before = view.bounding_box()
     expect(page.get_by_text("does not end by itself")).to_have_count(0)
     for step in (4, 9):
         page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
         page.wait_for_url(re.compile(f"step={step}"))
-        visit.settle()
+        standing.settle()
         expect(page.get_by_text("does not end by itself")).to_be_visible()
         assert view.bounding_box() == before
