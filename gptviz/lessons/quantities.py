@@ -626,20 +626,6 @@ _public = [each for name, each in globals().items() if getattr(each, "__module__
 OF_MODELS: dict[str, Function] = {each.__name__: each for each in _public if "lm" in inspect.signature(each).parameters}
 """The functions of this file that run or read a model, their first argument `lm`."""
 
-PLAIN: dict[str, Function] = {
-    "percent": percent,
-    "rounded": rounded,
-    "quoted": quoted,
-    "learned_merges": learned_merges,
-    "occurrences": occurrences,
-    "cleaned": cleaned,
-    "chance": chance,
-    "gradient_reaching": gradient_reaching,
-    "count": count,
-    "exp": math.exp,
-    "log": math.log,
-    "abs": abs,
-    "max": max,
-    "min": min,
-}
+_plain: tuple[Any, ...] = (percent, rounded, quoted, learned_merges, occurrences, cleaned, chance, gradient_reaching, count)
+PLAIN: dict[str, Function] = {each.__name__: each for each in (*_plain, math.exp, math.log, abs, max, min)}
 """The functions that need no model."""

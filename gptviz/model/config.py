@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from gptviz.settings.fields import FieldInfo, check_choices, check_numbers, described, field_info, setting
@@ -20,6 +21,17 @@ from .parts.residuals import RESIDUALS
 
 MOST_BLOCKS = 256
 MOST_EXPERTS = 16_384  # of all blocks: each has parts of its own, which take time to lay out
+
+# A field in each group of a form, and those that only some choices have.
+_attention = partial(setting, group="Attention")
+_mlp = partial(setting, group="MLP")
+_joining = partial(setting, group="Residual and norms")
+_positions = partial(setting, group="Positions")
+_biases = partial(setting, group="Biases")
+_ends = partial(setting, group="Embedding and output")
+_dropout = partial(setting, group="Dropout")
+_rotary = partial(_positions, needs=("positions", ("rotary",)))
+_experts = partial(_mlp, needs=("mlp", ("experts",)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,283 +65,187 @@ class Config:
         )
     )
     n_head: int = setting(1, "Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000)
-    d_head: int | None = setting(
+    d_head: int | None = _attention(
         None,
         "Size of a head",
         "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
         low=1,
         high=1_000_000,
-        group="Attention",
     )
-    n_kv_head: int | None = setting(
+    n_kv_head: int | None = _attention(
         None,
         "Key heads per block",
         "How many heads have their own keys and values; each of them serves a group of neighbouring heads, which read it "
         "with different queries. Unless given, every head has its own.",
         low=1,
         high=10_000,
-        group="Attention",
     )
-    d_mlp: int | None = setting(
+    d_mlp: int | None = _mlp(
         None,
         "Neurons per MLP",
         "How many neurons a block's MLP has, in a mixture each of its experts; 0 is no MLP. Unless given, four times the width.",
         low=0,
         high=10_000_000,
-        group="MLP",
     )
-    residual: str = setting(
-        "pre-norm",
-        "Residual",
-        "How what a sublayer computes joins the stream, and where it is normalised.",
-        choices=RESIDUALS,
-        group="Residual and norms",
+    residual: str = _joining(
+        "pre-norm", "Residual", "How what a sublayer computes joins the stream, and where it is normalised.", choices=RESIDUALS
     )
-    norm: str = setting(
-        "layernorm", "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS, group="Residual and norms"
-    )
-    norm_eps: float | None = setting(
+    norm: str = _joining("layernorm", "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS)
+    norm_eps: float | None = _joining(
         None,
         "Norm epsilon",
         "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
         above=0,
         high=1,
-        group="Residual and norms",
     )
-    norm_gain: bool = setting(
-        True, "Norm gain", "Whether norms multiply each number by a learned gain.", group="Residual and norms"
+    norm_gain: bool = _joining(True, "Norm gain", "Whether norms multiply each number by a learned gain.")
+    norm_bias: bool = _joining(
+        True, "Norm bias", "Whether a layernorm adds a learned bias. It does so only where it has a gain too."
     )
-    norm_bias: bool = setting(
-        True,
-        "Norm bias",
-        "Whether a layernorm adds a learned bias. It does so only where it has a gain too.",
-        group="Residual and norms",
-    )
-    final_norm: bool = setting(
-        True, "Final norm", "Whether a norm stands between the last block and the output.", group="Residual and norms"
-    )
-    positions: str = setting(
-        "learned", "Positions", "How the model knows the order of its tokens.", choices=POSITIONS, group="Positions"
-    )
-    rotary_base: float = setting(
+    final_norm: bool = _joining(True, "Final norm", "Whether a norm stands between the last block and the output.")
+    positions: str = _positions("learned", "Positions", "How the model knows the order of its tokens.", choices=POSITIONS)
+    rotary_base: float = _rotary(
         10_000.0,
         "Rotary base",
         "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
         above=1,
         high=1e9,
-        group="Positions",
-        needs=("positions", ("rotary",)),
     )
-    rotary_fraction: float = setting(
-        1.0,
-        "Rotary share",
-        "The share of a head's numbers that rotary positions turn.",
-        above=0,
-        high=1,
-        group="Positions",
-        needs=("positions", ("rotary",)),
+    rotary_fraction: float = _rotary(
+        1.0, "Rotary share", "The share of a head's numbers that rotary positions turn.", above=0, high=1
     )
-    rotary_scaling: str = setting(
+    rotary_scaling: str = _rotary(
         "none",
         "Rotary scaling",
         "How rotary positions were slowed down after a first training on shorter texts.",
         choices=ROTARY_SCALINGS,
-        group="Positions",
-        needs=("positions", ("rotary",)),
     )
-    rotary_factor: float = setting(
+    rotary_factor: float = _positions(
         1.0,
         "Rotary factor",
         "By how much rotary scaling slows positions down.",
         low=1,
         high=1e4,
-        group="Positions",
         needs=("rotary_scaling", ("linear", "llama3")),
     )
-    rotary_context: int = setting(
+    rotary_context: int = _positions(
         8_192,
         "Context before scaling",
         "How many tokens the first training saw at a time (scaling llama3).",
         low=1,
         high=10_000_000,
-        group="Positions",
         needs=("rotary_scaling", ("llama3",)),
     )
-    mask: str = setting(
-        "causal", "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS, group="Attention"
-    )
-    window: int | None = setting(
+    mask: str = _attention("causal", "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS)
+    window: int | None = _attention(
         None,
         "Window (tokens)",
         "In blocks with a window, how many tokens a query may read: its own token and those just before it. None means no "
         "window.",
         low=1,
         high=131_072,
-        group="Attention",
     )
-    window_pattern: str = setting(
+    window_pattern: str = _attention(
         "w",
         "Blocks with a window",
         "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
         "so fw gives every other block a window.",
-        group="Attention",
         needs=("window", ()),
     )
-    window_rotary_base: float | None = setting(
+    window_rotary_base: float | None = _positions(
         None,
         "Rotary base in a window",
         "The rotary base in blocks with a window; unless given, the same as in the others.",
         above=1,
         high=1e9,
-        group="Positions",
         needs=("window", ()),
     )
-    mlp: str = setting("plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS, group="MLP")
-    n_expert: int = setting(
-        8,
-        "Experts per MLP",
-        "How many MLPs a mixture has side by side.",
-        low=1,
-        high=1_024,
-        group="MLP",
-        needs=("mlp", ("experts",)),
-    )
-    n_active: int = setting(
-        2,
-        "Experts per token",
-        "How many experts the router chooses for each token.",
-        low=1,
-        high=1_024,
-        group="MLP",
-        needs=("mlp", ("experts",)),
-    )
-    expert_norm: bool = setting(
+    mlp: str = _mlp("plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS)
+    n_expert: int = _experts(8, "Experts per MLP", "How many MLPs a mixture has side by side.", low=1, high=1_024)
+    n_active: int = _experts(2, "Experts per token", "How many experts the router chooses for each token.", low=1, high=1_024)
+    expert_norm: bool = _experts(
         True,
         "Weights sum to 1",
         "Whether the weights of the chosen experts are divided by their sum. If not, they are shares of all experts.",
-        group="MLP",
-        needs=("mlp", ("experts",)),
     )
-    d_shared: int = setting(
+    d_shared: int = _experts(
         0,
         "Neurons of the shared expert",
         "How many neurons an expert has that every token passes, with a weight of its own; 0 is none.",
         low=0,
         high=10_000_000,
-        group="MLP",
-        needs=("mlp", ("experts",)),
     )
-    activation: str = setting(
-        "gelu", "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS, group="MLP"
+    activation: str = _mlp("gelu", "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS)
+    qkv_bias: bool = _biases(True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
+    output_bias: bool = _biases(True, "Output bias", "Whether the output of attention has a learned bias.")
+    mlp_bias: bool = _biases(True, "MLP bias", "Whether both layers of the MLP have a learned bias; experts have none.")
+    unembed_bias: bool = _biases(False, "Unembed bias", "Whether every token's score has a learned bias.")
+    tied: bool = _ends(False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.")
+    embed_scale: float = _ends(
+        1.0, "Scale of the embedding", "What a token's vector is multiplied by when it is read.", above=0, high=1e4
     )
-    qkv_bias: bool = setting(True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias.", group="Biases")
-    output_bias: bool = setting(True, "Output bias", "Whether the output of attention has a learned bias.", group="Biases")
-    mlp_bias: bool = setting(
-        True, "MLP bias", "Whether both layers of the MLP have a learned bias; experts have none.", group="Biases"
-    )
-    unembed_bias: bool = setting(False, "Unembed bias", "Whether every token's score has a learned bias.", group="Biases")
-    tied: bool = setting(
-        False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.", group="Embedding and output"
-    )
-    embed_scale: float = setting(
-        1.0,
-        "Scale of the embedding",
-        "What a token's vector is multiplied by when it is read.",
-        above=0,
-        high=1e4,
-        group="Embedding and output",
-    )
-    embed_norm: bool = setting(
+    embed_norm: bool = _ends(
         False,
         "Norm after the embedding",
         "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
-        group="Embedding and output",
     )
-    smear: int = setting(
+    smear: int = _ends(
         0,
         "Smear of the embedding",
         "How many numbers of a token's vector decide which share of the vector before it is added; 0 is none.",
         low=0,
         high=1_000_000,
-        group="Embedding and output",
     )
-    mix_embedding: bool = setting(
+    mix_embedding: bool = _ends(
         False,
         "Embedding in every block",
         "Whether the stream that enters a block is a learned mix of itself and of the embedding that entered block 0.",
-        group="Embedding and output",
     )
-    backout: bool = setting(
+    backout: bool = _ends(
         False,
         "Middle taken out",
         "Whether a learned share of the stream in the middle of the blocks is taken from what leaves the last one.",
-        group="Embedding and output",
     )
-    value_gate: int = setting(
+    value_gate: int = _attention(
         0,
         "Gate of value embeddings",
         "In every other block, the last one too: how many numbers of what attention reads decide which share of a vector of "
         "the token's own is added to each value; 0 is none.",
         low=0,
         high=1_000_000,
-        group="Attention",
     )
-    qk_norm: str = setting(
-        "none",
-        "Normalised queries and keys",
-        "How queries and keys are brought to a common size.",
-        choices=QK_NORMS,
-        group="Attention",
+    qk_norm: str = _attention(
+        "none", "Normalised queries and keys", "How queries and keys are brought to a common size.", choices=QK_NORMS
     )
-    score_scale: float | None = setting(
+    score_scale: float | None = _attention(
         None,
         "Scale of scores",
         "What the product of a query and a key is multiplied by; unless given, 1 / √d_head.",
         above=0,
         high=1e4,
-        group="Attention",
     )
-    score_cap: float | None = setting(
-        None,
-        "Cap of scores",
-        "Scores s become cap · tanh(s / cap), so that none is larger than this.",
-        above=0,
-        high=1e6,
-        group="Attention",
+    score_cap: float | None = _attention(
+        None, "Cap of scores", "Scores s become cap · tanh(s / cap), so that none is larger than this.", above=0, high=1e6
     )
-    logit_cap: float | None = setting(
-        None,
-        "Cap of logits",
-        "Logits s become cap · tanh(s / cap), so that none is larger than this.",
-        above=0,
-        high=1e6,
-        group="Embedding and output",
+    logit_cap: float | None = _ends(
+        None, "Cap of logits", "Logits s become cap · tanh(s / cap), so that none is larger than this.", above=0, high=1e6
     )
-    dropout: float = setting(
-        0.0,
-        "Dropout",
-        "The share of numbers left out at random at each step of training.",
-        low=0,
-        below=1,
-        group="Dropout",
-    )
-    attention_dropout: float = setting(
+    dropout: float = _dropout(0.0, "Dropout", "The share of numbers left out at random at each step of training.", low=0, below=1)
+    attention_dropout: float = _dropout(
         0.0,
         "Dropout on attention",
         "The share of attention weights left out at random at each step of training: a token then has to do without some of "
         "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
         low=0,
         below=1,
-        group="Dropout",
     )
-    token_dropout: float = setting(
+    token_dropout: float = _dropout(
         0.0,
         "Dropout of tokens",
         "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
         "label depends on a single word.",
         low=0,
         below=1,
-        group="Dropout",
     )
     n_encoder_layer: int = setting(
         0,
@@ -340,14 +256,13 @@ class Config:
         low=0,
         high=MOST_BLOCKS,
     )
-    head: str = setting(
+    head: str = _ends(
         "unembed",
         "How a label is decided",
         "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
         "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
         "root of their number (sum), or from a layer that reads the first token alone (first, first-relu).",
         choices=HEADS,
-        group="Embedding and output",
     )
     n_label: int = setting(0, "Labels", "How many labels a classifier chooses from.", low=0, high=10_000)
     ordered: bool = setting(

@@ -196,10 +196,3 @@ def factors(parameters: Mapping[str, Tensor]) -> dict[str, Factors]:
 def parameters(adapter: Adapter) -> dict[str, Tensor]:
     """The factors by the names of their parameters, as `factors` reads them."""
     return {name + end: tensor for name, one in adapter.items() for end, tensor in ((A, one.a), (B, one.b))}
-
-
-def factorised(change: Tensor, rank: int) -> Factors:
-    """The factors of this rank whose product is nearest to `change` [out, in]: its largest singular values (Eckart–Young)."""
-    u, s, vh = torch.linalg.svd(change.double(), full_matrices=False)
-    root = s[:rank].sqrt()
-    return Factors((root[:, None] * vh[:rank]).to(change.dtype), (u[:, :rank] * root).to(change.dtype))

@@ -6,8 +6,8 @@ card lacks, or whose value is impossible, is None (or empty), and the rest is re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gptviz.text.chat import ChatTemplate
@@ -92,6 +92,78 @@ class LossEntry:
         return content | dict(self.others)
 
 
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _pair(value: object) -> tuple[str, str] | None:
+    texts = _texts(value)
+    return (texts[0], texts[1]) if len(texts) == 2 else None
+
+
+def _object(value: object) -> Mapping[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _settings(value: object) -> Mapping[str, Any] | None:
+    """A table of settings: those that are a word, true, false, null or a finite number, or None if it is no table."""
+    if not isinstance(value, dict):
+        return None
+    return {name: each for name, each in value.items() if isinstance(each, str | bool | None) or finite(each) is not None}
+
+
+def _counts(value: object) -> Mapping[str, int] | None:
+    if value is None:
+        return None
+    return {key: number for key, number in value.items() if count(number) is not None} if isinstance(value, dict) else {}
+
+
+def _labels(value: object) -> tuple[str, ...] | None:
+    return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+
+
+def _chat(value: object) -> ChatTemplate | None:
+    """How a chat is written, or None if it is not written down as it should be."""
+    fields = value if isinstance(value, dict) else {}
+    template, tokens = fields.get("template"), fields.get("tokens")
+    if not isinstance(template, str) or not isinstance(tokens, dict):
+        return None
+    return ChatTemplate(template, {name: text for name, text in tokens.items() if isinstance(text, str)})
+
+
+def _ids(value: object) -> tuple[int, ...]:
+    return tuple(one for one in value if count(one) is not None) if isinstance(value, list) else ()
+
+
+def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
+    """The rows of a square table of counts, or None if it is none."""
+
+    def is_row(row: object) -> bool:
+        assert isinstance(value, Sequence)
+        return isinstance(row, list) and len(row) == len(value) and all(count(number) is not None for number in row)
+
+    return tuple(map(tuple, value)) if isinstance(value, list) and all(map(is_row, value)) else None
+
+
+def _wall_seconds(value: object) -> float:
+    seconds = finite(value)
+    return seconds if seconds is not None and 0 <= seconds < LONGEST_TIME else 0.0
+
+
+def _losses(value: object) -> tuple[LossEntry, ...]:
+    entries = map(LossEntry.from_json, value) if isinstance(value, list) else ()
+    return tuple(entry for entry in entries if entry is not None)
+
+
+def _read(by: Callable[[object], Any], key: str = "") -> Any:
+    """A field whose value is read `by` this function, under this key of the card or else under its own name."""
+    return field(default=by(None), metadata={"by": by, "key": key})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """A card as read. `values[key]` is a value as it is written down, also one that has no field here.
@@ -130,74 +202,41 @@ class Card:
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    plan: str | None = None
-    command: str | None = None
-    task: str | None = None
-    corpus: str | None = None
-    corpus_sha256: str | None = None
-    labels: tuple[str, ...] | None = None
-    texts: Mapping[str, int] | None = None
-    recipe: Mapping[str, Any] | None = None
-    source: Mapping[str, Any] | None = None
-    steps: int | None = None
-    seconds: float | None = None
-    wall_seconds: float = 0.0
-    validation_loss: float | None = None
-    losses: tuple[LossEntry, ...] = ()
-    floor: float | None = None
-    accuracy: float | None = None
-    training_accuracy: float | None = None
-    accuracy_by_place: tuple[float | None, ...] | None = None
-    baseline_accuracy: float | None = None
-    confusion: tuple[tuple[int, ...], ...] | None = None
-    diverged: str | None = None
-    chat: ChatTemplate | None = None
-    end_tokens: tuple[int, ...] = ()
-    family: str | None = None
-    imported_from: str | None = None
-    licence: str | None = None
-    notes: tuple[str, ...] = ()
-    languages: tuple[str, str] | None = None
-    twin: str | None = None
+    plan: str | None = _read(_text, "preset")
+    command: str | None = _read(_text)
+    task: str | None = _read(_text)
+    corpus: str | None = _read(_text)
+    corpus_sha256: str | None = _read(_text)
+    labels: tuple[str, ...] | None = _read(_labels)
+    texts: Mapping[str, int] | None = _read(_counts)
+    recipe: Mapping[str, Any] | None = _read(_settings)
+    source: Mapping[str, Any] | None = _read(_object)
+    steps: int | None = _read(count)
+    seconds: float | None = _read(finite)
+    wall_seconds: float = _read(_wall_seconds)
+    validation_loss: float | None = _read(finite)
+    losses: tuple[LossEntry, ...] = _read(_losses)
+    floor: float | None = _read(finite)
+    accuracy: float | None = _read(share)
+    training_accuracy: float | None = _read(share)
+    accuracy_by_place: tuple[float | None, ...] | None = _read(shares)
+    baseline_accuracy: float | None = _read(share)
+    confusion: tuple[tuple[int, ...], ...] | None = _read(_confusion)
+    diverged: str | None = _read(_text)
+    chat: ChatTemplate | None = _read(_chat)
+    end_tokens: tuple[int, ...] = _read(_ids)
+    family: str | None = _read(_text)
+    imported_from: str | None = _read(_text)
+    licence: str | None = _read(_text)
+    notes: tuple[str, ...] = _read(_texts)
+    languages: tuple[str, str] | None = _read(_pair)
+    twin: str | None = _read(_text)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
         """The card written down as `values`, of this version or an older one."""
-        wall_seconds = finite(values.get("wall_seconds"))
-        losses = values.get("losses")
-        entries = [LossEntry.from_json(each) for each in losses] if isinstance(losses, list) else []
-        return cls(
-            values=values,
-            plan=_text(values.get("preset")),
-            command=_text(values.get("command")),
-            task=_text(values.get("task")),
-            corpus=_text(values.get("corpus")),
-            corpus_sha256=_text(values.get("corpus_sha256")),
-            labels=_labels(values.get("labels")),
-            texts=None if values.get("texts") is None else _counts(values["texts"]),
-            recipe=_settings(values.get("recipe")),
-            source=_object(values.get("source")),
-            steps=count(values.get("steps")),
-            seconds=finite(values.get("seconds")),
-            wall_seconds=wall_seconds if wall_seconds is not None and 0 <= wall_seconds < LONGEST_TIME else 0.0,
-            validation_loss=finite(values.get("validation_loss")),
-            losses=tuple(entry for entry in entries if entry is not None),
-            floor=finite(values.get("floor")),
-            accuracy=share(values.get("accuracy")),
-            training_accuracy=share(values.get("training_accuracy")),
-            accuracy_by_place=shares(values.get("accuracy_by_place")),
-            baseline_accuracy=share(values.get("baseline_accuracy")),
-            confusion=_confusion(values.get("confusion")),
-            diverged=_text(values.get("diverged")),
-            chat=_chat(values.get("chat")),
-            family=_text(values.get("family")),
-            imported_from=_text(values.get("imported_from")),
-            licence=_text(values.get("licence")),
-            notes=_texts(values.get("notes")),
-            end_tokens=_ids(values.get("end_tokens")),
-            languages=_pair(values.get("languages")),
-            twin=_text(values.get("twin")),
-        )
+        read = {one.name: one.metadata["by"](values.get(one.metadata["key"] or one.name)) for one in fields(cls) if one.metadata}
+        return cls(values=values, **read)
 
     # What follows needs torch, for which a list of models does not wait.
 
@@ -229,58 +268,3 @@ class Card:
     def changed(self, **values: Any) -> Card:
         """A card in which these keys have these JSON values."""
         return Card.from_json({**self.values, **values})
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
-
-
-def _pair(value: object) -> tuple[str, str] | None:
-    texts = _texts(value)
-    return (texts[0], texts[1]) if len(texts) == 2 else None
-
-
-def _object(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, dict) else None
-
-
-def _settings(value: object) -> Mapping[str, Any] | None:
-    """A table of settings: those that are a word, true, false, null or a finite number, or None if it is no table."""
-    if not isinstance(value, dict):
-        return None
-    return {name: each for name, each in value.items() if isinstance(each, str | bool | None) or finite(each) is not None}
-
-
-def _counts(value: object) -> Mapping[str, int]:
-    return {key: number for key, number in value.items() if count(number) is not None} if isinstance(value, dict) else {}
-
-
-def _labels(value: object) -> tuple[str, ...] | None:
-    return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
-
-
-def _chat(value: object) -> ChatTemplate | None:
-    """How a chat is written, or None if it is not written down as it should be."""
-    fields = value if isinstance(value, dict) else {}
-    template, tokens = fields.get("template"), fields.get("tokens")
-    if not isinstance(template, str) or not isinstance(tokens, dict):
-        return None
-    return ChatTemplate(template, {name: text for name, text in tokens.items() if isinstance(text, str)})
-
-
-def _ids(value: object) -> tuple[int, ...]:
-    return tuple(one for one in value if count(one) is not None) if isinstance(value, list) else ()
-
-
-def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
-    """The rows of a square table of counts, or None if it is none."""
-
-    def is_row(row: object) -> bool:
-        assert isinstance(value, Sequence)
-        return isinstance(row, list) and len(row) == len(value) and all(count(number) is not None for number in row)
-
-    return tuple(map(tuple, value)) if isinstance(value, list) and all(map(is_row, value)) else None

@@ -63,9 +63,9 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     return figure
 
 
-def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme, *, height: int = 230) -> go.Figure:
+def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme) -> go.Figure:
     """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there is one, next to them."""
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = go.Figure(layout=base(theme, height=230))
     pairs = [("this model", model, OUTPUT, "")]
     if baseline is not None:
         pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))

@@ -15,6 +15,7 @@ from .merging import Merging
 
 Ids = NDArray[np.int64]
 
+MOST_NAMED = 5  # pieces that the vocabulary lacks, in a message
 LONGEST_NAME = 40  # characters of a text that the vocabulary lacks, in a message
 WAYS: Final = ("characters", "symbols", "words", "merges", "longest pieces", "likeliest pieces")
 """How a tokenizer finds the tokens of a text: the last three are byte-pair encoding, WordPiece, and Unigram."""
@@ -53,17 +54,17 @@ class Encoding:
     ids: list[int]
     unknown: tuple[Unknown, ...] = ()
 
-    def unknown_sentence(self, at_most: int = 5) -> str:
+    def unknown_sentence(self) -> str:
         """One sentence for the reader that names what the vocabulary lacks and what is read instead; empty if nothing is unknown.
 
-        Every unknown piece is named once, `at_most` of them; the others are counted.
+        Every unknown piece is named once, `MOST_NAMED` of them; the others are counted.
         """
         if not self.unknown:
             return ""
         distinct = {unknown.character: unknown.name for unknown in self.unknown}
-        names = [_quoted(character, name) for character, name in list(distinct.items())[:at_most]]
-        if len(distinct) > at_most:
-            names.append(f"and {len(distinct) - at_most} more")
+        names = [_quoted(character, name) for character, name in list(distinct.items())[:MOST_NAMED]]
+        if len(distinct) > MOST_NAMED:
+            names.append(f"and {len(distinct) - MOST_NAMED} more")
         instead = " or ".join(dict.fromkeys(unknown.instead or "nothing" for unknown in self.unknown))
         return f"Not in the vocabulary: {', '.join(names)}; the model reads {instead} instead."
 

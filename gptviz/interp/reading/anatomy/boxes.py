@@ -66,7 +66,7 @@ class Box:
 
     Attributes:
         path: its unique name: that of the value it computes, where a tap shows that value.
-        part: its name within its block or model, such as "q" or "norm": the same in all blocks.
+        part: its name within its block or model, such as "q" or "norm": the same in all blocks. By default the end of its path.
         name: its title on the map.
         role: decides its colour.
         about: what it does, in a sentence.
@@ -76,13 +76,17 @@ class Box:
     """
 
     path: str
-    part: str
+    part: str = ""
     name: str
     role: Role
     about: str
     equation: str
     lines: Lines
     pieces: tuple[BoxTensor, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.part:
+            object.__setattr__(self, "part", self.path.rpartition(".")[2])
 
     @property
     def taps(self) -> tuple[BoxTensor, ...]:

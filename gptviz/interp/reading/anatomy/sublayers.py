@@ -168,7 +168,6 @@ class Sublayers(Drawing):
         forward = (CrossAttention if at.endswith("cross_attention") else Attention).forward
         box = Box(
             path=f"{at}.{one.part}",
-            part=one.part,
             name=one.name,
             role=one.role,
             about=about.format(each=each, head=head) + ("" if one is QUERY else self.sharing),
@@ -246,7 +245,6 @@ class Sublayers(Drawing):
             about += f" A cap keeps every score between −{self.config.score_cap:g} and {self.config.score_cap:g}."
         box = Box(
             path=f"{at}.scores",
-            part="scores",
             name="Scores",
             role="pattern",
             about=about + self.sharing,
@@ -262,7 +260,6 @@ class Sublayers(Drawing):
         axes = ("head", f"query ({query})", f"key ({key})")
         box = Box(
             path=f"{at}.pattern",
-            part="pattern",
             name="Pattern",
             role="pattern",
             about="Each token shares its attention among those it may read: every row sums to 1.",
@@ -280,7 +277,6 @@ class Sublayers(Drawing):
             about += " A query sees itself " + ("alone." if window == 1 else f"and the {window - 1} before it.")
         box = Box(
             path=f"{at}.mask",
-            part="mask",
             name="Mask" if window is None else "Window",
             role="stream",
             about=about,
@@ -296,7 +292,6 @@ class Sublayers(Drawing):
         shape = (config.n_head, queries, config.head_size)
         box = Box(
             path=f"{at}.z",
-            part="z",
             name="z",
             role="value",
             about="What each token gathers: the values of the others, weighted by its attention." + self.sharing,
@@ -308,7 +303,6 @@ class Sublayers(Drawing):
         pieces = self.linear(f"{at}.output", "d_model", "head · d_head", "O")
         box = Box(
             path=f"{at}.out",
-            part="out",
             name="Output",
             role="stream",
             about="What all heads gathered, side by side, is projected back to the width of the stream.",
@@ -331,7 +325,6 @@ class Sublayers(Drawing):
         about = "What is left of the answers after the activation: most questions do not apply to a token. "
         box = Box(
             path=f"{at}.neurons",
-            part="neurons",
             name="Neurons",
             role="mlp",
             about=f"{about}{f'{kind.about} ' if len(parts) > 1 else ''}{activation.title}: {activation.about}",
@@ -363,7 +356,6 @@ class Sublayers(Drawing):
         pieces = self.linear(f"{at}.router", "expert", "d_model", "router")
         box = Box(
             path=f"{at}.router",
-            part="router",
             name="Router",
             role="mlp",
             about="How well each expert fits each token: the scores that the router gives.",
@@ -376,7 +368,6 @@ class Sublayers(Drawing):
         shared = " The last one is shared: every token passes it." if config.d_shared else ""
         box = Box(
             path=f"{at}.experts",
-            part="experts",
             name="Experts",
             role="mlp",
             about=f"How much each expert counts: the {config.n_active} largest shares of the router{normed}, and 0 for all "
@@ -392,7 +383,6 @@ class Sublayers(Drawing):
         each = [*(f"experts.{index}" for index in range(config.n_expert)), *(["shared"] if config.d_shared else [])]
         box = Box(
             path=f"{at}.neurons",
-            part="neurons",
             name="Neurons",
             role="mlp",
             about=f"The neurons of all experts, each times the weight of its expert. {activation.title}: {activation.about}",
@@ -430,7 +420,6 @@ class Sublayers(Drawing):
         each = "how much of each answer passes" if part == "gate" else "each a question asked of it"
         box = Box(
             path=path,
-            part=part,
             name=part.title(),
             role="mlp",
             about=f"Every token's vector, widened to {gives[1]} numbers, {each}.",

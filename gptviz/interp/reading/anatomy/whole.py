@@ -43,7 +43,6 @@ class Whole(Sublayers):
         shape = (self.source, config.d_model)
         box = Box(
             path="memory",
-            part="memory",
             name="Memory",
             role="stream",
             about="What the encoder made of the source: a vector per token, for every block of the decoder to read.",
@@ -74,7 +73,6 @@ class Whole(Sublayers):
             if is_read_before or not n_layer:  # else the first block is where the two are added
                 box = Box(
                     path=f"{at}stream",
-                    part="stream",
                     name="⊕",
                     role="stream",
                     about="The vector of each token plus the vector of its place.",
@@ -103,7 +101,6 @@ class Whole(Sublayers):
         where = Transformer.embedded if name == "smear" else Transformer.forward
         box = Box(
             path=path,
-            part=name,
             name=kind.title,
             role="stream",
             about=kind.about,
@@ -117,7 +114,6 @@ class Whole(Sublayers):
         """Add the token ids and their vectors; the path of the box with the vectors."""
         box = Box(
             path=f"{at}ids",
-            part="ids",
             name="Tokens",
             role="stream",
             about="The text in the pieces that the model reads, each a number: its place in the vocabulary.",
@@ -131,7 +127,6 @@ class Whole(Sublayers):
             table = BoxTensor(table.name, table.kind, table.shape, table.axes, table.symbol)
         box = Box(
             path=f"{at}embed",
-            part="embed",
             name="Embed",
             role="stream",
             about=f"Every token becomes a vector of {self.config.d_model} numbers: its row of the embedding"
@@ -149,7 +144,6 @@ class Whole(Sublayers):
         value = self.activation(f"{at}embed_norm", shape, (axis, "d_model"), "embed_norm")
         box = Box(
             path=f"{at}embed_norm",
-            part="embed_norm",
             name="Norm",
             role="weight",
             about=f"Brings the vectors of the tokens to one size before anything reads them. {kind.title}: {kind.about}",
@@ -165,7 +159,6 @@ class Whole(Sublayers):
         tap = self.activation(f"{at}positions", shape, (axis, "d_model"), "positions")
         box = Box(
             path=f"{at}positions",
-            part="positions",
             name="Positions",
             role="stream",
             about=kind.about,
@@ -202,7 +195,6 @@ class Whole(Sublayers):
             reads = list(dict.fromkeys([*reads, embedded]))
         box = Box(
             path=f"{at}.resid_pre",
-            part="resid_pre",
             name="⊕" if len(reads) > 1 else "In",
             role="stream",
             about=about,
@@ -340,7 +332,6 @@ class Whole(Sublayers):
         value = self.activation(f"{at}final_norm", (tokens, self.config.d_model), (axis, "d_model"), "final_norm")
         box = Box(
             path=f"{at}final_norm",
-            part="final_norm",
             name="Norm",
             role="weight",
             about=f"Brings the vectors of the finished stream to one size. {kind.title}: {kind.about}",
@@ -382,7 +373,6 @@ class Whole(Sublayers):
         value = self.activation("logits", (self.tokens, config.vocab_size), ("token", "vocabulary"), "logits")
         box = Box(
             path="logits",
-            part="logits",
             name=Unembed.title,
             role="output",
             about=about,
@@ -402,7 +392,6 @@ class Whole(Sublayers):
         value = self.activation("shares", (self.tokens, config.n_label), ("token", "label"), "shares")
         box = Box(
             path="shares",
-            part="shares",
             name="Shares",
             role="output",
             about="What each token adds to the score of each label.",
@@ -413,7 +402,6 @@ class Whole(Sublayers):
         shares = self.add(box, [stream])
         box = Box(
             path="logits",
-            part="logits",
             name="Labels",
             role="output",
             about="The shares of all tokens together: a score for each label, whose softmax is the decision.",
@@ -428,7 +416,6 @@ class Whole(Sublayers):
         config, kind = self.config, HEADS[self.config.head]
         box = Box(
             path="pooled",
-            part="pooled",
             name="First token",
             role="output",
             about=kind.about,
@@ -443,7 +430,6 @@ class Whole(Sublayers):
         label = self.linear("head.label", "label", "d_model", "label")
         box = Box(
             path="logits",
-            part="logits",
             name="Labels",
             role="output",
             about="A score for each label, whose softmax is the decision.",
