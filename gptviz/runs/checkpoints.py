@@ -143,7 +143,7 @@ def _folders_in(root: Path) -> dict[str, Path]:
             # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
             has_config = not entry.name.startswith(".") and os.path.lexists(os.path.join(entry.path, "config.json"))
             if has_config and (not entry.is_symlink() or _leads_into(root, entry.path)):
-                by_name.setdefault(name_of(Path(entry.path)), Path(entry.path))
+                by_name.setdefault(_shown(entry.name), Path(entry.path))
     return by_name
 
 
@@ -156,7 +156,13 @@ def name_of(folder: Path) -> str:
 
     Names come from other machines too: a byte that is not UTF-8 becomes `\xff`, a newline `\n`.
     """
-    text = os.fsencode(folder.name).decode("utf-8", "backslashreplace")
+    return _shown(folder.name)
+
+
+def _shown(name: str) -> str:
+    if name.isprintable():  # which a byte that is not UTF-8 is not
+        return name
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 

@@ -275,28 +275,28 @@ def test_a_saved_graph_is_opened_again_with_its_pins() -> None:
     assert not any("saved graph" in one.value for one in again.run().success), "it is said once"
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"format": "x"}, "no graph that this page saved"),
-        ({"choices": 3}, "“choices” are missing"),
-        ({"choices": SAVED | {"model": "<b>gone</b>"}}, "a graph of the model “<b>gone</b>”, which is not here"),
-        ({"choices": SAVED | {"position": True}}, "“position” is no whole number"),
-        ({"choices": SAVED | {"boxes": 61}}, "“boxes” is no whole number from 4 to 60"),
-        ({"choices": SAVED | {"share": float("nan")}}, "“share” is no number from 0.3 to 0.95"),
-        ({"choices": SAVED | {"beyond_mean": "yes"}}, "neither true nor false"),
-        ({"choices": SAVED | {"prompt": 3}}, "“prompt” is no text"),
-        ({"pinned": ["embed@3"]}, "“pinned” is no text"),
-        ({"groups": "x" * 5_000}, "“groups” is no text of at most 4,000 characters"),
-        ({"nodes": [0] * 20_001}, "20,000 is the most"),
-    ],
-)
-def test_a_file_that_is_no_saved_graph_changes_nothing_and_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
-    at = with_file(page(), **changes)
-    (error,) = (one.value for one in at.error)
-    assert error.replace("\\", "").startswith("my graph.json: ")
-    assert said in error.replace("\\", "")
-    assert sent_edges(shown(at)) == edges_of(usual())
+NO_GRAPHS: list[tuple[dict[str, Any], str]] = [
+    ({"format": "x"}, "no graph that this page saved"),
+    ({"choices": 3}, "“choices” are missing"),
+    ({"choices": SAVED | {"model": "<b>gone</b>"}}, "a graph of the model “<b>gone</b>”, which is not here"),
+    ({"choices": SAVED | {"position": True}}, "“position” is no whole number"),
+    ({"choices": SAVED | {"boxes": 61}}, "“boxes” is no whole number from 4 to 60"),
+    ({"choices": SAVED | {"share": float("nan")}}, "“share” is no number from 0.3 to 0.95"),
+    ({"choices": SAVED | {"beyond_mean": "yes"}}, "neither true nor false"),
+    ({"choices": SAVED | {"prompt": 3}}, "“prompt” is no text"),
+    ({"pinned": ["embed@3"]}, "“pinned” is no text"),
+    ({"groups": "x" * 5_000}, "“groups” is no text of at most 4,000 characters"),
+    ({"nodes": [0] * 20_001}, "20,000 is the most"),
+]
+
+
+def test_a_file_that_is_no_saved_graph_changes_nothing_and_is_refused_in_words() -> None:
+    at = page()
+    for changes, said in NO_GRAPHS:
+        (error,) = (one.value for one in with_file(at, **changes).error)
+        assert error.replace("\\", "").startswith("my graph.json: ")
+        assert said in error.replace("\\", "")
+        assert sent_edges(shown(at)) == edges_of(usual())
 
 
 def test_what_a_file_asks_for_and_the_page_does_not_have_is_named() -> None:

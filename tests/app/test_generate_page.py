@@ -781,14 +781,6 @@ def test_speed_is_the_models_time_and_not_the_readers(clock: Clock, monkeypatch:
     assert now.speedometer.tokens_per_second == pytest.approx(100)
 
 
-def test_no_text_of_a_model_becomes_markdown(tiny_model: TinyModel) -> None:
-    tiny_model(text="**:red[x]$`<b>")
-    at = page(prompt="**:red[x]**")
-    text = writing(at).text
-    spoken = [element.value for kind in (at.markdown, at.caption, at.info, at.text) for element in kind]
-    assert not any(text[:4] in value or ":red[" in value for value in spoken)
-
-
 def branches(at: AppTest) -> dict[str, list[int]]:
     """The tokens of every branch by how its last one was chosen, as the view says it."""
     header, arrays = shown(at)

@@ -334,10 +334,3 @@ def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(monk
     assert any("was not taken" in info.value for info in at.info)
     assert any("generate" in str(link.proto) for link in at.get("page_link"))
     assert not any("was not taken" in info.value for info in at.run().info), "said once"
-
-
-def test_no_text_of_a_model_becomes_markdown(tiny_model: TinyModel) -> None:
-    tiny_model(text="**:red[x]$`<b>")
-    at = page(prompt=":red[", position="3")
-    spoken = [element.value for kind in (at.markdown, at.caption, at.info) for element in kind]
-    assert not any(":red[" in value for value in spoken)

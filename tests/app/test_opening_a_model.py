@@ -9,6 +9,7 @@ import pytest
 from gptviz.machine import memory
 from gptviz.ui.shell.frame import DEFAULT_MODEL
 from tests.app.opening import opened, says
+from tests.examples import quick
 from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("fresh_caches", "home")
@@ -36,7 +37,7 @@ def test_the_precision_stands_in_the_address_and_in_links_and_the_page_says_what
     assert "Its weights are in memory as float32." in [caption.value for caption in at.sidebar.caption]
 
 
-@pytest.mark.parametrize("path", ["", "generate", "next_token", "positions", "embeddings"])
+@pytest.mark.parametrize("path", quick(["", "generate", "next_token", "positions", "embeddings"], "", "generate"))
 def test_every_page_shows_a_model_whose_weights_are_short(path: str) -> None:
     at = opened(f"pages/{path}.py" if path else "app.py", model="shakespeare", precision="float16")
     assert not at.error

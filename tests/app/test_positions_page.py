@@ -9,6 +9,7 @@ import pytest
 
 from gptviz.interp.reading import positions
 from tests.app.opening import charts, page_at, says
+from tests.examples import quick
 from tests.tiny import TinyModel
 
 page = page_at("pages/positions.py")
@@ -109,7 +110,7 @@ def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they
         assert at.text_area(key="prompt").value == "the yellow cat sat"
 
 
-@pytest.mark.parametrize("kind", ["learned", "sinusoidal", "rotary", "relative", "alibi"])
+@pytest.mark.parametrize("kind", quick(["learned", "sinusoidal", "rotary", "relative", "alibi"], "rotary", "alibi"))
 def test_positions_with_an_edit_are_shown_as_the_model_has_them(tiny_model: TinyModel, kind: str) -> None:
     tiny_model(positions=kind, d_head=4)
     before = page(model="tiny")

@@ -30,6 +30,7 @@ from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
 from tests.app.opening import charts, opened, payload, ran, says, views
 from tests.drawn import numbers
+from tests.examples import quick
 from tests.tiny import TinyModel, scrambled
 from tests.waiting import PATIENCE
 
@@ -382,7 +383,7 @@ def reversal(home: Path) -> str:
 PATHS = ("app.py", "pages/generate.py", "pages/attention.py", "pages/next_token.py", "pages/positions.py", "pages/embeddings.py")
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", quick(PATHS, "pages/generate.py", "pages/next_token.py"))
 def test_a_model_of_a_task_opens_on_an_example_of_it_and_every_suggestion_leads_somewhere_known(reversal: str, path: str) -> None:
     at = opened(path, model="mirror")
     assert at.text_area(key="prompt").value == reversal

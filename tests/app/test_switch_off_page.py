@@ -173,8 +173,7 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
     assert all(unit(one.name, config) == one for one in offered)
 
 
-@pytest.mark.parametrize("to", ["zero", "mean"])
-@pytest.mark.parametrize("over", ["the prompt", "held-out data"])
+@pytest.mark.parametrize(("to", "over"), [("zero", "the prompt"), ("mean", "held-out data")])
 def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
     at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))

@@ -337,7 +337,7 @@ def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes() -
     assert at.number_input(key="run_steps").value == PLANS["induction"].recipe.steps
 
 
-@pytest.mark.parametrize("plan", ["sums", "classifier", "mirror", "my own"])
+@pytest.mark.parametrize("plan", quick(["sums", "classifier", "mirror", "my own"], "sums", "classifier", "mirror"))
 def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(plan: str) -> None:
     at = press(page(plan=plan), "Look at the data")
     rows = at.dataframe[-1].value
@@ -408,12 +408,12 @@ def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) ->
     assert not list(home.rglob("config.json"))
 
 
-@pytest.mark.parametrize("text", ["to be or not to be", "to be or not to be " * 400])
-def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page(text: str) -> None:
+def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page() -> None:
+    text = "to be or not to be " * 400
     at = page(plan="my own", data="a text you paste")
     at.text_area(key="pasted").set_value(text).run()
     said = at.query_params["pasted"]
-    assert (said == text) == (len(text) < 4_000)
+    assert len(said) < 100, "its key: `test_texts_in_addresses` has texts that stand there themselves"
     assert page(plan="my own", data="a text you paste", pasted=said).text_area(key="pasted").value == text
     at.switch_page("pages/gradients.py").run()
     del at.query_params["pasted"]

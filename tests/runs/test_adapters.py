@@ -36,19 +36,27 @@ pytestmark = pytest.mark.usefixtures("no_bundled_models")
 
 
 @pytest.fixture(scope="module")
-def _home_of_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a model that was trained a little, and an adapter of it, once for all tests."""
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPTVIZ_HOME", str(folder))
         finish(text_run("base", steps=10, evaluations=1))
+        finish(adapter())
     return folder
 
 
 @pytest.fixture
-def base(home: Path, _home_of_base: Path) -> Path:
-    """A model that was trained a little, once for all tests."""
-    shutil.copytree(_home_of_base, home, dirs_exist_ok=True)
+def base(home: Path, _trained: Path) -> Path:
+    """The model alone."""
+    shutil.copytree(_trained, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*tuned*"))
     return checkpoints.find("base")
+
+
+@pytest.fixture
+def tuned(base: Path, _trained: Path) -> Path:
+    """The adapter, beside its base."""
+    return Path(shutil.copytree(_trained / "checkpoints/tuned", checkpoints.own() / "tuned"))
 
 
 def adapter(base: str = "base", name: str = "tuned", **settings: Any) -> Path:
@@ -68,13 +76,13 @@ def test_before_the_first_step_it_is_the_base_to_the_bit(base: Path) -> None:
 
 def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path) -> None:
     before = (base / "model.safetensors").read_bytes()
-    folder = finish(adapter())
+    tuned = finish(adapter())
     assert (base / "model.safetensors").read_bytes() == before
-    config = checkpoints.read_config(folder)
-    stored = {name: tuple(one.shape) for name, one in load_file(folder / "model.safetensors").items()}
-    assert stored == parameter_shapes(config, checkpoints.read_adapter(folder).ranks)
-    assert json.loads((folder / "adapter.json").read_text())["base"] == "base"
-    model, unmerged = opened(folder, precision="stored"), opened(folder, unmerged=True)
+    config = checkpoints.read_config(tuned)
+    stored = {name: tuple(one.shape) for name, one in load_file(tuned / "model.safetensors").items()}
+    assert stored == parameter_shapes(config, checkpoints.read_adapter(tuned).ranks)
+    assert json.loads((tuned / "adapter.json").read_text())["base"] == "base"
+    model, unmerged = opened(tuned, precision="stored"), opened(tuned, unmerged=True)
     assert isinstance(model, MergedTransformer)
     assert isinstance(unmerged, AdaptedTransformer)
     ids = some_ids(vocab=config.vocab_size)
@@ -82,19 +90,18 @@ def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path)
         torch.testing.assert_close(model(ids), unmerged(ids), atol=1e-5, rtol=1e-4)
         assert not torch.allclose(model(ids), opened(base)(ids), atol=1e-3)
         assert torch.equal(model.at(0)(ids), opened(base, precision="stored")(ids))
-    losses = [one.validation for one in checkpoints.read_card(folder).losses]
+    losses = [one.validation for one in checkpoints.read_card(tuned).losses]
     assert losses[0] == pytest.approx(checkpoints.read_card(base).validation_loss)
     assert losses[-1] < losses[0]  # type: ignore[operator]
 
 
-def test_every_snapshot_opens_and_the_first_is_the_base(base: Path) -> None:
-    folder = finish(adapter())
-    steps = list(checkpoints.snapshots(folder))
+def test_every_snapshot_opens_and_the_first_is_the_base(base: Path, tuned: Path) -> None:
+    steps = list(checkpoints.snapshots(tuned))
     assert steps == [0, 1, 2, 4, 8, 12]
-    assert same(weights(opened(folder, step=0)), weights(opened(base)))
-    assert same(weights(opened(folder, step=12)), weights(opened(folder)))
+    assert same(weights(opened(tuned, step=0)), weights(opened(base)))
+    assert same(weights(opened(tuned, step=12)), weights(opened(tuned)))
     for step in steps:
-        checkpoints.check_weights(folder, checkpoints.read_config(folder), step)
+        checkpoints.check_weights(tuned, checkpoints.read_config(tuned), step)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
@@ -122,54 +129,48 @@ def test_costs_count_what_is_trained_alone(optimiser: str, base: Path) -> None:
     assert expected.disk < full.disk
 
 
-def test_it_is_shared_without_its_base_and_opens_where_that_is(base: Path, tmp_path: Path) -> None:
-    folder = finish(adapter())
-    sharing.pack(folder, tmp_path / "tuned.zip")
+def test_it_is_shared_without_its_base_and_opens_where_that_is(tuned: Path, tmp_path: Path) -> None:
+    sharing.pack(tuned, tmp_path / "tuned.zip")
     again = sharing.unpack(tmp_path / "tuned.zip", "again")
-    assert same(weights(opened(again)), weights(opened(folder)))
-    assert list(checkpoints.snapshots(again)) == list(checkpoints.snapshots(folder))
+    assert same(weights(opened(again)), weights(opened(tuned)))
+    assert list(checkpoints.snapshots(again)) == list(checkpoints.snapshots(tuned))
     manage.delete("base")
     with pytest.raises(CheckpointError, match="changes the weights of 'base', and there is no model of that name"):
         sharing.unpack(tmp_path / "tuned.zip", "without")
     assert "without" not in checkpoints.folders()
 
 
-def test_a_base_that_is_gone_is_named_and_one_that_comes_back_serves_again(base: Path) -> None:
-    folder = finish(adapter())
+def test_a_base_that_is_gone_is_named_and_one_that_comes_back_serves_again(tuned: Path) -> None:
     token = manage.delete("base")
-    for ask in (lambda: opened(folder), lambda: checkpoints.check_weights(folder, checkpoints.read_config(folder))):
+    for ask in (lambda: opened(tuned), lambda: checkpoints.check_weights(tuned, checkpoints.read_config(tuned))):
         with pytest.raises(CheckpointError, match="there is no model of that name: bring that model back"):
             ask()
     assert manage.undelete(token) == "base"
-    opened(folder)
+    opened(tuned)
 
 
-def test_a_base_that_is_renamed_is_named_anew(base: Path) -> None:
-    folder = finish(adapter())
-    before = weights(opened(folder))
+def test_a_base_that_is_renamed_is_named_anew(tuned: Path) -> None:
+    before = weights(opened(tuned))
     manage.rename("base", "other")
-    assert checkpoints.read_adapter(folder).base == "other"
-    assert same(weights(opened(folder)), before)
+    assert checkpoints.read_adapter(tuned).base == "other"
+    assert same(weights(opened(tuned)), before)
 
 
-def test_a_base_with_other_weights_is_refused(base: Path) -> None:
-    folder = finish(adapter())
+def test_a_base_with_other_weights_is_refused(base: Path, tuned: Path) -> None:
     checkpoints.save("base", opened(base), checkpoints.read_tokenizer(base), {}, dtype=torch.float16, replace=True)
     with pytest.raises(CheckpointError, match="'base', which has other weights than when the adapter was made"):
-        opened(folder)
+        opened(tuned)
 
 
-def test_the_bundled_base_serves_where_a_model_of_the_user_hides_it(base: Path, tiny_model: TinyModel) -> None:
-    folder = finish(adapter())
+def test_the_bundled_base_serves_where_a_model_of_the_user_hides_it(base: Path, tuned: Path, tiny_model: TinyModel) -> None:
     checkpoints.BUNDLED.mkdir()
     base.rename(checkpoints.BUNDLED / "base")
-    expected = weights(opened(folder))
+    expected = weights(opened(tuned))
     tiny_model("base")
-    assert same(weights(opened(folder)), expected)
+    assert same(weights(opened(tuned)), expected)
 
 
-def test_an_adapter_has_no_adapters(base: Path) -> None:
-    finish(adapter())
+def test_an_adapter_has_no_adapters(base: Path, tuned: Path) -> None:
     with pytest.raises(CheckpointError, match="tuned is an adapter itself, of base"):
         adapter("tuned", "second")
     content = json.loads((checkpoints.find("tuned") / "adapter.json").read_text())
@@ -178,11 +179,10 @@ def test_an_adapter_has_no_adapters(base: Path) -> None:
         opened(checkpoints.find("tuned"))
 
 
-def test_all_weights_of_an_adapter_s_model_can_be_trained_on(base: Path) -> None:
-    folder = finish(adapter())
+def test_all_weights_of_an_adapter_s_model_can_be_trained_on(tuned: Path) -> None:
     going_on = finish(adapter("tuned", "second", lora_rank=0))
     assert not checkpoints.is_adapter(going_on)
-    assert same(weights(opened(going_on, step=0)), weights(opened(folder)))
+    assert same(weights(opened(going_on, step=0)), weights(opened(tuned)))
 
 
 @pytest.mark.parametrize(
@@ -218,16 +218,14 @@ def test_a_plan_trains_an_adapter_of_the_model_it_begins_with(base: Path) -> Non
     assert read_run(folder).recipe.lora_rank == checkpoints.read_adapter(folder).rank == 3
 
 
-def test_exports_have_the_merged_weights(base: Path, tmp_path: Path) -> None:
-    folder = finish(adapter())
-    exports.FORMATS["transformers"].write(folder, tmp_path / "out")
-    written = sharing.weights_of(source_at(tmp_path / "out"), checkpoints.read_config(folder))
-    for name, weight in weights(opened(folder)).items():
+def test_exports_have_the_merged_weights(tuned: Path, tmp_path: Path) -> None:
+    exports.FORMATS["transformers"].write(tuned, tmp_path / "out")
+    written = sharing.weights_of(source_at(tmp_path / "out"), checkpoints.read_config(tuned))
+    for name, weight in weights(opened(tuned)).items():
         torch.testing.assert_close(written[name], weight, atol=1e-6, rtol=1e-5)
 
 
-def test_the_library_opens_it_as_any_model(base: Path) -> None:
-    finish(adapter())
+def test_the_library_opens_it_as_any_model(tuned: Path) -> None:
     lm = gptviz.load("tuned")
     assert len(lm.generate("the ", 5)) == 5
 
@@ -266,9 +264,9 @@ def test_a_compiled_adapter_learns_too(base: Path) -> None:
 
 
 def test_changed_weights_that_find_no_room_beside_those_of_the_base_are_refused(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    tuned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, asked = finish(adapter()), list[int]()
+    asked = list[int]()
 
     def room(needed: int, device: Any = "cpu") -> int:
         asked.append(needed)
@@ -276,5 +274,5 @@ def test_changed_weights_that_find_no_room_beside_those_of_the_base_are_refused(
 
     monkeypatch.setattr(memory, "room", room)
     with pytest.raises(CheckpointError, match="tuned is not opened: .*memory"):
-        opened(folder, precision="stored")
+        opened(tuned, precision="stored")
     assert len(asked) == 2

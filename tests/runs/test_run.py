@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -601,11 +602,20 @@ HARM: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
-@pytest.fixture
-def paused() -> Path:
-    folder = task_run(steps=12, evaluations=1)
-    until(folder, 5)
+@pytest.fixture(scope="module")
+def _paused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a run that was paused after its fifth step, trained once for all tests."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPTVIZ_HOME", str(folder))
+        until(task_run(steps=12, evaluations=1), 5)
     return folder
+
+
+@pytest.fixture
+def paused(home: Path, _paused: Path) -> Path:
+    shutil.copytree(_paused, home, dirs_exist_ok=True)
+    return checkpoints.find("run")
 
 
 @pytest.mark.parametrize("kind", HARM)

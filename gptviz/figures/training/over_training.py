@@ -86,8 +86,8 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
         horizontal_spacing=0.03,
         x_title="step",
         y_title=table.unit,
+        figure=go.Figure(layout=base(theme, height=height)),  # to update one with it takes fifty times as long
     )
-    figure.update_layout(base(theme, height=height))
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}
         figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, 0), **place)

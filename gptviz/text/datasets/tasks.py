@@ -285,15 +285,16 @@ class Modular(Task):
 
     def learned(self) -> Examples:
         """A third of all pairs, in an order without meaning."""
-        return self.solved(self._pairs[: len(self._pairs) // 3])
+        return self.solved(_pairs(self.modulus)[0])
 
     def examples(self, count: int, rng: Generator) -> Examples:
         """Pairs of the third that is trained on, all equally probable. Only the answer counts."""
-        return self.solved(self._pairs[rng.integers(len(self._pairs) // 3, size=count)])
+        learned, _ = _pairs(self.modulus)
+        return self.solved(learned[rng.integers(len(learned), size=count)])
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Pairs that are never trained on, each once; they come again only if there are fewer than `count`."""
-        return self.solved(np.resize(validation_rng(seed).permutation(self._pairs[len(self._pairs) // 3 :]), (count, 2)))
+        return self.solved(np.resize(validation_rng(seed).permutation(_pairs(self.modulus)[1]), (count, 2)))
 
     def as_people_write(self, text: str) -> str:
         """The remainder too, if the answer is another one; empty if the text is right or no whole problem and answer."""
@@ -302,12 +303,6 @@ class Modular(Task):
         a, b, answer = map(int, found.groups())
         right = (a + b) % self.modulus
         return "" if answer == right else f"{text} ({a + b} modulo {self.modulus} is {right})"
-
-    @property
-    def _pairs(self) -> Ids:
-        """All pairs [modulus², 2], in an order that looks random."""
-        every = np.arange(self.modulus**2)
-        return np.stack(np.divmod(every[_hash(every.astype(np.uint64)).argsort(kind="stable")], self.modulus), axis=1)
 
     def solved(self, pairs: Ids) -> Examples:
         """The pairs [count, 2] as sequences with their answers."""
@@ -348,6 +343,15 @@ def _arithmetic() -> CharTokenizer:
 @lru_cache(maxsize=8)
 def _clock(modulus: int) -> SymbolTokenizer:
     return SymbolTokenizer([*map(str, range(modulus)), "+", "="])
+
+
+@lru_cache(maxsize=4)
+def _pairs(modulus: int) -> tuple[Ids, Ids]:
+    """All pairs of numbers below the modulus, in an order that looks random: the third that is trained on, and the others."""
+    every = np.arange(modulus**2)
+    pairs = np.stack(np.divmod(every[_hash(every.astype(np.uint64)).argsort(kind="stable")], modulus), axis=1)
+    pairs.flags.writeable = False  # all who ask share them
+    return pairs[: len(pairs) // 3], pairs[len(pairs) // 3 :]
 
 
 def _digits(numbers: Ids, width: int) -> Ids:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume
 from torch import Tensor
 
 from gptviz.interp.changing.attribution_patching import TRUSTED, correlation, preview
@@ -17,6 +17,7 @@ from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
 from gptviz.model.precision import place
+from tests.examples import tried
 from tests.interp.changing.test_patching import pair_for
 from tests.tiny import NO_SHORTCUTS, families, scrambled, tiny
 
@@ -37,8 +38,7 @@ def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float =
     return (answer(step) - answer(-step)) / (2 * step)
 
 
-@settings(max_examples=15)
-@given(families(activation="gelu", **NO_SHORTCUTS))
+@tried(5, 15, families(activation="gelu", **NO_SHORTCUTS))
 def test_a_preview_of_one_step_is_the_slope_of_finite_differences(config: Config) -> None:
     model, pair = scrambled(config).double(), pair_for(config)
     found = preview(model, pair, [one.name for one in quantities(config)], steps=1, checked=0)
@@ -71,8 +71,8 @@ def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
         assert correlation(exact.answers, guess.answers) > 0.999
 
 
-@settings(max_examples=4)  # each takes 257 runs; the slope of one run is compared for more families above
-@given(families(activation="gelu", **NO_SHORTCUTS))
+# Each example takes 257 runs; the slope of one run is compared for more families above.
+@tried(2, 4, families(activation="gelu", **NO_SHORTCUTS))
 def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> None:
     # Where a router chooses other experts the answer jumps, of which no slope says anything.
     assume(config.n_layer and config.mlp != "experts")
@@ -92,8 +92,7 @@ def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in
     assert not np.allclose(one["attention.z"].answers, many["attention.z"].answers)
 
 
-@settings(max_examples=15)
-@given(families(activation="gelu", **NO_SHORTCUTS))
+@tried(4, 15, families(activation="gelu", **NO_SHORTCUTS))
 def test_what_a_preview_calls_known_is_what_patches_do(config: Config) -> None:
     assume(config.n_layer)
     model, pair = scrambled(config).double(), pair_for(config)

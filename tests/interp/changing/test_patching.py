@@ -19,6 +19,7 @@ from gptviz.interp.trace import run
 from gptviz.machine import progress
 from gptviz.machine.progress import Progress
 from gptviz.model import Config, Transformer
+from tests.examples import tried
 from tests.hand_built import induction_circuit
 from tests.tiny import NO_SHORTCUTS, VOCAB, families, scrambled, some_ids, tiny
 
@@ -56,8 +57,7 @@ def by_a_loop(model: Transformer, pair: PromptPair, what: str) -> np.ndarray:
     return np.array([[answer(tap, place) for place in range(clean[tap].shape[1])] for tap in taps])
 
 
-@settings(max_examples=25)
-@given(families())
+@tried(8, 25, families())
 def test_many_patches_in_a_pass_are_as_a_loop_of_single_ones(config: Config) -> None:
     model, pair = scrambled(config).double(), pair_for(config)
     for one in quantities(config):

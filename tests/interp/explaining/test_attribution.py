@@ -15,6 +15,7 @@ from gptviz.interp.changing import edits
 from gptviz.interp.explaining.attribution import MLP, Attribution, Part, attribute
 from gptviz.interp.reading.classification import classify
 from gptviz.model import Config
+from tests.examples import tried
 from tests.hand_built import LOUD, Neuron, copy, hand_built, induction_circuit, nothing
 from tests.pretrained.test_families import GPT2_SIZES, ours
 from tests.pretrained.test_families import theirs as gpt2
@@ -24,8 +25,7 @@ IDS = some_ids()[0].tolist()
 SOURCE = [3, 1, 4, 1, 5]
 
 
-@settings(max_examples=60)
-@given(st.one_of(families(), families(n_encoder_layer=1, mask="causal")), st.integers(0, 7), st.none() | st.just(7))
+@tried(15, 60, st.one_of(families(), families(n_encoder_layer=1, mask="causal")), st.integers(0, 7), st.none() | st.just(7))
 def test_the_parts_of_any_model_add_up_to_its_logit_at_any_position(config: Config, position: int, against: int | None) -> None:
     model, source = scrambled(config), SOURCE if config.n_encoder_layer else None
     found = attribute(model, IDS, 3, position, against, source)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
 from torch import Tensor
 
 from gptviz.interp.explaining.circuit import Circuit, Node, circuit
@@ -12,6 +11,7 @@ from gptviz.interp.explaining.circuit_check import check, mean_outside
 from gptviz.interp.explaining.circuit_reads import Frozen, means
 from gptviz.interp.trace import run
 from gptviz.model import Config
+from tests.examples import tried
 from tests.hand_built import LOUD, induction_circuit
 from tests.tiny import families, scrambled, some_ids, tiny
 
@@ -65,8 +65,7 @@ def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_
         assert left < 0.6 * checked.whole, gone.name
 
 
-@given(families(n_encoder_layer=0))
-@settings(max_examples=25, deadline=None)
+@tried(6, 25, families(n_encoder_layer=0))
 def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the_logit(config: Config) -> None:
     model, ids = scrambled(config), some_ids(4, 1)[0]
     found = circuit(model, ids, 3, 2, 6, share=1.0, most=10_000)
@@ -79,8 +78,7 @@ def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the
     torch.testing.assert_close(run(model, ids[None], edits=edits)["logits"], run(model, ids[None])["logits"])
 
 
-@given(families(n_encoder_layer=0))
-@settings(max_examples=25, deadline=None)
+@tried(6, 25, families(n_encoder_layer=0))
 def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Config) -> None:
     """Each node's direction is put together again from the edges of the graph, from the logit down."""
     model, ids = scrambled(config), some_ids(5, 1)[0]
@@ -105,8 +103,7 @@ def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Con
         assert any(edge.source == node for edge in found.edges)
 
 
-@given(families(n_encoder_layer=0))
-@settings(max_examples=25, deadline=None)
+@tried(6, 25, families(n_encoder_layer=0))
 def test_the_share_is_at_least_what_was_asked_for_or_the_graph_says_that_it_is_not(config: Config) -> None:
     model, ids = scrambled(config), some_ids(5, 1)[0]
     found = circuit(model, ids, 4, 2, share=0.7, most=20)

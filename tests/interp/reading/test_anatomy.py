@@ -27,6 +27,7 @@ from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.positions import alibi_slopes
 from gptviz.model.tap import Tap
+from tests.examples import tried
 from tests.tiny import NO_SHORTCUTS, families, scrambled, some_ids, tiny
 
 ROOT = Path(__file__).parents[3]
@@ -56,8 +57,7 @@ def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
     return model, trace, anatomy(config, T, S)
 
 
-@settings(max_examples=80)
-@given(anything())
+@tried(20, 80, anything())
 def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
     drawn = anatomy(config, T, S)
     assert sum(box.parameters for box in drawn.boxes) == parameter_count(config)
@@ -74,8 +74,7 @@ def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
     assert {name: p.numel() for name, p in model.named_parameters()} == {name: n for name, n in covered.items() if n}
 
 
-@settings(max_examples=80)
-@given(anything())
+@tried(20, 80, anything())
 def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> None:
     model, trace, drawn = passed(config)
     taps = [piece for box in drawn.boxes for piece in box.taps]
@@ -89,8 +88,7 @@ def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> 
     assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, "boxes stand as they are computed"
 
 
-@settings(max_examples=80)
-@given(anything())
+@tried(20, 80, anything())
 def test_the_arrows_lead_from_the_tokens_to_the_logits(config: Config) -> None:
     drawn = anatomy(config, T, S)
     paths = [box.path for box in drawn.boxes]
@@ -436,8 +434,7 @@ def computed(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> Tens
 NAMED_ELSEWHERE = ("memory", "resid_pre")
 
 
-@settings(max_examples=60)
-@given(anything(**NO_SHORTCUTS), st.integers(0, 3))
+@tried(15, 60, anything(**NO_SHORTCUTS), st.integers(0, 3))
 def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) -> None:
     model, trace, drawn = passed(config, seed)
     checked = set()

@@ -27,6 +27,7 @@ from gptviz.interp.units.head_weights import composition
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.model import Config
 from tests import hand_built
+from tests.examples import tried
 from tests.hand_built import CONTEXT, VOCAB
 from tests.tiny import families, scrambled, some_ids, tiny
 
@@ -208,8 +209,7 @@ def test_where_there_is_no_room_to_repeat_tokens_that_is_said(vocab: int, room: 
         repeated_tokens(vocab, room)
 
 
-@settings(max_examples=15)
-@given(families(mask="causal"))
+@tried(6, 15, families(mask="causal"))
 def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zeros_in_its_place(config: Config) -> None:
     if not config.n_layer:
         return

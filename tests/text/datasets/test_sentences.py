@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from gptviz.text import Examples, task
+from gptviz.text import task
 from gptviz.text.datasets.sentences import Sentences, contrasts
 
 TASK = Sentences()
-TRAINED, HELD_OUT = TASK.examples(6_000, default_rng(3)), TASK.held_out()
+DRAWN = {"trained": TASK.examples(6_000, default_rng(3)), "held out": TASK.held_out()}
 CLOSES = {"(": ")", "[": "]", "“": "”"}
 PLURALS = ("children", "men", "women")
 
 
-def texts(drawn: Examples) -> Iterator[tuple[str, list[str], list[int]]]:
-    """For each row: which task it is of, the words up to its end, and the places of the words that count."""
+@cache
+def texts(which: str) -> list[tuple[str, list[str], list[int]]]:
+    """For each row drawn: which task it is of, the words up to its end, and the places of the words that count."""
+    drawn, rows = DRAWN[which], []
     for ids, counted, part in zip(drawn.ids.tolist(), drawn.counted, drawn.part.tolist(), strict=True):
         words = [TASK.tokenizer.label(i) for i in ids[: ids.index(TASK.end)]]
         assert set(ids[len(words) :]) == {TASK.end}
-        yield TASK.parts[part], words, [int(place) + 1 for place in counted.nonzero()[0]]
+        rows.append((TASK.parts[part], words, [int(place) + 1 for place in counted.nonzero()[0]]))
+    return rows
 
 
 def answers(part: str, words: list[str]) -> dict[int, str]:
@@ -51,24 +54,24 @@ def answers(part: str, words: list[str]) -> dict[int, str]:
 BEGINNINGS = ("When", "While", "After", "Then", "One")
 
 
-@pytest.mark.parametrize("drawn", [TRAINED, HELD_OUT], ids=["trained", "held out"])
-def test_the_words_that_can_be_known_are_what_a_reader_would_say(drawn: Examples) -> None:
-    for part, words, _ in texts(drawn):
+@pytest.mark.parametrize("which", DRAWN)
+def test_the_words_that_can_be_known_are_what_a_reader_would_say(which: str) -> None:
+    for part, words, _ in texts(which):
         for place, word in answers(part, words).items():
             assert words[place] == word, " ".join(words)
 
 
 def test_of_held_out_sentences_just_the_words_count_that_can_be_known() -> None:
-    for part, words, places in texts(HELD_OUT):
+    for part, words, places in texts("held out"):
         assert places == sorted(answers(part, words)), " ".join(words)
 
 
 def test_of_one_sentence_in_eight_to_train_on_every_word_counts_and_one_end() -> None:
     whole = 0
-    for part, words, places in texts(TRAINED):
+    for part, words, places in texts("trained"):
         whole += (is_whole := places == list(range(1, len(words) + 1)))
         assert is_whole or places == sorted(answers(part, words))
-    assert whole / len(TRAINED.ids) == pytest.approx(1 / 8, abs=0.02)
+    assert whole / len(texts("trained")) == pytest.approx(1 / 8, abs=0.02)
 
 
 def pair_of(part: str, words: list[str]) -> tuple[str, ...]:
@@ -112,13 +115,13 @@ KEPT = {*TIMES, *ADJECTIVES, *["to", "near", "behind", "above", "with"]}
 
 @pytest.mark.parametrize("part", TASK.parts)
 def test_no_held_out_sentence_has_a_template_or_a_pair_of_training(part: str) -> None:
-    def seen(drawn: Examples) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
-        rows = [words for name, words, _ in texts(drawn) if name == part]
+    def seen(which: str) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+        rows = [words for name, words, _ in texts(which) if name == part]
         # The state after the verb is no part of a template.
         templates = {template_of(part, words[:-2] if part == "agreement" else words) for words in rows}
         return templates, {pair_of(part, words) for words in rows}
 
-    (templates, pairs), (held_templates, held_pairs) = seen(TRAINED), seen(HELD_OUT)
+    (templates, pairs), (held_templates, held_pairs) = map(seen, DRAWN)
     assert len(templates) > 2 * len(held_templates) > 6
     assert len(pairs) > 2 * len(held_pairs) > 10
     assert not templates & held_templates
@@ -130,22 +133,20 @@ def test_no_held_out_sentence_has_a_template_or_a_pair_of_training(part: str) ->
 
 
 def test_each_thing_has_every_colour_but_one_in_training_and_that_one_when_held_out() -> None:
-    trained, held_out = (
-        {pair_of(part, words) for part, words, _ in texts(drawn) if part == "colours"} for drawn in (TRAINED, HELD_OUT)
-    )
+    trained, held_out = ({pair_of(part, words) for part, words, _ in texts(which) if part == "colours"} for which in DRAWN)
     assert sorted(thing for thing, _ in held_out) == sorted(THINGS)
     assert trained | held_out == {(thing, colour) for thing in THINGS for colour in COLOURS}
 
 
 def test_every_answer_of_a_held_out_sentence_is_an_answer_in_training() -> None:
-    def given(drawn: Examples) -> set[tuple[str, str]]:
-        return {(part, word) for part, words, _ in texts(drawn) for word in answers(part, words).values()}
+    def given(which: str) -> set[tuple[str, str]]:
+        return {(part, word) for part, words, _ in texts(which) for word in answers(part, words).values()}
 
-    assert given(HELD_OUT) <= given(TRAINED)
+    assert given("held out") <= given("trained")
 
 
 def test_all_four_tasks_are_drawn_equally_often_and_read_without_an_unknown_word() -> None:
-    for drawn in (TRAINED, HELD_OUT):
+    for drawn in DRAWN.values():
         assert drawn.part is not None
         assert set(np.bincount(drawn.part)) == {len(drawn.ids) // 4}
         assert TASK.tokenizer.unknown not in drawn.ids

@@ -133,7 +133,7 @@ def test_a_text_without_pairs_has_no_merges() -> None:
 
 def test_learning_says_how_much_of_the_text_was_read() -> None:
     text = python_reference().text
-    while len(text) < 2_000_000:
+    while len(text) < 1_000_000:
         text += text
     seen: list[Progress] = []
     with progress.listening(seen.append):

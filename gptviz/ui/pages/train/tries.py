@@ -10,13 +10,13 @@ import numpy as np
 from gptviz.figures.kit.format import percent
 from gptviz.figures.training.curves import Curve
 from gptviz.runs import checkpoints
-from gptviz.runs.log import read_log
 from gptviz.ui.views.learning_curves import curve_of
 from gptviz.ui.widgets import Try
 
 from .charts import LOSS
 from .data import TWO
 from .rules import plan_named
+from .watched import log_of
 
 TOO_FAST = 1.0  # a learning rate
 RIGHT = 0.99  # of the answers, for a model that can do it
@@ -86,8 +86,7 @@ def _by_heart(name: str) -> Sequence[Try]:
 
 
 def _by_rule(name: str) -> Sequence[Try]:
-    folder = checkpoints.find(name)
-    known = [line for line in read_log(folder / "log.jsonl") if line.training_accuracy is not None and line.accuracy is not None]
+    known = [line for line in log_of(checkpoints.find(name)) if line.training_accuracy is not None and line.accuracy is not None]
     learned = next((line.step for line in known if (line.training_accuracy or 0) >= RIGHT), None)
     found = next((line.step for line in known if (line.accuracy or 0) >= RIGHT), None)
     if learned is None or found is None or found < 2 * learned:

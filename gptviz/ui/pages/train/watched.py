@@ -83,7 +83,7 @@ class WatchedRun:
     @property
     def log(self) -> list[LogLine]:
         """All lines of its log."""
-        return _log(self.folder)
+        return log_of(self.folder)
 
 
 def watch_next(name: str) -> None:
@@ -136,7 +136,7 @@ def watched_run(name: str) -> WatchedRun:
         recipe = read_run(folder).recipe
     except RunError:
         recipe = None
-    log, card = _log(folder), checkpoints.read_card(folder)
+    log, card = log_of(folder), checkpoints.read_card(folder)
     return WatchedRun(
         folder,
         read_status(folder),
@@ -159,7 +159,8 @@ def _last_line(log: Sequence[LogLine], kind: str, numbers: Sequence[str]) -> Log
 
 
 @kept_until_written("log.jsonl", most=8)
-def _log(folder: Path) -> list[LogLine]:
+def log_of(folder: Path) -> list[LogLine]:
+    """All lines of the log in this folder."""
     return read_log(folder / "log.jsonl")
 
 

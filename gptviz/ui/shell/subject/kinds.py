@@ -28,7 +28,7 @@ def kind_said(folder: Path | None) -> Kind | None:
     if folder is None:
         return None
     try:
-        return checkpoints.read_kind(folder)
+        return _read_kind(folder)
     except checkpoints.CheckpointError:
         return None
 
@@ -43,6 +43,7 @@ def config_of(folder: Path | None) -> Config | None:
         return None
 
 
+_read_kind = kept_until_written("config.json", most=1024)(checkpoints.read_kind)
 _read_config = kept_until_written("config.json", most=1024)(checkpoints.read_config)
 
 
