@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -45,6 +46,8 @@ USUAL = "usual"
 SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, USUAL, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
 # Those that say nothing about a model.
 ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
+# Set once any page has shown its heading: what takes the processor longer may follow.
+begun = Event()
 
 
 def page_about(kind: Kind) -> Page:
@@ -125,6 +128,7 @@ def open_page(page: Page) -> None:
                 glossary.words_button(page)
                 share(page.name)
         st.caption(_about(page.caption, kind))
+    begun.set()
 
 
 def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
