@@ -115,7 +115,7 @@ def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(browser: Browse
             if (shown := step.page) is None or shown.page == "train":  # its map is of many words, which are cut where they crowd
                 continue
             address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number}
-            visit.open("" if shown.page == "home" else shown.page, **address)
+            visit.go("" if shown.page == "home" else shown.page, **address)
             assert visit.drawn().evaluate(CUT_CHOICES) == [], number
             assert [fault for fault in visit.page.evaluate(FAULTS) if fault.startswith("cut")] == [], number
 

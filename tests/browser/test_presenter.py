@@ -52,11 +52,11 @@ def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..
     assert page.evaluate(SPOT) is None, "what is typed is no key of the speaker"
 
 
-def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(visit: Visit) -> None:
+def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(standing: Visit) -> None:
     controls = ":is([data-testid=stMain] :is(.bar, .order, .st-key-side-b, [data-testid=stWidgetLabel], input, textarea))"
-    seen = visit.open("attention").locator(controls).locator("visible=true")
+    seen = standing.go("attention").locator(controls).locator("visible=true")
     assert seen.count() > 4
     for page in ("attention", "compare"):
-        visit.open(page, present="view")
-        visit.drawn()
+        standing.go(page, present="view")
+        standing.drawn()
         assert seen.count() == 0

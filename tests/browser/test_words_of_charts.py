@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser
 
 from gptviz.ui.pages import PAGES
-from tests.browser.machinery import WORDS, Server, visiting
+from tests.browser.machinery import WORDS, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +61,8 @@ STATES = [(page.name, state) for page in CHARTS for state in page.states if page
 # and states.
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "state"), STATES)
-def test_no_word_of_a_chart_lies_on_another_or_is_cut(browser: Browser, deep: Server, name: str, state: dict[str, str]) -> None:
-    with visiting(browser, deep, height=800) as visit:
-        visit.open("" if name == "home" else name, **{"model": "deep", "prompt": WORDS} | state)
-        assert visit.drawn().evaluate(FAULTS) == []
+@pytest.mark.usefixtures("deep")
+def test_no_word_of_a_chart_lies_on_another_or_is_cut(standing: Visit, name: str, state: dict[str, str]) -> None:
+    standing.page.set_viewport_size({"width": 1280, "height": 800})
+    standing.go("" if name == "home" else name, **{"model": "deep", "prompt": WORDS} | state)
+    assert standing.drawn().evaluate(FAULTS) == []
