@@ -10,8 +10,8 @@ app: install ## open the app in a browser
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
-# Workers share the files of tests. There is one more than two cores, since a test of a browser waits for a third of its time.
-WORKERS ?= 3
+# Workers share the files of tests. There are two more than two cores, since a test of a browser waits for a third of its time.
+WORKERS ?= 4
 TESTS = $(RUN) -m pytest --durations=15 -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 # Compiled modules are kept: without them each worker, and each server that a test starts, would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
