@@ -1,4 +1,4 @@
-"""How many threads compute at a time: as many as other processes leave cores for."""
+"""How many threads compute at a time: one for each core that other processes do not use."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SHARED = 0.3
 
 
 def idle_seconds() -> float:
-    """For how long the cores that this process may use have had nothing to do, together, or have worked for this process.
+    """The time, in seconds summed over cores, that other processes did not use; infinite where the system does not say it.
 
-    Infinite where the system does not say it.
+    It counts the cores that this process may use: the seconds in which they were idle, and those in which they worked for it.
     """
     process = psutil.Process()
     try:

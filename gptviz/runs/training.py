@@ -59,8 +59,8 @@ def train(
 ) -> Iterator[Engine | Event | Sampled]:
     """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every event and sample.
 
-    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was, as long as as many
-    threads compute: they are fewer while other processes need the cores, and a sum is then rounded differently.
+    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was, if the number of
+    threads is the same. It is smaller while other processes use the cores, and sums are then rounded differently.
 
     Args:
         device: the device that computes.
