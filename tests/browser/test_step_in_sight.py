@@ -24,6 +24,8 @@ EARLIER = """document.querySelector('#settings').insertAdjacentHTML('afterbegin'
     '<div id=first style="height: 400px"></div><div data-testid=stPlotlyChart style="height: 500px"></div>')"""
 LOWER = "document.querySelector('#settings').style.height = '1000px'"
 TYPED = "addEventListener('keydown', () => { window.isTyped = true; })"
+SMALL = "document.querySelector('#first + *').style.height = '210px'"
+GROWN = SMALL.replace("210", "500")
 LOWEST = "document.querySelector('#first').style.height = '2000px'"
 
 
@@ -48,6 +50,10 @@ def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_so
     assert after(1_000) == 1_000 - 600 / 2
     page.evaluate(EARLIER)
     assert after(1_000) == 400 - 600 / 2, "a chart that stands above it is the first one now"
+    page.evaluate(SMALL)
+    assert after(1_000) == 400 + 210 - 600, "all of a small view is seen"
+    page.evaluate(GROWN)
+    assert after(1_000) == 400 - 600 / 2, "a view that grows where it stands takes its half of the window"
     page.evaluate(TYPED)
     while not page.evaluate("window.isTyped"):  # a browser that is busy may lose a key
         page.keyboard.press("Home")

@@ -9,9 +9,9 @@ import { view } from "../kit/view.js";
 const LEAST = { height: 10, width: 7 };
 // How much of the window a view may ask for: what stands above it, such as the tokens, is to be seen too.
 const SHARE = 0.5;
-// The page has come when its first view stays at its place for so long. A chart may come later still and be the first view then,
-// such as one that the server computes for half a minute: only a page that has stayed as it is for the longest time is no longer
-// watched.
+// The page has come when its first view stays at its place, and as high as it is, for so long. A chart may come later still and be
+// the first view then, such as one that the server computes for half a minute: only a page that has stayed as it is for the
+// longest time is no longer watched.
 const [STILL, LOOK, LONGEST] = [600, 100, 60_000]; // milliseconds
 const DEEDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
@@ -41,9 +41,9 @@ export class StepInSight {
     root.replaceChildren(make("span")); // a view that is empty has not come yet
     /** @type {string | null} */
     this.step = null; // before the first
-    /** The place of the first view on the page, and the place to which the page last scrolled; NaN if there is none. */
-    this.place = this.shown = NaN;
-    this.since = this.changed = 0; // when the place, and when anything, last changed
+    /** How far down the page has to be scrolled for its first view, and how far it last was; NaN if there is none. */
+    this.way = this.shown = NaN;
+    this.since = this.changed = 0; // when the way, and when anything, last changed
     this.stop = () => {
       clearInterval(this.timer);
       for (const name of DEEDS) window.removeEventListener(name, this.stop, { capture: true });
@@ -57,7 +57,7 @@ export class StepInSight {
     this.stop();
     for (const name of DEEDS) window.addEventListener(name, this.stop, { capture: true, passive: true });
     this.since = this.changed = performance.now();
-    this.place = this.shown = NaN;
+    this.way = this.shown = NaN;
     this.timer = setInterval(() => this.look(), LOOK);
   }
 
@@ -65,13 +65,16 @@ export class StepInSight {
     const main = document.querySelector(MAIN);
     const now = performance.now();
     const box = main ? firstView(main) : undefined;
-    const place = main && box ? box.top + main.scrollTop : NaN;
+    const way =
+      main && box
+        ? wayDown({ top: box.top + main.scrollTop, bottom: box.bottom + main.scrollTop }, main.getBoundingClientRect())
+        : NaN;
     const isRunning = isAppRunning();
-    if (!Object.is(place, this.place)) [this.place, this.since, this.changed] = [place, now, now];
+    if (!Object.is(way, this.way)) [this.way, this.since, this.changed] = [way, now, now];
     if (isRunning) this.changed = now;
-    if (main && box && !isRunning && now - this.since >= STILL && place !== this.shown) {
-      this.shown = place;
-      main.scrollTop = wayDown({ top: place, bottom: place + box.height }, main.getBoundingClientRect());
+    if (main && box && !isRunning && now - this.since >= STILL && way !== this.shown) {
+      main.scrollTop = way;
+      this.shown = main.scrollTop; // less where what stands below has not come yet
     }
     if (now - this.changed > LONGEST) this.stop();
   }
