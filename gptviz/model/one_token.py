@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .fast import ShortRMSNorm, product
-from .packed import GROUP, Packed, times_packed
+from .packed import Packed, times_packed
 from .parts.attention import Attention, KVCache
 from .parts.blocks import Block, ParallelBlock
 from .parts.masks import WindowMask
@@ -237,7 +237,7 @@ def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) 
 
 
 def _layer(short: Tensor, numbers: Tensor, scales: Tensor, take: Write, rows: int) -> Write:
-    multiply = torch._weight_int4pack_mm_for_cpu
+    multiply, group = torch._weight_int4pack_mm_for_cpu, short.shape[1] // len(scales)
     if len(numbers) == rows:
-        return lambda _: take(multiply(short, numbers, GROUP, scales))
-    return lambda _: take(multiply(short, numbers, GROUP, scales)[:, :rows])
+        return lambda _: take(multiply(short, numbers, group, scales))
+    return lambda _: take(multiply(short, numbers, group, scales)[:, :rows])

@@ -21,7 +21,8 @@ from gptviz.machine.byte_cache import SharedCache
 from .fast import product
 
 # What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a multiple of the smaller one).
-GROUP = 32
+# Smaller groups of a file become larger ones, whose scales take little memory.
+GROUP, REGROUPED = 32, 128
 ROWS, LEAST_ROWS = 64, 16
 # Numbers that are brought back to float32 at a time: few enough to stay in a processor's own memory.
 AT_ONCE = 2**18
@@ -65,6 +66,10 @@ class StoredRows(Protocol):
     def bits(self) -> int:
         """The bits of a whole number `q`: 8 at most."""
 
+    @property
+    def group(self) -> int:
+        """The numbers of a group: `GROUP` at most."""
+
     def read(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers [n].
 
@@ -97,8 +102,6 @@ class Packed(Tensor):
     turned: bool
     parts: tuple[Part, ...] | None
     _own: object
-
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(
@@ -190,8 +193,9 @@ class Packed(Tensor):
 
     def prepare(self, allocate: Allocate) -> None:
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""
-        layers = torch.tensor([_layers(stored.bits) for stored in self.stored])[self.of]
-        self.parts = tuple(Part.of(self.rows(at), allocate) for at in _runs(layers))
+        ways = [_way(stored.bits, stored.group) for stored in self.stored]
+        of = torch.tensor([ways.index(way) for way in ways])[self.of]
+        self.parts = tuple(Part.of(self.rows(at), allocate) for at in _runs(of))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up was rounded to bfloat16."""
@@ -202,6 +206,13 @@ class Packed(Tensor):
         if others:
             result = torch.cat([result, *(other.times(short) for other in others)], dim=1)
         return result.view(*x.shape[:-1], -1)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        handler = _FUNCTIONS.get(func)
+        if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
+            return found
+        return torch._C._disabled_torch_function_impl(func, types, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
@@ -228,12 +239,14 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, packed: Packed, allocate: Allocate) -> Part:
-        """The part of these rows, which all have as many layers."""
+        """The part of these rows, which all are multiplied in the same way."""
         rows, width = packed.shape
+        first = packed.stored[int(packed.of[0])]
+        count, group = _way(first.bits, first.group)
         padded = -(-rows // LEAST_ROWS) * LEAST_ROWS
         layers = [
-            (allocate((padded, width // 2), torch.uint8), allocate((width // GROUP, padded, 2), torch.bfloat16))
-            for _ in range(_layers(packed.stored[int(packed.of[0])].bits))
+            (allocate((padded, width // 2), torch.uint8), allocate((width // group, padded, 2), torch.bfloat16))
+            for _ in range(count)
         ]
         for at in packed.pieces():
             to = slice(at.start, padded if at.stop == rows else at.stop)
@@ -250,9 +263,10 @@ class Part(NamedTuple):
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [n, in] in bfloat16: [n, rows] in float32."""
         [(numbers, scales), *lower] = self.layers
-        result = torch._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales).float()
+        group = x.shape[1] // len(scales)
+        result = torch._weight_int4pack_mm_for_cpu(x, numbers, group, scales).float()
         for numbers, scales in lower:
-            result += torch._weight_int4pack_mm_for_cpu(x, numbers, GROUP, scales)
+            result += torch._weight_int4pack_mm_for_cpu(x, numbers, group, scales)
         return result if result.shape[1] == self.rows else result[:, : self.rows]
 
 
@@ -262,14 +276,17 @@ def _runs(values: Tensor) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(starts)]
 
 
-def _layers(bits: int) -> int:
-    """In how many layers of 4 bits numbers of this many bits are multiplied."""
-    return 1 if bits <= 4 else 2
+def _way(bits: int, group: int) -> tuple[int, int]:
+    """In how many layers of 4 bits numbers are multiplied, and how many neighbours then share their scales."""
+    if group < GROUP:
+        return 2, REGROUPED
+    return 1 if bits <= 4 else 2, GROUP
 
 
-def bytes_of_number(bits: int) -> float:
-    """What a number of this many bits takes in memory: 4 bits in each layer, and its share of two numbers of 2 bytes."""
-    return _layers(bits) * (1 / 2 + 4 / GROUP)
+def bytes_of_number(bits: int, group: int) -> float:
+    """What a number takes in memory that a file keeps so: 4 bits in each layer, and its share of two numbers of 2 bytes."""
+    layers, group = _way(bits, group)
+    return layers * (1 / 2 + 4 / group)
 
 
 def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
@@ -279,7 +296,7 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
     the middle of its range.
     """
     groups, bits = stored.read(rows), stored.bits
-    if groups.q.shape[2] != GROUP:
+    if stored.group < GROUP:
         groups, bits = _regrouped(groups), 8
     q, scale, offset = groups
     if bits <= 4:
@@ -290,11 +307,11 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
 
 
 def _regrouped(groups: Groups) -> Groups:
-    """The same numbers in groups of `GROUP` and in 8 bits, by the largest number of each group.
+    """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group.
 
     That rounds a number by up to 0.4 % of the largest one, about as much as bfloat16 does.
     """
-    numbers = groups.numbers().unflatten(1, (-1, GROUP))
+    numbers = groups.numbers().unflatten(1, (-1, REGROUPED))
     scale = numbers.abs().amax(2, keepdim=True) / 127
     q = (numbers / scale.clamp(min=torch.finfo(torch.float32).tiny)).round() + 128
     return Groups(q.to(torch.uint8), scale, -128 * scale)
@@ -355,9 +372,9 @@ def _sliced(packed: Packed, dim: int = 0, start: int | None = None, end: int | N
     return packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
 
 
-def _indexed(packed: Packed, index: list[Tensor | None]) -> Packed | None:
-    [rows, *others] = index
-    return packed.rows(rows) if not packed.turned and not others and rows is not None and rows.ndim == 1 else None
+def _indexed(packed: Packed, index: Any) -> Packed | None:
+    is_rows = isinstance(index, slice) or (isinstance(index, Tensor) and index.ndim == 1)
+    return packed.rows(index) if is_rows and not packed.turned else None
 
 
 def _selected(packed: Packed, dim: int, index: int) -> Tensor | None:
@@ -394,6 +411,9 @@ def _permuted(packed: Packed, dims: list[int]) -> Packed:
 
 _kept: SharedCache[object, Tensor] = SharedCache(lambda numbers: numbers.nbytes, MOST_KEPT)
 memory.gives_way(_kept.clear)
+# Opening a model needs these alone, and they do not ask PyTorch's dispatcher: the first operation that does imports 500 modules
+# of distributed tensors and of sympy, 40 MB.
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {torch.cat: _stacked, Tensor.__getitem__: _indexed, Tensor.detach: _same}
 _aten = torch.ops.aten
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten.detach.default: _same,
@@ -402,10 +422,8 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten.transpose.int: lambda packed, one, other: _same(packed) if one % 2 == other % 2 else _transposed(packed),
     _aten.permute.default: _permuted,
     _aten.slice.Tensor: _sliced,
-    _aten.index.Tensor: _indexed,
     _aten.select.int: _selected,
     _aten.split.Tensor: _split_rows,
     _aten.split_with_sizes.default: _split_rows,
-    _aten.cat.default: _stacked,
     _aten.embedding.default: lambda table, ids, *_: looked_up_packed(ids, table),
 }

@@ -149,7 +149,9 @@ def with_weights(
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
-    return place(lay_out(config), _reported(_checked(source, config, expected), len(expected)), device, precision)
+    model = place(lay_out(config), _reported(_checked(source, config, expected), len(expected)), device, precision)
+    memory.release_memory()  # of tensors that were read
+    return model
 
 
 def _reported(parameters: Iterator[tuple[str, Tensor]], count: int) -> Iterator[tuple[str, Tensor]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,10 @@ class Held:
     groups: Groups
     bits: int
     kind: str = "held"
+
+    @property
+    def group(self) -> int:
+        return self.groups.q.shape[2]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,11 +91,12 @@ def is_near(product: Tensor, x: Tensor, numbers: Tensor, bias: Tensor | float = 
 @pytest.mark.parametrize("rows", [1, 16, 50, 130])
 @pytest.mark.parametrize(("bits", "group"), [(4, 32), (3, 32), (5, 32), (6, 32), (8, 32), (6, 16)])
 def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_rounding(bits: int, group: int, rows: int) -> None:
-    matrix = held(rows, 96, bits, group)
+    width = 96 if group == GROUP else 128
+    matrix = held(rows, width, bits, group)
     numbers = looped(matrix)
     packed = prepared(Packed([matrix]))
     torch.testing.assert_close(packed.numbers(), numbers, rtol=1e-6, atol=1e-5)
-    x, bias = drawn(2, 3, 96), drawn(rows)
+    x, bias = drawn(2, 3, width), drawn(rows)
     product = times_packed(x, packed, bias)
     assert product.dtype == torch.float32
     assert product.shape == (2, 3, rows)
@@ -119,6 +126,24 @@ def test_rows_can_be_reordered_stacked_cut_and_turned_and_stay_packed() -> None:
         assert isinstance(packed, Packed)
         assert packed.shape == plain.shape
         assert torch.equal(packed.numbers(), plain)
+
+
+def test_rows_that_are_multiplied_in_three_ways_stand_below_each_other() -> None:
+    held_here = [held(16, 128, 4), held(16, 128, 8, seed=1), held(16, 128, 6, 16, seed=2), held(16, 128, 8, seed=3)]
+    packed = prepared(torch.cat([Packed([each]) for each in held_here]))
+    x = drawn(4, 128)
+    assert is_near(times_packed(x, packed, None), x, torch.cat([looped(each) for each in held_here]))
+
+
+def test_opening_and_multiplying_import_nothing_that_pytorch_has_for_distributed_tensors() -> None:
+    code = (
+        "import sys, torch; from tests.model.test_packed import held, prepared, Packed, times_packed;"
+        "packed = prepared(torch.cat([Packed([held(16, 64, 4)])[torch.arange(16)], Packed([held(16, 64, 8)])[3:]]));"
+        "weight = torch.nn.Parameter(packed, requires_grad=False); times_packed(torch.ones(2, 64), weight, None);"
+        "print('torch.distributed.tensor' in sys.modules, 'sympy' in sys.modules); weight + 1; print('sympy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True"], "the last one says whether PyTorch still needs this"
 
 
 def test_every_other_operation_gets_its_numbers() -> None:
@@ -162,9 +187,9 @@ def test_a_matrix_larger_than_what_is_brought_back_at_once_is_whole() -> None:
 
 
 def test_what_it_takes_in_memory_is_what_was_foretold() -> None:
-    for bits in (4, 8):
-        packed = prepared(Packed([held(64, 256, bits)]))
-        assert packed.memory == bytes_of_number(bits) * packed.numel()
+    for bits, group in ((4, 32), (8, 32), (6, 16)):
+        packed = prepared(Packed([held(64, 256, bits, group)]))
+        assert packed.memory == bytes_of_number(bits, group) * packed.numel()
 
 
 def test_its_numbers_cannot_be_changed() -> None:

@@ -17,7 +17,7 @@ from gptviz.model.parts.part import Linear
 from gptviz.model.precision import bytes_in_memory, exactly, rounds, said
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at, with_weights
-from gptviz.pretrained.sources.gguf_blocks import KINDS, Kind, OpenFile, blocks_of
+from gptviz.pretrained.sources.gguf_blocks import KINDS, OpenFile, blocks_of
 from gptviz.pretrained.sources.gguf_reader import Reader
 from gptviz.pretrained.sources.gguf_rotary import llama3_rule
 from tests.pretrained.gguf_files import add_setting, permuted, saved
@@ -117,7 +117,8 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
     numbers = gguf.dequantize(data.reshape(rows, -1), gguf.GGMLQuantizationType[kind])
     blocks = blocks_of(OpenFile(tmp_path / "a"), len(b"before"), (rows, width), kind)
     assert blocks is not None
-    assert made == Kind(*gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]], made.bits, made.q, made.scales)
+    assert (made.numbers, made.size) == gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    assert blocks.read(torch.arange(1)).q.shape == (1, width // made.group, made.group)
     for some in (torch.arange(rows), torch.arange(3, 9), torch.tensor([9, 8, 11]), torch.tensor([39, 0]), torch.tensor([5])):
         assert np.array_equal(blocks.read(some).numbers().numpy(), numbers[some.numpy()])
     assert blocks.is_finite(torch.arange(rows))

@@ -97,7 +97,9 @@ class GGUF(ModelSource):
             kind = KINDS.get(tensor.tensor_type.name)
             stored = SHORT.get(tensor.tensor_type.name, torch.float32)
             total += int(tensor.n_elements) * (
-                bytes_of_number(kind.bits) if packed and kind is not None else type_in_memory(stored, precision).itemsize
+                bytes_of_number(kind.bits, kind.group)
+                if packed and kind is not None
+                else type_in_memory(stored, precision).itemsize
             )
         return total / numbers
 

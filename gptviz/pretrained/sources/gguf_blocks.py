@@ -15,7 +15,7 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from gptviz.model.packed import Groups
+from gptviz.model.packed import GROUP, Groups
 
 
 class OpenFile:
@@ -54,6 +54,7 @@ class Kind:
         bits: of a whole number.
         q: blocks [n, size] → the whole numbers [n, groups, numbers of a group].
         scales: blocks [n, size] → scale and offset [n, groups].
+        group: the numbers of a group.
     """
 
     numbers: int
@@ -61,6 +62,7 @@ class Kind:
     bits: int
     q: Callable[[Tensor], Tensor]
     scales: Callable[[Tensor], tuple[Tensor, Tensor]]
+    group: int = GROUP
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class Blocks:
     def bits(self) -> int:
         """The bits of a whole number."""
         return KINDS[self.kind].bits
+
+    @property
+    def group(self) -> int:
+        """The numbers of a group."""
+        return KINDS[self.kind].group
 
     def read(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers."""
@@ -188,7 +195,7 @@ KINDS = {
     "Q8_0": Kind(32, 34, 8, _q8_0, partial(_only, times=128)),
     "Q4_K": Kind(256, 144, 4, _q4_k, _scales_and_offsets),
     "Q5_K": Kind(256, 176, 5, _q5_k, _scales_and_offsets),
-    "Q6_K": Kind(256, 210, 6, _q6_k, _scales_of_16),
+    "Q6_K": Kind(256, 210, 6, _q6_k, _scales_of_16, group=16),
 }
 
 
