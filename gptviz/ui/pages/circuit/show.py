@@ -211,7 +211,7 @@ def _open(name: str) -> None:
 
 def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
     """The graph in sentences."""
-    beyond = f"; without what parts give on average over this text {brief(data.total - data.rest)}" if chosen.beyond_mean else ""
+    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
     sentences = [
         f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
         f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
