@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.circuit_graph import address, circuit_graph, payload
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
@@ -82,9 +83,11 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
     return going.value
 
 
-def choose(subject: Subject) -> CircuitChoice | None:
-    """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place, of, more = st.columns([6, 2, 2, 1])
+def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
+    """The controls: after which token, in the column `text`; whose logit, and how much of it, in the column `rest`. None, with a
+    message, if the model is damaged.
+    """
+    place, of, more = rest.columns([2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
