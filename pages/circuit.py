@@ -15,17 +15,21 @@ from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.details import details
 
 subject = show.with_room(subject_bar())
-chosen = show.choose(subject)
+text, rest = st.columns([6, 5])
+chosen = show.choose(subject, text, rest)
 if chosen is None:
     st.stop()
 found = show.search(subject, chosen)
 if found is None:
     st.stop()
 result = show.check(subject, chosen, found)
-if doubt := show.disagreement(found, result):
-    st.warning(doubt, icon=":material/rule:")
+doubt = show.disagreement(found, result)
+if doubt is not None:  # in words beside the share, and here, where it takes no room from the graph
+    rest.caption(":material/rule: **The check disagrees:** see below the graph.")
 choices = saved.choices(subject, chosen)
 show.graph(subject, chosen, found, choices)
+if doubt is not None:
+    st.warning(doubt, icon=":material/rule:")
 st.caption(show.about(subject, chosen, found))
 show.result_of(subject, chosen, found, result)
 show.opened(subject, chosen, found)

@@ -152,7 +152,7 @@ def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(m
         ("sentences", {}),
     ],
 )
-def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_above_the_graph(
+def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_beside_the_share(
     model: str, query: dict[str, str]
 ) -> None:
     at = opened("pages/circuit.py", model=model, **query)
@@ -166,9 +166,11 @@ def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_above_t
     for one in warned:
         assert f"traces {100 * share:.3g} % back" in one.value
         assert f"{100 * kept:.3g} % of the answer is left".replace("-", "−") in one.value
-        order = [node.proto.id if hasattr(getattr(node, "proto", None), "id") else "" for node in in_sight(at)]
-        place = next(i for i, node in enumerate(in_sight(at)) if node is one)
-        assert place < next(i for i, name in enumerate(order) if name.endswith("-circuit graph"))
+        seen = list(in_sight(at))
+        names = [getattr(getattr(node, "proto", None), "id", "") for node in seen]
+        graph = next(i for i, name in enumerate(names) if name.endswith("-circuit graph"))
+        (pointer,) = (i for i, node in enumerate(seen) if str(getattr(node, "value", "")).endswith("see below the graph."))
+        assert pointer < graph < next(i for i, node in enumerate(seen) if node is one)
 
 
 def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:

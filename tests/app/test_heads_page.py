@@ -58,8 +58,8 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     np.testing.assert_allclose(numbers(grid["data"][0]["z"]), expected, atol=1e-6)
     assert (grid["data"][0]["zmin"], grid["data"][0]["zmax"]) == (0, 1)
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
-    assert f"It is highest in head 2 of block 1 {brief(expected.max())}; half of the {expected.size} heads" in says(at)
-    assert f"are at most at {brief(sum(middle) / 2)}." in says(at)
+    assert f"It is highest in head 2 of block 1 ({brief(expected.max())}); half of the {expected.size} heads" in says(at)
+    assert f"have at most {brief(sum(middle) / 2)}." in says(at)
     frame = at.dataframe[0].value
     assert list(frame["head"][:1]) == ["1.2"]
     assert list(frame.columns)[:2] == ["head", "Induction"]

@@ -218,7 +218,8 @@ def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> N
     usual, sharp, flat = map(percent, shares)
     token = gptviz.load("tiny").tokenizer.label(int(exact.argmax()))
     (said,) = [one for one in notices(at) if "move the temperature" in one]
-    assert said.startswith(f"The likeliest token is “{token}”, with {usual}. At temperature 0.5 it has {sharp}, at 2 {flat}:")
+    assert said.startswith(f"The likeliest token is “{token}”, with {usual}. ")
+    assert f"At temperature 0.5 it has {sharp}, at 2 it has {flat}:" in said
 
 
 def test_of_a_text_of_one_token_no_place_is_called_the_surest() -> None:

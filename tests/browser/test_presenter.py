@@ -53,10 +53,12 @@ def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..
 
 
 def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(standing: Visit) -> None:
-    controls = ":is([data-testid=stMain] :is(.bar, .order, .st-key-side-b, [data-testid=stWidgetLabel], input, textarea))"
+    of_views = ".root > .bar, .order, .tools > .tool, .drawing > .tool, select"
+    of_page = ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, [data-testid=stPopover]:not(.st-key-page-tools *)"
+    controls = f":is([data-testid=stMain] :is({of_views}, {of_page}))"
     seen = standing.go("attention").locator(controls).locator("visible=true")
     assert seen.count() > 4
-    for page in ("attention", "compare"):
+    for page in ("attention", "compare", "next_token", "circuit"):
         standing.go(page, present="view")
         standing.drawn()
         assert seen.count() == 0

@@ -135,7 +135,8 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     mean, deviation, share = found.mean[largest], found.deviation[largest], found.same_sign[largest]
     over = f"{capitalised(SAYS[how])}, over {counted(len(found.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
-    best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; {percent(share)} of them have its sign"
+    best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; "
+    best += f"{percent(share)} of the prompts give it this sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
     columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}

@@ -21,7 +21,7 @@ from gptviz.interp.reading.anatomy import Anatomy, Box, anatomy, values
 from gptviz.interp.reading.anatomy.boxes import lines
 from gptviz.interp.trace import Trace, run
 from gptviz.model import PRESETS, Config, Transformer, parameter_count
-from gptviz.model.parts import attention
+from gptviz.model.parts import attention, positions, shortcuts
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import MLPS
@@ -143,6 +143,24 @@ def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Co
             exec(box.lines.text, found)  # the lines as they stand beside the box
             function = found[box.lines.text.partition("def ")[2].partition("(")[0]]
             assert torch.equal(function(part, *given_, no_tap), trace[f"{at}.{name}"]), box.path
+
+
+@pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
+def test_the_lines_beside_the_first_sum_add_the_positions(kind: str) -> None:
+    model, trace, drawn = passed(tiny(positions=kind))
+    box, found = drawn.box("blocks.0.resid_pre"), dict(vars(positions))
+    assert box is not None
+    exec(box.lines.text, found)
+    assert torch.equal(found["embed"](model.positions, trace["embed"], slice(0, T), Tap()), trace["blocks.0.resid_pre"])
+
+
+def test_the_lines_beside_a_stream_that_is_mixed_mix_it() -> None:
+    model, trace, drawn = passed(tiny(positions="rotary", mix_embedding=True))
+    box, found = drawn.box("blocks.1.resid_pre"), dict(vars(shortcuts))
+    assert box is not None
+    exec(box.lines.text, found)
+    mixed = found["forward"](model.blocks[1].mix, trace["blocks.0.resid_post"], trace["embed"])
+    assert torch.equal(mixed, trace["blocks.1.resid_pre"])
 
 
 def test_lines_that_are_not_there_are_rejected() -> None:

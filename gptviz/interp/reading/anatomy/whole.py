@@ -189,7 +189,11 @@ class Whole(Sublayers):
         before = _sum(reads)
         before = "resid_post of the block before" if before.startswith("resid") else before
         about, mix = "The residual stream as the block finds it: a vector per token, to which every part adds.", list[BoxTensor]()
+        where = lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"')
+        if len(reads) > 1:  # the vectors of the tokens and of their places
+            where = lines(POSITIONS[self.config.positions].embed, 'tap("positions"')
         if embedded is not None:
+            where = lines(Mix.forward, "a * x + b * y")
             about = f"{about} {Mix.about}"
             before, mix = f"a · {before} + b · {self.named(embedded)}", self.tensors(Mix, f"{at}.mix")
             reads = list(dict.fromkeys([*reads, embedded]))
@@ -199,7 +203,7 @@ class Whole(Sublayers):
             role="stream",
             about=about,
             equation=f"resid_pre = {before}",
-            lines=lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"'),
+            lines=where,
             pieces=(self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"), *mix),
         )
         stream = Operand(self.add(box, reads), "resid_pre", axis)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.circuit_graph import address, circuit_graph, payload
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
@@ -82,9 +83,11 @@ def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
     return going.value
 
 
-def choose(subject: Subject) -> CircuitChoice | None:
-    """The controls: after which token, whose logit, and how much of it, or None, with a message, if the model is damaged."""
-    text, place, of, more = st.columns([6, 2, 2, 1])
+def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
+    """The controls: after which token, in the column `text`; whose logit, and how much of it, in the column `rest`. None, with a
+    message, if the model is damaged.
+    """
+    place, of, more = rest.columns([2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
@@ -211,7 +214,7 @@ def _open(name: str) -> None:
 
 def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
     """The graph in sentences."""
-    beyond = f"; without what parts give on average over this text {brief(data.total - data.rest)}" if chosen.beyond_mean else ""
+    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
     sentences = [
         f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
         f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "

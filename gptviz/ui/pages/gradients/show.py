@@ -116,4 +116,4 @@ def summary(sizes: LabelledArray) -> str:
     shares = gradients.reaching(sizes).items()
     each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
     read = "Read the gradient from right to left. Between the end of the last block and block 0 it is multiplied by: "
-    return read + " · ".join(each)
+    return read + "; ".join(each) + "."

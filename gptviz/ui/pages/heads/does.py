@@ -72,7 +72,7 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
     n_block, n_head = values.shape
     axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
     best = ranked(found, name)[:3]
-    listed = ", ".join(f"head {head} of block {block} {brief(values[block, head])}" for block, head in best)
+    listed = ", ".join(f"head {head} of block {block} ({brief(values[block, head])})" for block, head in best)
     show_figure(
         figures.scores(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
         key=_GRID,
@@ -86,7 +86,7 @@ def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int
     most = ""
     if values.size > 1:
         middle = brief(float(np.nanmedian(values)))
-        most = f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads are at most at {middle}."
+        most = f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads have at most {middle}."
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 

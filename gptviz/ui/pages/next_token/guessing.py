@@ -269,7 +269,8 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     chance = guesses_of_chance(CHANCE), bits_of_guesses(guesses_of_chance(CHANCE), CHANCE), math.log2(CHANCE)
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
-    beside = f", fewer than {better} of {counted(len(rows), 'model')}" if rows else ""
+    models = counted(len(rows), "model")
+    beside = f", fewer than {better} of {models}" if better else f"; none of {models} needed more" if rows else ""
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
     by_guesses, by_shares, guesses = "bits per token, by guesses", "by probabilities", "guesses per token"

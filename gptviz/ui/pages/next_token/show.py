@@ -49,8 +49,8 @@ def say_guess(subject: Subject, position: int) -> None:
     top = int(usual.argmax())
     st.caption(
         f"The likeliest token is {in_quotes(tokenizer.label(top))}, with {percent(float(usual[top]))}. At temperature "
-        f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} {percent(float(flat[top]))}: move the "
-        "temperature, and watch the bars."
+        f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has {percent(float(flat[top]))}: "
+        "move the temperature, and watch the bars."
     )
 
 

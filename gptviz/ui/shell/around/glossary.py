@@ -29,7 +29,7 @@ MEANINGS = {
     "norm": "A step that brings a vector to a usual size, so that numbers neither grow nor shrink from block to block.",
     "attention": "The part of a block in which tokens read each other: each takes from some others what it needs.",
     "induction head": (
-        "A head that finds where the current token stood before, and reads what followed it: so that can be written again."
+        "A head that finds where the current token stood before, and reads what followed it, so that it can be written again."
     ),
     "sink": "A token, mostly the first, that heads look at when they find nothing to read.",
     "eigenvalue": "By how much a matrix stretches one of its own directions: below 0, it turns that direction around.",

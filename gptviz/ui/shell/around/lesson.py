@@ -193,7 +193,7 @@ def _offer(one: OpenLesson) -> None:
     """Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one."""
     there = f"./{OPEN_MODEL.name}?{urlencode(one.state)}"
     st.html(
-        f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} first</a> '
+        f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} first</a>. '
         f"{escape(stands_in(one.lesson))}</p>"
     )
 
