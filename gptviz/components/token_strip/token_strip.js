@@ -92,7 +92,8 @@ class Strip {
     root.classList.toggle("picks", data.picks);
     text.classList.toggle("framed", data.height !== null);
     text.classList.toggle("spaced", data.spaced);
-    text.style.height = data.height === null ? "" : `${data.height / USUAL}rem`;
+    // Whole lines between its borders.
+    text.style.height = data.height === null ? "" : `calc(round(${data.height / USUAL}rem - 0.5rem, 1lh) + 0.5rem)`;
     text.setAttribute("aria-label", data.label);
     legend.hidden = !data.legend || !data.tokens.some((token) => token.probability !== null);
     this.meaning.textContent = data.legend;
