@@ -59,6 +59,7 @@ SELECTORS = {
     "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in the dark theme",
     "[data-testid=stBaseButton-elementToolbar]": "the focus on a button above a table has no ring",
     "[data-testid=stElementToolbar]": "the buttons above a table cannot be seen by who comes to them with the Tab key",
+    "[data-testid=stPopover]": '"view only" shows the buttons that open a popover',
     "[data-testid=stPopoverButton]": "a popover is not reached by the Tab key",
     "[data-testid=stPopoverBody]": "a popover is not reached by the Tab key",
     "[data-testid=stSelectbox]": "the name of a control in one line stands above it",

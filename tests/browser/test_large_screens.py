@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.browser.machinery import PATIENCE, Server, Visit, visiting
+from tests.browser.machinery import PATIENCE, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -19,18 +19,18 @@ OF_FIGURES = """() => {
 
 @pytest.mark.full
 @pytest.mark.parametrize(("width", "height", "times"), [(1280, 720, 1), (3840, 2160, 2.25)])
-def test_figures_are_as_large_as_the_page(browser: Browser, server: Server, width: int, height: int, times: float) -> None:
-    with visiting(browser, server, width=width, height=height) as visit:
-        visit.open("positions")
-        page = visit.drawn()
-        smallest = f"({OF_FIGURES})()[0] >= {12 * times - 0.1}"
-        page.wait_for_function(smallest, timeout=1_000 * PATIENCE)
-        visit.settle()
-        size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
-        assert size == pytest.approx(16 * times, rel=0.03)
-        assert page.evaluate(OF_FIGURES)[1] >= 200 * times
-        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
-        expect(page.get_by_test_id("stException")).to_have_count(0)
+def test_figures_are_as_large_as_the_page(standing: Visit, width: int, height: int, times: float) -> None:
+    standing.page.set_viewport_size({"width": width, "height": height})
+    standing.go("positions")
+    page = standing.drawn()
+    smallest = f"({OF_FIGURES})()[0] >= {12 * times - 0.1}"
+    page.wait_for_function(smallest, timeout=1_000 * PATIENCE)
+    standing.settle()
+    size = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+    assert size == pytest.approx(16 * times, rel=0.03)
+    assert page.evaluate(OF_FIGURES)[1] >= 200 * times
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 @pytest.mark.parametrize(("width", "height"), [pytest.param(390, 800, marks=pytest.mark.full), (3840, 2160)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -81,43 +81,48 @@ def test_choosing_the_right_part_of_the_page_answers_and_a_wrong_one_does_not(
     page.wait_for_url(re.compile(rf"lesson_done={number + 1}\.\d+r"))
 
 
+@pytest.fixture(scope="module")
+def learner(browser: Browser, server: Server) -> Iterator[Visit]:
+    """A visit that goes from lesson to lesson."""
+    with visiting(browser, server, width=1280, height=720) as begun:
+        yield begun
+
+
 @pytest.mark.parametrize(("name", "number"), STEPS.values(), ids=STEPS)
-def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(
-    browser: Browser, server: Server, name: str, number: int
-) -> None:
+def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(learner: Visit, name: str, number: int) -> None:
     lesson = LESSONS[name]
     shown = lesson.steps[number - 1].page
     assert shown
     address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number, "present": 1}
-    with visiting(browser, server, width=1280, height=720) as visit:
-        page = visit.open(shown.page, **address)
-        visit.drawn()
-        assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px", "usual type has 16"
-        assert not page.get_by_test_id("stHeader").is_visible()
-        page.wait_for_function(
-            """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stBidiComponent, [data-testid=stPlotlyChart])')]
-                .map((view) => view.getBoundingClientRect())
-                .some((box) => box.height >= 200 && Math.min(box.bottom, 721) - box.top >= Math.min(box.height, 359))"""
-        )
-        main = page.get_by_test_id("stMain")
-        main.hover()
-        page.mouse.wheel(0, -2_000)
-        page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
-        visit.settle()
-        assert main.evaluate("(page) => page.scrollTop") == 0, "who scrolls is left alone"
+    learner.page.set_viewport_size({"width": 1280, "height": 720})
+    page = learner.go(shown.page, **address)
+    learner.drawn()
+    assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px", "usual type has 16"
+    assert not page.get_by_test_id("stHeader").is_visible()
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stBidiComponent, [data-testid=stPlotlyChart])')]
+            .map((view) => view.getBoundingClientRect())
+            .some((box) => box.height >= 200 && Math.min(box.bottom, 721) - box.top >= Math.min(box.height, 359))"""
+    )
+    main = page.get_by_test_id("stMain")
+    main.hover()
+    page.mouse.wheel(0, -2_000)
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
+    learner.settle()
+    assert main.evaluate("(page) => page.scrollTop") == 0, "who scrolls is left alone"
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(browser: Browser, server: Server, name: str) -> None:
+def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(learner: Visit, name: str) -> None:
     lesson = LESSONS[name]
-    with visiting(browser, server, width=1280, height=800) as visit:
-        for number, step in enumerate(lesson.steps, 1):
-            if (shown := step.page) is None or shown.page == "train":  # its map is of many words, which are cut where they crowd
-                continue
-            address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number}
-            visit.go("" if shown.page == "home" else shown.page, **address)
-            assert visit.drawn().evaluate(CUT_CHOICES) == [], number
-            assert [fault for fault in visit.page.evaluate(FAULTS) if fault.startswith("cut")] == [], number
+    learner.page.set_viewport_size({"width": 1280, "height": 800})
+    for number, step in enumerate(lesson.steps, 1):
+        if (shown := step.page) is None or shown.page == "train":  # its map is of many words, which are cut where they crowd
+            continue
+        address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number, "present": 0}
+        learner.go("" if shown.page == "home" else shown.page, **address)
+        assert learner.drawn().evaluate(CUT_CHOICES) == [], number
+        assert [fault for fault in learner.page.evaluate(FAULTS) if fault.startswith("cut")] == [], number
 
 
 def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(browser: Browser, server: Server) -> None:
