@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from gptviz.components import kit
@@ -205,3 +207,19 @@ def test_of_several_views_of_a_kind_the_first_that_is_shown_carries_their_script
             *(place == 0 for place in range(len(shown))),
             True,
         ]
+
+
+def test_what_a_view_says_while_its_page_is_left_is_not_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{tmp_path.name}.js").write_text("export default 1;")
+    (tmp_path / f"{tmp_path.name}.css").touch()
+    mounted: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+    monkeypatch.setattr(st, "session_state", state)
+    monkeypatch.setattr(st.components.v2, "component", lambda *_, **__: mounted.update)
+    heard: list[Any] = []
+    kit.register(tmp_path)(key="view", data=b"", size=heard.append)
+    mounted["on_size_change"]()
+    assert heard == []
+    state["view"] = {"size": 3}
+    mounted["on_size_change"]()
+    assert heard == [3]

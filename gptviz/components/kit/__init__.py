@@ -97,7 +97,12 @@ def register(folder: Path) -> Callable[..., None]:
 
     def mount(*, key: str, data: bytes | Packed, **events: Callable[[Any], None]) -> None:
         def told(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
-            return lambda: act(st.session_state[key].get(name))
+            def tell() -> None:
+                # What a view says while its page is left arrives when it is gone already.
+                if (state := st.session_state.get(key)) is not None:
+                    act(state.get(name))
+
+            return tell
 
         callbacks: dict[str, Any] = {f"on_{name}_change": told(name, act) for name, act in events.items()}
         packed = data if isinstance(data, Packed) else Packed(data, ())
