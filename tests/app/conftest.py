@@ -193,14 +193,28 @@ def chats(home: Path) -> Any:
 OF_KIND: dict[Kind, str] = {"decoder": "writer", "classifier": "judge", "encoder-decoder": "pair"}
 
 
+@pytest.fixture(scope="session")
+def _saved_of_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("one of each") / "checkpoints"
+
+
 @pytest.fixture
 def one_of_each(
-    home: Path, tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel, monkeypatch: pytest.MonkeyPatch
+    home: Path,
+    tiny_model: TinyModel,
+    tiny_classifier: TinyModel,
+    tiny_pair: TinyModel,
+    monkeypatch: pytest.MonkeyPatch,
+    _saved_of_each: Path,
 ) -> None:
-    """A model of each kind, and none that ships."""
-    tiny_model("writer", text=DEFAULT_PROMPT, positions="learned")
-    tiny_classifier()
-    tiny_pair()
+    """A model of each kind, and none that ships: copies of those that were made for the first test that asks for them."""
+    if _saved_of_each.exists():
+        shutil.copytree(_saved_of_each, home / "checkpoints")
+    else:
+        tiny_model("writer", text=DEFAULT_PROMPT, positions="learned")
+        tiny_classifier()
+        tiny_pair()
+        shutil.copytree(home / "checkpoints", _saved_of_each)
     monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
 
 

@@ -192,7 +192,8 @@ STANDS = """(byClock) => (byClock || !!document.querySelector('[data-testid=stAp
     && !document.querySelector('[data-testid=stSkeleton]')"""
 DRAWN = """() => {
     const inSight = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
-    const views = inSight('*').map((one) => one.shadowRoot?.querySelector('.root')).filter((root) => root);
+    const hosts = [...document.querySelectorAll('*')].filter((one) => one.shadowRoot && one.checkVisibility());
+    const views = hosts.map((one) => one.shadowRoot.querySelector('.root')).filter((root) => root);
     return inSight('[data-testid=stPlotlyChart]').every((chart) => chart.querySelector('.main-svg'))
         && inSight('[data-testid=stDataFrame]').every((table) => table.querySelector('canvas'))
         && views.every((root) => root.childElementCount > 0);
@@ -314,7 +315,7 @@ class Visit:
     def drawn(self) -> Page:
         """Wait until charts, tables and views made by hand that are in sight have something in them."""
         self.settle()
-        self.page.wait_for_function(DRAWN, timeout=1_000 * PATIENCE)
+        self.page.wait_for_function(DRAWN, timeout=1_000 * PATIENCE, polling=50)
         self.page.evaluate(FRAMES)
         return self.page
 
