@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Generator, Iterator
@@ -49,6 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)), item.path
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: Python need not look through it for garbage, a twelfth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @pytest.fixture(scope="session", autouse=True)

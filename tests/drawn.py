@@ -41,7 +41,7 @@ def looked_at() -> Iterator[None]:
         yield
     for figure in made:
         parts = figure.to_plotly_json()
-        assert FONT in str(parts["layout"]["template"]), "made without `base`"
+        assert FONT in str(parts["layout"]["template"]), "made without `themed`"
         assert not [size for size in _type_sizes(parts) if size < 12]
         assert not [trace for trace in parts["data"] if "texttemplate" in trace]
 

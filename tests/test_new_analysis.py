@@ -48,13 +48,13 @@ def test_the_third_of_three_equal_tokens_stood_there_twice() -> None:
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import Theme, base
+from gptviz.figures.kit.theme import Theme, themed
 from gptviz.labelled_array import LabelledArray
 
 
 def bars(counts: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of `counts` [position]."""
-    return go.Figure([go.Bar(y=counts.values)], base(theme, height=height))
+    return themed([go.Bar(y=counts.values)], theme, height=height)
 ''',
     "tests/figures/reading/test_repeats_figure.py": '''
 """The bars of the repeated tokens."""

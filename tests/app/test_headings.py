@@ -9,9 +9,7 @@ from tests.app.opening import headings
 
 def script() -> None:
     """A page with a control of each kind."""
-    import plotly.graph_objects as go
-
-    from gptviz.figures.kit.theme import LIGHT, base
+    from gptviz.figures.kit.theme import LIGHT, themed
     from gptviz.ui.widgets import controls, picking
     from gptviz.ui.widgets.figure import show_figure
     from gptviz.ui.widgets.headings import say_below_titles
@@ -26,9 +24,9 @@ def script() -> None:
     controls.switch("Log", key="log", help="…")
     controls.text("Other prompt", "two\nlines", key="other", help="…", longest=300)
     picking.pick("Head", [(0, 1)], (0, 1), print, key="head", help="…")
-    show_figure(go.Figure(layout=base(LIGHT, height=100)), key="first", alt="What is seen.")
+    show_figure(themed([], LIGHT, height=100), key="first", alt="What is seen.")
     controls.switch("Later", key="later", help="…")
-    show_figure(go.Figure(layout=base(LIGHT, height=100)), key="second", alt="And then.")
+    show_figure(themed([], LIGHT, height=100), key="second", alt="And then.")
 
 
 def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:

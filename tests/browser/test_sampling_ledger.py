@@ -178,6 +178,7 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
     folder = kit.FOLDER.parent / "sampling_ledger"
     modules = joined(folder / "stages.js", folder / "numbers.js", kit.FOLDER / "details.js")
     page.add_script_tag(content=modules + TABLES, type="module")
+    page.wait_for_function("() => window.tables")  # a module within the page runs later
     asked = [[str(z).replace("inf", "Infinity") for z in logits.tolist()], labels_of(case), settings]
     tables = page.evaluate("(asked) => window.tables(...asked)", asked)
     for found, setting in zip(map(read, tables), settings, strict=True):

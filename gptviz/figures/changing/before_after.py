@@ -7,7 +7,7 @@ import html
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, distinct
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 LINE = 30
@@ -19,19 +19,10 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
     """
     _, tokens = change.axes
     names = distinct([plain(label, 18) for label in tokens.labels])
-    figure = go.Figure(layout=base(theme, height=70 + LINE * len(names)))
-    looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
-    for row, (name, colour, hatched) in zip(change.values, looks, strict=True):
-        figure.add_bar(
-            y=names,
-            x=row,
-            orientation="h",
-            name=name,
-            marker={"color": colour, "pattern": {"shape": hatched, "size": 5, "solidity": 0.4}},
-            customdata=[html.escape(label) for label in tokens.labels],
-            hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
-        )
-    return figure.update_layout(
+    figure = themed(
+        [],
+        theme,
+        height=70 + LINE * len(names),
         margin={"l": 8, "r": 16, "t": 28, "b": 36},
         barmode="group",
         bargap=0.25,
@@ -45,3 +36,15 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
         },
         yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE, "fixedrange": True},
     )
+    looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
+    for row, (name, colour, hatched) in zip(change.values, looks, strict=True):
+        figure.add_bar(
+            y=names,
+            x=row,
+            orientation="h",
+            name=name,
+            marker={"color": colour, "pattern": {"shape": hatched, "size": 5, "solidity": 0.4}},
+            customdata=[html.escape(label) for label in tokens.labels],
+            hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
+        )
+    return figure

@@ -13,7 +13,7 @@ from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.format import percent as in_percent
 from gptviz.figures.kit.format import side_by_side
 from gptviz.figures.kit.heat import heatmap, scale
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, blend, plain
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, blend, plain, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
@@ -52,7 +52,10 @@ def cells(
         hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b> {array.unit}<extra></extra>",
         colorbar=scale([-limit, 0, limit] if signed else [0, limit]) | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
     )
-    return go.Figure([drawn], base(theme, height=height)).update_layout(
+    return themed(
+        [drawn],
+        theme,
+        height=height,
         margin={"l": 8, "r": 12, "t": 44, "b": 8},
         xaxis=_axis(columns, MOST_ALONG),
         yaxis=_axis(rows, MOST_DOWN) | {"autorange": "reversed"},
@@ -75,7 +78,15 @@ def _axis(axis: Axis, most: int) -> dict[str, Any]:
 def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
     names = _names(a.axes[0], LONGEST_NAME)
-    figure = go.Figure(layout=base(theme, height=(ROW_OF_TWO + _room(names)) * len(names) + 90))
+    figure = themed(
+        [],
+        theme,
+        height=(ROW_OF_TWO + _room(names)) * len(names) + 90,
+        barmode="group",
+        bargap=0.5 if _room(names) else 0.2,
+        bargroupgap=0.05,
+        legend={"font": {"size": 13}},
+    )
     for side, one in (("A", a), ("B", b)):
         shade, hatching = SIDES[side]
         figure.add_bar(
@@ -95,12 +106,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
         )
     low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
     _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit))
-    return figure.update_layout(
-        barmode="group",
-        bargap=0.5 if _room(names) else 0.2,
-        bargroupgap=0.05,
-        legend={"font": {"size": 13}},
-    )
+    return figure
 
 
 def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
@@ -163,7 +169,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
     # As high as the pair of bars next to it.
-    figure = go.Figure(layout=base(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90))
+    figure = themed([], theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90)
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
@@ -233,7 +239,15 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
     far = np.asarray(distance.values, float)
     most = [index for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist() if far[index] > 0]
     labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        margin={"l": 8, "r": 8, "t": 34, "b": 8},
+        legend={"font": {"size": 13}},
+        xaxis={"title": {"text": "component 1"}},
+        yaxis={"title": {"text": "component 2"}, "scaleanchor": "x"},
+    )
     apart: list[Any] = [[], []]
     for index in most:
         for component in (0, 1):
@@ -262,9 +276,4 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
                 customdata=[(labels[index], float(far[index])) for index in which],
                 hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by %{{customdata[1]:.3f}}<extra></extra>",
             )
-    return figure.update_layout(
-        margin={"l": 8, "r": 8, "t": 34, "b": 8},
-        legend={"font": {"size": 13}},
-        xaxis={"title": {"text": "component 1"}},
-        yaxis={"title": {"text": "component 2"}, "scaleanchor": "x"},
-    )
+    return figure

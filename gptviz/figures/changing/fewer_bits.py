@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows, some, span
 from gptviz.figures.kit.heat import add_unit, heatmap, largest, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, base, plain
+from gptviz.figures.kit.theme import OUTPUT, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 ROW, AROUND = 34, 100  # pixels
@@ -35,7 +35,7 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error <b>%{z:.2%}</b><extra></extra>",
         colorbar=scale([0, high / 2, high], [f"{100 * value:.3g}" for value in (0, high / 2, high)]) | {"len": 0.45},
     )
-    figure = go.Figure([drawn], base(theme, height=AROUND + ROW * len(values)))
+    figure = themed([drawn], theme, height=AROUND + ROW * len(values))
     if count <= MOST_NUMBERED:
         figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
     names = [plain(name, 40) for name in matrices.labels]

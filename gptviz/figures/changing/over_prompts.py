@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows
-from gptviz.figures.kit.theme import QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 ROW, SHOWN = 27, 12
@@ -32,7 +32,7 @@ def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, uni
     diamonds.update(
         marker={"symbol": "diamond-open", "size": 11, "color": theme.text}, hovertemplate="on screen %{x:.4g}<extra></extra>"
     )
-    figure = go.Figure([dots, diamonds], base(theme, height=ROW * len(places) + 96))
+    figure = themed([dots, diamonds], theme, height=ROW * len(places) + 96)
     names = [plain(spread.axes[1].labels[i], 40) for i in order]
     return figure.update_layout(
         margin={"l": 8, "r": 16, "t": 36, "b": 48},

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, short_label, some
 from gptviz.figures.kit.heat import add_frame, clickable, heatmap, scale
-from gptviz.figures.kit.theme import Theme, base, plain
+from gptviz.figures.kit.theme import Theme, plain, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
 # From a share of −1 (as far away again as the clean answer is) to 1 (all of it).
@@ -66,7 +66,16 @@ def restored(
         drawn.xgap = 0
     above = FREE if marked else 0.0
     below = _below(places)
-    figure = go.Figure([drawn], base(theme, height=LEAST + below + round(min(MOST, PITCH * (rows + above)))))
+    figure = themed(
+        [drawn],
+        theme,
+        height=LEAST + below + round(min(MOST, PITCH * (rows + above))),
+        margin={"l": 44, "r": 8, "t": 52, "b": below},
+        dragmode=False,
+        title=_title(title),
+        xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
+        yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
+    )
     if rows * len(x) <= MOST_CLICKED:
         where = [(row, column) for row in y for column in x]
         figure.add_trace(clickable(where, [escaped[row][column] for row, column in where], 14))
@@ -74,13 +83,7 @@ def restored(
         _add_marks(figure, marked, theme)
     if chosen is not None:
         add_frame(figure, chosen, theme, 2)
-    return figure.update_layout(
-        margin={"l": 44, "r": 8, "t": 52, "b": below},
-        dragmode=False,
-        title=_title(title),
-        xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
-        yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
-    )
+    return figure
 
 
 def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:

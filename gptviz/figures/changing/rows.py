@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 # The groups of rows, their colours and their signs.
@@ -26,7 +26,7 @@ def rows(a: LabelledArray, b: LabelledArray, groups: Sequence[str], theme: Theme
         theme: light or dark.
         height: in pixels.
     """
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     end = 1.05 * max(float(np.nanmax(one.values, initial=1e-3)) for one in (a, b))
     figure.add_scatter(
         x=[0, end],

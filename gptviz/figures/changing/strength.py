@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.lines import DASHES
-from gptviz.figures.kit.theme import OUTPUT, QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import OUTPUT, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 COLOURS = (OUTPUT, QUERY)
@@ -24,7 +24,15 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
     """
     texts, strengths = table.axes
     x = [float(label) for label in strengths.labels]
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        margin=MARGIN | {"t": 30},
+        legend={"orientation": "h", "x": 0, "y": -0.3},
+        xaxis=axis("strength of the adapter") | {"tickformat": "~g", "dtick": 0.5},
+        yaxis=axis(f"loss ({table.unit})") | {"tickformat": "~g"},
+    )
     for where, name in ((0.0, "base"), (1.0, "tuned")):
         figure.add_vline(x=where, line={"color": theme.faint, "width": 1.5, "dash": "dot"})
         figure.add_annotation(x=where, y=1, yref="paper", yanchor="bottom", text=name, showarrow=False, font={"size": 12})
@@ -41,27 +49,25 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
                 showlegend=False,
                 hoverinfo="skip",
             )
-    return figure.update_layout(
-        margin=MARGIN | {"t": 30},
-        legend={"orientation": "h", "x": 0, "y": -0.3},
-        xaxis=axis("strength of the adapter") | {"tickformat": "~g", "dtick": 0.5},
-        yaxis=axis(f"loss ({table.unit})") | {"tickformat": "~g"},
-    )
+    return figure
 
 
 def singular_values(values: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of the singular `values` [number] of a change, the largest first, on a scale that begins at 0."""
     (numbers,) = values.axes
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        margin=MARGIN,
+        showlegend=False,
+        xaxis=axis(numbers.name),
+        yaxis=axis(values.unit) | {"rangemode": "tozero", "tickformat": "~g"},
+    )
     figure.add_bar(
         x=[int(label) for label in numbers.labels],
         y=values.values,
         marker={"color": STREAM},
         hovertemplate=f"{numbers.name} %{{x}}<br><b>%{{y:.4f}}</b> {values.unit}<extra></extra>",
     )
-    return figure.update_layout(
-        margin=MARGIN,
-        showlegend=False,
-        xaxis=axis(numbers.name),
-        yaxis=axis(values.unit) | {"rangemode": "tozero", "tickformat": "~g"},
-    )
+    return figure

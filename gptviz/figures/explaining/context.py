@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room
 from gptviz.figures.kit.heat import heatmap, largest, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
+from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 # The most tokens that have their names below their bars.
@@ -40,7 +40,10 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             **place,
         ),
     )
-    return go.Figure([drawn], base(theme, height=height)).update_layout(
+    return themed(
+        [drawn],
+        theme,
+        height=height,
         margin={"l": token_room(guessed), "r": 8, "t": 4, "b": token_room(left)},
         xaxis=token_axis(left),
         yaxis=token_axis(guessed, down=True) | {"autorange": "reversed"},
@@ -51,7 +54,15 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
     """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough` is pointed out."""
     (windows,) = loss.axes
     x = [int(label) for label in windows.labels]
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
+        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
     figure.add_scatter(
         x=x,
         y=loss.values,
@@ -61,12 +72,7 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
         hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b><extra></extra>",
     )
     figure.add_vline(enough, line={"color": theme.text, "width": 1.5, "dash": "dot"})
-    return figure.update_layout(
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
-        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
-    )
+    return figure
 
 
 def _apart(windows: Sequence[int]) -> list[int]:
@@ -80,7 +86,17 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     places = list(range(len(tokens.labels)))
     known = np.isfinite(loss.values)
     mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=True,
+        legend={"x": 1, "xanchor": "right"},
+        margin=MARGIN | {"t": 32},
+        bargap=0.15,
+        xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
+        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
     figure.add_bar(
         x=places,
         y=loss.values,
@@ -97,14 +113,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         hovertemplate="mean up to position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
         name="mean of all up to here",
     )
-    return figure.update_layout(
-        showlegend=True,
-        legend={"x": 1, "xanchor": "right"},
-        margin=MARGIN | {"t": 32},
-        bargap=0.15,
-        xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
-        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
-    )
+    return figure
 
 
 def _named(labels: Sequence[str]) -> dict[str, object]:
@@ -114,7 +123,15 @@ def _named(labels: Sequence[str]) -> dict[str, object]:
 def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The mean loss [position] over many texts, as a line."""
     (positions,) = loss.axes
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(positions.name),
+        yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
+    )
     figure.add_scatter(
         x=[int(label) for label in positions.labels],
         y=loss.values,
@@ -122,9 +139,4 @@ def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         line={"color": OUTPUT, "width": 2},
         hovertemplate="position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
     )
-    return figure.update_layout(
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(positions.name),
-        yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
-    )
+    return figure

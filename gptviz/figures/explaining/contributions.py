@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, distinct
 from gptviz.figures.kit.format import side_by_side
-from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 # With more bars than this there is no room for a number on each.
@@ -54,7 +54,7 @@ def contributions(
         customdata=[html.escape(word) for word in words],
         hovertemplate=f"<b>%{{customdata}}</b><br>{verb} %{{y:+.4g}}<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=height))
+    figure = themed([bars], theme, height=height)
     low, high = _reach(values)
     figure.update_layout(
         margin={"l": 48, "r": 8, "t": 28, "b": room},

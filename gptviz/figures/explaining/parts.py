@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.axes import axis, rows, span
 from gptviz.figures.kit.format import side_by_side, signed
 from gptviz.figures.kit.heat import add_frame, clickable, heatmap, largest, numbers
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 ROW = 27  # pixels
@@ -52,7 +52,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     if not few:
         shades[-1] = STREAM
     count = len(sizes) + 1
-    figure = go.Figure(layout=base(theme, height=ROW * count + MARGIN["t"] + MARGIN["b"]))
+    figure = themed([], theme, height=ROW * count + MARGIN["t"] + MARGIN["b"])
     figure.add_bar(
         orientation="h",
         base=[*starts, 0.0],
@@ -118,16 +118,18 @@ def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chos
         f"block {row}, {pieces.name} {html.escape(pieces.labels[column])}<br><b>{values[row, column]:+.4g}</b> {parts.unit}"
         for row, column in where
     ]
-    figure = go.Figure([drawn, clickable(where, says, (height - AROUND) // n_row)], base(theme, height=height))
-    if n_column <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [texts[start : start + n_column] for start in range(0, len(texts), n_column)]))
-    figure.update_layout(
+    figure = themed(
+        [drawn, clickable(where, says, (height - AROUND) // n_row)],
+        theme,
+        height=height,
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,
         showlegend=False,
         xaxis=axis(pieces.name) | span(n_column) | _named([plain(label, 8) for label in pieces.labels]),
         yaxis=axis(blocks.name) | span(n_row, down=True) | _named(list(blocks.labels)),
     )
+    if n_column <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [texts[start : start + n_column] for start in range(0, len(texts), n_column)]))
     if chosen is not None:
         add_frame(figure, chosen, theme)
     _legend(figure, above, below, f"up to {limit:.3g}")

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from gptviz.figures.kit.axes import MARGIN, all_fit, axis, some, token_axis, token_names, token_room
-from gptviz.figures.kit.theme import PATTERN, Theme, base, diverging, ink, plain, sequential
+from gptviz.figures.kit.theme import PATTERN, Theme, diverging, ink, plain, sequential, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
 # A tick with the name of a token takes a line.
@@ -144,16 +144,6 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         lines = [{"text": f"<b>{title}</b><br><span style='font-size: 12px'>{said}</span>", "y": 1, "font": {"size": 15}}]
         place = {"x": 0, "xshift": 4 - left, "xanchor": "left", "yanchor": "bottom", "yshift": 36, "align": "left"}
         bar |= {"len": 0.9, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
-    layout = base(
-        theme,
-        height=height,
-        annotations=[{"xref": "paper", "yref": "paper"} | place | line for line in lines],
-        showlegend=False,
-        margin={"l": left, "r": 8, "t": room, "b": token_room(keys)},
-        xaxis=token_axis(keys) | {"constrain": "domain", "constraintoward": "left"},
-        yaxis=token_axis(queries, down=True)
-        | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
-    )
     marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": drawn.colorscale, "showscale": True}
     # The scale is a trace without points, since a heat map's own changes the room it has.
     legend = go.Scatter(
@@ -163,7 +153,17 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         marker=marker | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], **bar)},
         hoverinfo="skip",
     )
-    return go.Figure([drawn, legend], layout)
+    return themed(
+        [drawn, legend],
+        theme,
+        height=height,
+        annotations=[{"xref": "paper", "yref": "paper"} | place | line for line in lines],
+        showlegend=False,
+        margin={"l": left, "r": 8, "t": room, "b": token_room(keys)},
+        xaxis=token_axis(keys) | {"constrain": "domain", "constraintoward": "left"},
+        yaxis=token_axis(queries, down=True)
+        | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
+    )
 
 
 def signed_matrix(
@@ -197,8 +197,10 @@ def signed_matrix(
         | {"len": 0.6, "outlinewidth": 1, "title": {"text": values.unit, "side": "top"}}
         | {"yref": "paper", "yanchor": "bottom", "ypad": 4},
     )
-    figure = go.Figure([drawn], base(theme, height=height))
-    figure.update_layout(
+    figure = themed(
+        [drawn],
+        theme,
+        height=height,
         margin=MARGIN | {"t": 54},
         xaxis=axis(columns.name) | {"constrain": "domain", "constraintoward": "right"},
         yaxis=axis(rows.name)

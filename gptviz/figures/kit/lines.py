@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
-from gptviz.figures.kit.theme import KEY, PATTERN, QUERY, Theme, base, blend
+from gptviz.figures.kit.theme import KEY, PATTERN, QUERY, Theme, blend, themed
 from gptviz.labelled_array import LabelledArray
 
 # Strokes distinguish the lines without colours.
@@ -18,7 +18,17 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
     (positions,) = column.axes
     x = [int(label) for label in positions.labels]
     dotted = len(x) <= MOST_DOTTED
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(positions.name),
+        yaxis=axis(column.unit)
+        | {"range": [-1.08 * limit, 1.08 * limit], "tickvals": [-limit, 0, limit], "tickformat": ".3~g", "zeroline": True}
+        | {"zerolinecolor": theme.faint},
+    )
     for colour, part in ((QUERY, column.values.clip(min=0)), (KEY, column.values.clip(max=0))):
         figure.add_scatter(
             x=x, y=part, fill="tozeroy", fillcolor=_faint(colour), line={"width": 0}, mode="lines", hoverinfo="skip"
@@ -31,21 +41,22 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
         marker={"size": 5},
         hovertemplate=f"{positions.name} %{{x}}<br><b>%{{y:.3f}}</b><extra></extra>",
     )
-    return figure.update_layout(
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(positions.name),
-        yaxis=axis(column.unit)
-        | {"range": [-1.08 * limit, 1.08 * limit], "tickvals": [-limit, 0, limit], "tickformat": ".3~g", "zeroline": True}
-        | {"zerolinecolor": theme.faint},
-    )
+    return figure
 
 
 def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.Figure:
     """Lines [line, distance] that fall from 0, cut off at `floor`, each named where it ends."""
     names, distances = lines.axes
     x = [int(label) for label in distances.labels]
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        margin=MARGIN,
+        xaxis=axis(distances.name),
+        yaxis=axis(lines.unit) | {"range": [floor * 1.04, -floor * 0.03], "tickformat": ".3~g"},
+    )
     for index, (name, values) in enumerate(zip(names.labels, lines.values, strict=True)):
         share = index / max(1, len(names.labels) - 1)
         colour = blend(PATTERN, theme.text, 1 - 0.8 * share)
@@ -65,12 +76,7 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
             bgcolor=theme.background,
             font={"size": 12},
         )
-    return figure.update_layout(
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(distances.name),
-        yaxis=axis(lines.unit) | {"range": [floor * 1.04, -floor * 0.03], "tickformat": ".3~g"},
-    )
+    return figure
 
 
 def _faint(colour: str) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE
-from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, plain, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 # One shape per kind, from those that exist in 2 and in 3 dimensions alike.
@@ -121,7 +121,7 @@ def cloud(
         read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
     """
     picture = _Points(points, theme)
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
@@ -147,7 +147,7 @@ def side_by_side(
     pictures: Sequence[LabelledArray], titles: Sequence[str], kinds: Sequence[str], theme: Theme, *, height: int
 ) -> go.Figure:
     """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     most = max(float(np.abs(one.values - one.values.mean(0)).max()) for one in pictures) * 1.08 or 1.0
     share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
@@ -385,7 +385,10 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    return go.Figure([bars], base(theme, height=height)).update_layout(
+    return themed(
+        [bars],
+        theme,
+        height=height,
         margin={"l": 4, "r": 8, "t": 4, "b": 4},
         bargap=0.25,
         xaxis={

@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, blend, plain
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, blend, plain, themed
 
 from ..kit.format import percent
 
@@ -73,7 +73,7 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
         _edges(thin, nodes, rows, {"color": blend(STREAM, theme.text, 0.6), "width": 1.5}),
         _edges(thick, nodes, rows, {"color": OUTPUT, "width": 5}),
     ]
-    figure = go.Figure([*strokes, _chips(drawn, on_path, nodes, rows, theme)], base(theme, height=height))
+    figure = themed([*strokes, _chips(drawn, on_path, nodes, rows, theme)], theme, height=height)
     depths = max(node.depth for node in nodes)
     lowest = max(rows.values())
     numbered = depths <= MOST_NUMBERED

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import distinct
 from gptviz.figures.kit.heat import heatmap, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 from ..kit.format import percent
@@ -47,17 +47,19 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     if not numbered:  # plotly then names as many as there is room for
         drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
-    figure = go.Figure([drawn], base(theme, height=height))
-    if numbered:
-        each = zip(counts.values.tolist(), shares.tolist(), strict=True)
-        texts = [[f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each]
-        figure.add_trace(numbers(drawn, texts))
-    figure.update_layout(
+    figure = themed(
+        [drawn],
+        theme,
+        height=height,
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
         dragmode=False,
         xaxis=look | {"title": {"text": "taken for"}, "constraintoward": "left"},
         yaxis=look | {"title": {"text": "its label"}, "autorange": "reversed", "scaleanchor": "x", "constraintoward": "top"},
     )
+    if numbered:
+        each = zip(counts.values.tolist(), shares.tolist(), strict=True)
+        texts = [[f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each]
+        figure.add_trace(numbers(drawn, texts))
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
     figure.add_annotation(text="colour: share of the row, 0 … 100 %", font={"size": 12}, **place)
     return figure
@@ -65,7 +67,7 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
 
 def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme) -> go.Figure:
     """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there is one, next to them."""
-    figure = go.Figure(layout=base(theme, height=230))
+    figure = themed([], theme, height=230)
     pairs = [("this model", model, OUTPUT, "")]
     if baseline is not None:
         pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))

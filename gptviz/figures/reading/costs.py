@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis
-from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, VALUE, WEIGHT, Theme, base, blend, plain
+from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, VALUE, WEIGHT, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 # A colour for each part of a model and for each thing that is held in memory; neighbours also differ in their hatching.
@@ -40,7 +40,18 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
     names = [plain(name, 60) for name in table.axes[0].labels]
     values = [int(value) for value in table.values]
     whole = max(1, sum(values))
-    figure = go.Figure(layout=base(theme, height=ROW * len(names) + 90))
+    figure = themed(
+        [],
+        theme,
+        height=ROW * len(names) + 90,
+        margin={"l": 12, "r": 8, "t": 44, "b": 40},
+        barmode="overlay",
+        dragmode=False,
+        xaxis=axis(unit)
+        | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True}
+        | {"fixedrange": True},
+        yaxis={"range": [len(names) - 0.5, -0.8], "visible": False, "fixedrange": True},
+    )
     for part in dict.fromkeys(parts):
         rows = [row for row, one in enumerate(parts) if one == part]
         figure.add_bar(
@@ -65,15 +76,7 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
             xanchor="left",
             font=MONOSPACE | {"size": 12},
         )
-    return figure.update_layout(
-        margin={"l": 12, "r": 8, "t": 44, "b": 40},
-        barmode="overlay",
-        dragmode=False,
-        xaxis=axis(unit)
-        | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True}
-        | {"fixedrange": True},
-        yaxis={"range": [len(names) - 0.5, -0.8], "visible": False, "fixedrange": True},
-    )
+    return figure
 
 
 def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tuple[str, ...] = ()) -> go.Figure:
@@ -88,7 +91,14 @@ def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tu
     """
     whats, tokens = table.axes
     x = [int(label) for label in tokens.labels]
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        margin=MARGIN | {"l": 58, "t": 34},
+        xaxis=axis(f"{tokens.name} of a text") | {"range": [0, max(x)], "tickformat": ",d"},
+        yaxis=axis(table.unit) | {"rangemode": "tozero", "tickformat": None, "exponentformat": "B", "showgrid": True},
+    )
     hover = f"%{{fullData.name}}, {tokens.name} %{{x:,}}<br><b>%{{y:.3s}}</b> {table.unit}<extra></extra>"
     for index, (what, row) in enumerate(zip(whats.labels, np.asarray(table.values, float), strict=True)):
         shade = COLOURS[what]
@@ -114,8 +124,4 @@ def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tu
             hovertemplate=hover,
         )
     figure.add_vline(at, line={"color": theme.text, "width": 1.5, "dash": "dot"})
-    return figure.update_layout(
-        margin=MARGIN | {"l": 58, "t": 34},
-        xaxis=axis(f"{tokens.name} of a text") | {"range": [0, max(x)], "tickformat": ",d"},
-        yaxis=axis(table.unit) | {"rangemode": "tozero", "tickformat": None, "exponentformat": "B", "showgrid": True},
-    )
+    return figure

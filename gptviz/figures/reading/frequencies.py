@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows, short_label
-from gptviz.figures.kit.theme import Theme, base, plain
+from gptviz.figures.kit.theme import Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 MOST = 20  # bars
@@ -27,7 +27,7 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[plain(label) for label in labels],
         hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=PITCH * len(labels) + 52))
+    figure = themed([bars], theme, height=PITCH * len(labels) + 52)
     rest = len(tokens.labels) - len(labels)
     more = f", the {len(labels)} most frequent of {len(tokens.labels):,}" if rest else ""
     return figure.update_layout(

@@ -7,7 +7,7 @@ import html
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import rows
-from gptviz.figures.kit.theme import OUTPUT, Theme, base, blend, plain
+from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 from ..kit.format import percent
@@ -37,7 +37,7 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
     track = go.Bar(
         x=[1] * len(names), y=places, orientation="h", hoverinfo="skip", marker={"color": blend(OUTPUT, theme.background, 0.07)}
     )
-    figure = go.Figure([track, bars], base(theme, height=pitch * len(names) + 8))
+    figure = themed([track, bars], theme, height=pitch * len(names) + 8)
     numbers = [
         {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 6, "y": place, "text": percent(float(value))}
         for place, value in zip(places, values, strict=True)

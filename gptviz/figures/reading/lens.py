@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import Theme, base, blend, plain
+from gptviz.figures.kit.theme import Theme, blend, plain, themed
 from gptviz.figures.training.curves import DASHES, MARKERS, colour
 from gptviz.labelled_array import LabelledArray
 
@@ -35,7 +35,7 @@ def rise_and_fall(
         logarithmic: whether equal ratios have equal lengths, so that small probabilities show.
     """
     tokens, places = course.axes
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     across = list(range(len(places.labels)))
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
         is_named, name = index < NAMED, plain(tokens.labels[index])

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.axes import MONOSPACE, log_ticks, some
 from gptviz.figures.kit.format import brief
 from gptviz.figures.kit.heat import heatmap, scale
-from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 # How many names fit on an axis: of positions, and of layers.
@@ -58,7 +58,10 @@ def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height
         hovertemplate="after %{customdata[0]}<br>position %{customdata[1]}<br><b>length %{customdata[2]}</b><extra></extra>",
         colorbar=scale([*ticks], [brief(10**tick) for tick in ticks], **_beside("length (log scale)")),
     )
-    return go.Figure([drawn], base(theme, height=height)).update_layout(
+    return themed(
+        [drawn],
+        theme,
+        height=height,
         margin={"l": 130, "r": 10, "t": 8, "b": 60},
         xaxis=_named(names, MOST_ACROSS, "position") | {"tickangle": -90},
         yaxis=_layers([plain(one) for one in layers], MOST_DOWN) | {"autorange": "reversed"},
@@ -77,7 +80,10 @@ def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, h
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br><b>cosine %{z:.3f}</b><extra></extra>",
         colorbar=scale([-1, 0, 1], **_beside("cosine")),
     )
-    return go.Figure([drawn], base(theme, height=height)).update_layout(
+    return themed(
+        [drawn],
+        theme,
+        height=height,
         margin={"l": 130, "r": 10, "t": 8, "b": 110},
         xaxis=_layers(names, MOST_LAYERS_ACROSS) | {"tickangle": -60},
         yaxis=_layers(names, MOST_DOWN) | {"autorange": "reversed"},
@@ -90,7 +96,7 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """
     _, writers = shares.axes
     size, along = shares.values
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     for end, (colour, symbol, hatch, name) in WRITERS.items():
         which = [i for i, writer in enumerate(writers.labels) if _kind(writer) == end]
         if not which:

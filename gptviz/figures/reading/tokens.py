@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, base, blend, plain
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 FIELDS = ("start", "middle", "end", "rank")
@@ -39,7 +39,16 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
         y += [low, here[1], high, None]
         places[start:end] = [here] * (end - start)
         nodes.append((*here, merges.axes[0].labels[number], f"merge {number + 1}: number {rank + 1:,} of the list"))
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        dragmode=False,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        xaxis={"range": [-0.6, len(symbols) - 0.4], "visible": False, "fixedrange": True},
+        yaxis={"range": [-0.5, height_of(merges, len(symbols)) + 0.5], "visible": False, "fixedrange": True},
+    )
     figure.add_scatter(x=x, y=y, mode="lines", line={"color": theme.faint, "width": 2}, hoverinfo="skip")
     figure.add_scatter(
         x=[node[0] for node in nodes],
@@ -59,13 +68,7 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
             bgcolor=blend(colour, theme.background, share),
             borderpad=3,
         )
-    return figure.update_layout(
-        showlegend=False,
-        dragmode=False,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        xaxis={"range": [-0.6, len(symbols) - 0.4], "visible": False, "fixedrange": True},
-        yaxis={"range": [-0.5, height_of(merges, len(symbols)) + 0.5], "visible": False, "fixedrange": True},
-    )
+    return figure
 
 
 def height_of(merges: LabelledArray, symbols: int) -> int:
@@ -79,7 +82,18 @@ def height_of(merges: LabelledArray, symbols: int) -> int:
 def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """How many times as many tokens as the first text each text takes: bars [text, tokenizer], beside each other per text."""
     texts, tokenizers = times.axes
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=True,
+        margin=MARGIN | {"t": 40},
+        bargap=0.25,
+        dragmode=False,
+        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
+        xaxis={"fixedrange": True},
+        yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
+    )
     for column, (name, colour) in enumerate(zip(tokenizers.labels, (QUERY, KEY), strict=False)):
         figure.add_bar(
             x=list(texts.labels),
@@ -94,21 +108,22 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of {texts.labels[0]}<extra></extra>",
         )
     figure.add_hline(1, line={"color": theme.text, "width": 1, "dash": "dot"})
-    return figure.update_layout(
-        showlegend=True,
-        margin=MARGIN | {"t": 40},
-        bargap=0.25,
-        dragmode=False,
-        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
-        xaxis={"fixedrange": True},
-        yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
-    )
+    return figure
 
 
 def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) -> go.Figure:
     """How many bytes a token stands for after each number of merges [merges], with the chosen number pointed out."""
     x = np.arange(len(tokens.values))
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        showlegend=False,
+        margin=MARGIN,
+        dragmode=False,
+        xaxis=axis(tokens.axes[0].name) | {"tickformat": ",", "fixedrange": True},
+        yaxis=axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
+    )
     figure.add_scatter(
         x=x,
         y=tokens.values,
@@ -119,10 +134,4 @@ def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) 
     figure.add_scatter(
         x=[chosen], y=[tokens.values[chosen]], mode="markers", marker={"color": theme.text, "size": 11}, hoverinfo="skip"
     )
-    return figure.update_layout(
-        showlegend=False,
-        margin=MARGIN,
-        dragmode=False,
-        xaxis=axis(tokens.axes[0].name) | {"tickformat": ",", "fixedrange": True},
-        yaxis=axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
-    )
+    return figure

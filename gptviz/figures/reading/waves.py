@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from gptviz.figures.kit import heat
 from gptviz.figures.kit.axes import axis
 from gptviz.figures.kit.format import brief
-from gptviz.figures.kit.theme import MLP, OUTPUT, STREAM, Theme, base
+from gptviz.figures.kit.theme import MLP, OUTPUT, STREAM, Theme, themed
 from gptviz.labelled_array import LabelledArray
 
 # Colour and pattern of each part: they can be told apart without colours.
@@ -17,7 +17,17 @@ LOOKS = {"embedding": (STREAM, ""), "neurons": (MLP, "/"), "logits": (OUTPUT, "x
 def powers(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of the `shares` [part, frequency], those of one frequency side by side."""
     parts, frequencies = shares.axes
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        barmode="group",
+        bargap=0.15,
+        legend={"orientation": "h", "x": 0, "y": 1.12},
+        margin={"l": 8, "r": 8, "t": 30, "b": 44},
+        xaxis=axis(frequencies.name),
+        yaxis=axis(shares.unit) | {"tickformat": "~%", "rangemode": "tozero"},
+    )
     for part, values in zip(parts.labels, shares.values, strict=True):
         colour, pattern = LOOKS[part]
         figure.add_bar(
@@ -27,14 +37,7 @@ def powers(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.35}},
             hovertemplate=f"<b>{part}</b>, frequency %{{x}}<br>%{{y:.1%}} of its variance<extra></extra>",
         )
-    return figure.update_layout(
-        barmode="group",
-        bargap=0.15,
-        legend={"orientation": "h", "x": 0, "y": 1.12},
-        margin={"l": 8, "r": 8, "t": 30, "b": 44},
-        xaxis=axis(frequencies.name),
-        yaxis=axis(shares.unit) | {"tickformat": "~%", "rangemode": "tozero"},
-    )
+    return figure
 
 
 def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
@@ -51,8 +54,10 @@ def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Fi
         colorbar=heat.scale((-limit, 0, limit), (brief(-limit), f"0 ({activations.unit})", brief(limit))),
         hovertemplate="%{y} + %{x}<br><b>%{z:.3g}</b><extra></extra>",
     )
-    figure = go.Figure(drawn, layout=base(theme, height=height))
-    return figure.update_layout(
+    return themed(
+        drawn,
+        theme,
+        height=height,
         xaxis=axis(second.name),
         yaxis=axis(first.name) | {"autorange": "reversed"},
         margin={"l": 8, "r": 28, "t": 64, "b": 44},

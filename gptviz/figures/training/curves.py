@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.format import power
-from gptviz.figures.kit.theme import Theme, base, blend, plain
+from gptviz.figures.kit.theme import Theme, blend, plain, themed
 from gptviz.labelled_array import Float64Array
 
 # Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most. None of
@@ -97,14 +97,10 @@ def losses(
         training: whether the losses of the training batches are shown too.
         until: a step up to which the axis reaches from the start, so that nothing moves while a run grows.
     """
-    figure = go.Figure(layout=base(theme, height=height))
-    for index, curve in enumerate(curves):
-        if training and curve.training is not None:
-            _add_training(figure, curve, colour(index, theme), index, log_steps)
-        _add_validation(figure, curve, colour(index, theme), index, log_steps)
-    for level in _levels(curves):
-        _add_level(figure, level, theme, log_loss)
-    return figure.update_layout(
+    figure = themed(
+        [],
+        theme,
+        height=height,
         margin=MARGIN,
         hovermode="closest",
         showlegend=True,
@@ -113,13 +109,20 @@ def losses(
         xaxis=scale("step", log_steps) | _reach(until, log_steps),
         yaxis=scale("loss (nats per token)", log_loss),
     )
+    for index, curve in enumerate(curves):
+        if training and curve.training is not None:
+            _add_training(figure, curve, colour(index, theme), index, log_steps)
+        _add_validation(figure, curve, colour(index, theme), index, log_steps)
+    for level in _levels(curves):
+        _add_level(figure, level, theme, log_loss)
+    return figure
 
 
 def accuracies(
     runs: Sequence[Accuracy], theme: Theme, *, height: int = 200, log_steps: bool = False, until: float | None = None
 ) -> go.Figure:
     """How much some runs got right on data held out and on data they are trained on, over each other; `until` as in `losses`."""
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed([], theme, height=height)
     for index, run in enumerate(runs):
         look = {"color": colour(index, theme), "dash": DASHES[index % len(DASHES)], "width": 2.5}
         _add_shares(figure, run, "held-out data", run.steps, run.validation, look, name=run.name, log_steps=log_steps)
@@ -184,7 +187,16 @@ def values(
 ) -> go.Figure:
     """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in `losses`."""
     x, y = thinned(steps, values)
-    figure = go.Figure(layout=base(theme, height=height))
+    figure = themed(
+        [],
+        theme,
+        height=height,
+        margin=MARGIN,
+        showlegend=False,
+        uirevision=f"{name} {log}",
+        xaxis=scale("step", False) | _reach(until, False),
+        yaxis=scale(f"{name} ({unit})" if unit else name, log),
+    )
     figure.add_scatter(
         x=x,
         y=y,
@@ -192,13 +204,7 @@ def values(
         line={"color": theme.text, "width": 1.5},
         hovertemplate=f"step %{{x:,}}<br>{name} <b>%{{y:.3~g}}</b> {unit}<extra></extra>",
     )
-    return figure.update_layout(
-        margin=MARGIN,
-        showlegend=False,
-        uirevision=f"{name} {log}",
-        xaxis=scale("step", False) | _reach(until, False),
-        yaxis=scale(f"{name} ({unit})" if unit else name, log),
-    )
+    return figure
 
 
 def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False) -> tuple[Float64Array, Float64Array]:

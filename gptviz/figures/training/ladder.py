@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
-from gptviz.figures.kit.theme import STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import STREAM, Theme, plain, themed
 from gptviz.figures.training.curves import COLOURS
 from gptviz.labelled_array import LabelledArray
 
@@ -27,7 +27,7 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     starts = [*values[:-1].tolist(), float(values[0])]
     names = [*rows[1:], TOGETHER]
     shades = [STREAM if name == TOGETHER else DOWN if change < 0 else UP for name, change in zip(names, changes, strict=True)]
-    figure = go.Figure(layout=base(theme, height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"]))
+    figure = themed([], theme, height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"])
     figure.add_scatter(
         x=[values[0]],
         y=[rows[0]],

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from gptviz.figures.kit.axes import MARGIN
-from gptviz.figures.kit.theme import STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import STREAM, Theme, plain, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 from .curves import DASHES, MARKERS, colour, scale
@@ -51,14 +51,10 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
     the series in words.
     """
     steps, values = _shown(table, look)
-    figure = go.Figure(layout=base(theme, height=height))
-    named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
-    for series in sorted(range(values.shape[1]), key=lambda one: one in named):
-        rank = named.index(series) if series in named else None
-        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
-    if look.marked is not None:
-        figure.add_trace(_mark(steps, values, look.marked, theme))
-    figure.update_layout(
+    figure = themed(
+        [],
+        theme,
+        height=height,
         margin=MARGIN,
         hovermode="closest",
         dragmode=False,
@@ -66,6 +62,12 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
         xaxis=scale("step", look.log_steps) | {"fixedrange": True},
         yaxis=scale(table.unit, look.log_values) | {"fixedrange": True},
     )
+    named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
+    for series in sorted(range(values.shape[1]), key=lambda one: one in named):
+        rank = named.index(series) if series in named else None
+        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
+    if look.marked is not None:
+        figure.add_trace(_mark(steps, values, look.marked, theme))
     return _with_step(figure, look, theme)
 
 
@@ -86,7 +88,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
         horizontal_spacing=0.03,
         x_title="step",
         y_title=table.unit,
-        figure=go.Figure(layout=base(theme, height=height)),  # to update one with it takes fifty times as long
+        figure=themed([], theme, height=height),  # to update one with it takes fifty times as long
     )
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}

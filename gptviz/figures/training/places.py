@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import OUTPUT, Theme, base
+from gptviz.figures.kit.theme import OUTPUT, Theme, themed
 
 
 def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: int, name: str = "") -> go.Figure:
@@ -19,7 +19,10 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
         marker={"color": OUTPUT},
         hovertemplate="token %{x} is predicted right<br><b>%{y:.1%}</b> of the time<extra></extra>",
     )
-    return go.Figure([bars], base(theme, height=height)).update_layout(
+    return themed(
+        [bars],
+        theme,
+        height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,
         xaxis={

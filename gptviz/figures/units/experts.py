@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, some, token_axis, token_names, token_room
 from gptviz.figures.kit.heat import add_frame, add_unit, heatmap, numbers, scale
-from gptviz.figures.kit.theme import MLP, Theme, base
+from gptviz.figures.kit.theme import MLP, Theme, themed
 from gptviz.labelled_array import LabelledArray
 
 MOST_NAMED = 16
@@ -40,7 +40,7 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="%{y}<br>expert %{customdata}<br>weight <b>%{z:.3f}</b><extra></extra>",
     )
-    figure = go.Figure(drawn, base(theme, height=height))
+    figure = themed(drawn, theme, height=height)
     shown = some(count, MOST_NAMED)
     figure.update_layout(
         margin={"l": token_room(tokens), "r": 12, "t": 48, "b": 48},
@@ -71,7 +71,7 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the tokens<extra></extra>",
     )
-    figure = go.Figure(drawn, base(theme, height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW))))
+    figure = themed(drawn, theme, height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW)))
     if count <= MOST_NUMBERED:
         figure.add_trace(numbers(drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]))
     shown, rows = some(count, MOST_NAMED), some(n_block, MOST_NAMED)

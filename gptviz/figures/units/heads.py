@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, some, span
 from gptviz.figures.kit.heat import add_frame, add_unit, clickable, heatmap, largest, numbers, scale
-from gptviz.figures.kit.theme import PATTERN, Theme, base
+from gptviz.figures.kit.theme import PATTERN, Theme, themed
 from gptviz.labelled_array import LabelledArray
 
 # The most heads in a row with room for a number in each cell, on a phone too.
@@ -33,16 +33,18 @@ def scores(table: LabelledArray, theme: Theme, *, low: float, high: float, chose
     drawn = heatmap(values, low, high, theme, colour=colour, gap=2, hoverinfo="skip", colorbar=_scale(low, high))
     where = [(block, head) for block in range(n_block) for head in range(n_head)]
     says = [f"block {block}, head {head}<br>{table.unit} <b>{values[block, head]:.3f}</b>" for block, head in where]
-    figure = go.Figure([drawn, clickable(where, says, (height - AROUND) // n_block)], base(theme, height=height))
-    if n_head <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[f"{value:.2f}".replace("-", "−") for value in row] for row in values]))
-    figure.update_layout(
+    figure = themed(
+        [drawn, clickable(where, says, (height - AROUND) // n_block)],
+        theme,
+        height=height,
         margin=MARGIN,
         dragmode=False,
         showlegend=False,
         xaxis=axis("head") | span(n_head) | {"tickvals": list(some(n_head, MOST_NAMED))},
         yaxis=axis("block") | span(n_block, down=True) | {"tickvals": list(some(n_block, MOST_NAMED))},
     )
+    if n_head <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [[f"{value:.2f}".replace("-", "−") for value in row] for row in values]))
     add_unit(figure, table.unit, 18)
     if chosen is not None:
         add_frame(figure, chosen, theme)
@@ -69,7 +71,7 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
         hovertemplate=f"head %{{y}} reads head %{{x}}<br><b>%{{z:+.3f}}</b> beside {chance:.3f} by chance<extra></extra>",
         colorbar=_scale(-limit, limit),
     )
-    figure = go.Figure([drawn], base(theme, height=height))
+    figure = themed([drawn], theme, height=height)
     ticks = {"type": "category", "tickformat": None}
     columns, rows = ([names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers))
     figure.update_layout(

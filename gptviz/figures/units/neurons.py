@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows
 from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, base, plain
+from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 PITCH = 22  # pixels from one token to the next
@@ -29,7 +29,7 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
         customdata=np.stack([lows, lows + width], -1),
         hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
     )
-    figure = go.Figure([bars], base(theme, height=220))
+    figure = themed([bars], theme, height=220)
     top = float(values.max(initial=1.0))
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
     if not is_logarithmic(counts):
@@ -60,7 +60,7 @@ def promoted(values: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[plain(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )
-    return go.Figure([bars], base(theme, height=PITCH * len(labels) + 60)).update_layout(_rows(labels, values.unit), bargap=0.3)
+    return themed([bars], theme, height=PITCH * len(labels) + 60, **_rows(labels, values.unit), bargap=0.3)
 
 
 def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
@@ -68,7 +68,7 @@ def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     sides, guesses = probabilities.axes
     values = np.asarray(probabilities.values, float)
     places = list(range(len(guesses.labels)))
-    figure = go.Figure(layout=base(theme, height=2 * PITCH * len(places) + 84))
+    figure = themed([], theme, height=2 * PITCH * len(places) + 84)
     for side, colour, row in zip(sides.labels, (STREAM, OUTPUT), values, strict=True):
         figure.add_bar(
             x=row,

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from gptviz.figures.kit.theme import DARK, LIGHT, Theme, base, enlarged
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarged, themed
 from gptviz.figures.training.curves import COLOURS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,8 +36,8 @@ def test_a_figure_grows_as_a_whole_and_its_numbers_stay() -> None:
     points.text = ["12", "b"]
     bars = go.Bar(x=[1, 2], y=[3, 4], width=0.5, textfont={"size": 12})
     note = {"text": "<span style='font-size: 12px'>a note</span>", "x": 0.5, "y": 1, "yshift": -4, "font": {"size": 13}}
-    layout = base(LIGHT, height=300, annotations=[note], xaxis={"title": {"text": "t", "standoff": 4}, "range": [0, 9]})
-    figure = go.Figure([points, bars], layout)
+    along = {"title": {"text": "t", "standoff": 4}, "range": [0, 9]}
+    figure = themed([points, bars], LIGHT, height=300, annotations=[note], xaxis=along)
     assert enlarged(figure, 1) is figure
     large = enlarged(figure, 2)
     for one, other in zip(figure.to_dict()["data"], large.to_dict()["data"], strict=True):
