@@ -15,9 +15,9 @@ from tests.drawn import looked_at
     "wrong",
     [
         lambda: go.Figure(),
-        lambda: themed([], LIGHT, height=300, xaxis={"tickfont": {"size": 11}}),
-        lambda: themed([], LIGHT, height=300, title={"text": "<span style='font-size: 9px'>a</span>"}),
-        lambda: themed(go.Heatmap(z=[[1]], texttemplate="%{z}"), LIGHT, height=300),
+        lambda: themed(LIGHT, height=300, xaxis={"tickfont": {"size": 11}}),
+        lambda: themed(LIGHT, height=300, title={"text": "<span style='font-size: 9px'>a</span>"}),
+        lambda: themed(LIGHT, go.Heatmap(z=[[1]], texttemplate="%{z}"), height=300),
     ],
 )
 def test_a_figure_with_small_type_or_without_the_template_is_found(wrong: Callable[[], go.Figure]) -> None:

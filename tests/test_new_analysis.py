@@ -54,7 +54,7 @@ from gptviz.labelled_array import LabelledArray
 
 def bars(counts: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of `counts` [position]."""
-    return themed([go.Bar(y=counts.values)], theme, height=height)
+    return themed(theme, go.Bar(y=counts.values), height=height)
 ''',
     "tests/figures/reading/test_repeats_figure.py": '''
 """The bars of the repeated tokens."""

@@ -24,9 +24,9 @@ def script() -> None:
     controls.switch("Log", key="log", help="…")
     controls.text("Other prompt", "two\nlines", key="other", help="…", longest=300)
     picking.pick("Head", [(0, 1)], (0, 1), print, key="head", help="…")
-    show_figure(themed([], LIGHT, height=100), key="first", alt="What is seen.")
+    show_figure(themed(LIGHT, height=100), key="first", alt="What is seen.")
     controls.switch("Later", key="later", help="…")
-    show_figure(themed([], LIGHT, height=100), key="second", alt="And then.")
+    show_figure(themed(LIGHT, height=100), key="second", alt="And then.")
 
 
 def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:

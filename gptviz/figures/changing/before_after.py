@@ -20,7 +20,6 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
     _, tokens = change.axes
     names = distinct([plain(label, 18) for label in tokens.labels])
     figure = themed(
-        [],
         theme,
         height=70 + LINE * len(names),
         margin={"l": 8, "r": 16, "t": 28, "b": 36},

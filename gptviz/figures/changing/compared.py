@@ -53,8 +53,8 @@ def cells(
         colorbar=scale([-limit, 0, limit] if signed else [0, limit]) | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
     )
     return themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin={"l": 8, "r": 12, "t": 44, "b": 8},
         xaxis=_axis(columns, MOST_ALONG),
@@ -79,7 +79,6 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
     names = _names(a.axes[0], LONGEST_NAME)
     figure = themed(
-        [],
         theme,
         height=(ROW_OF_TWO + _room(names)) * len(names) + 90,
         barmode="group",
@@ -169,7 +168,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
     # As high as the pair of bars next to it.
-    figure = themed([], theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90)
+    figure = themed(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90)
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
@@ -240,7 +239,6 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
     most = [index for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist() if far[index] > 0]
     labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
     figure = themed(
-        [],
         theme,
         height=height,
         margin={"l": 8, "r": 8, "t": 34, "b": 8},

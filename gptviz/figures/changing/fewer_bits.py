@@ -35,12 +35,12 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error <b>%{z:.2%}</b><extra></extra>",
         colorbar=scale([0, high / 2, high], [f"{100 * value:.3g}" for value in (0, high / 2, high)]) | {"len": 0.45},
     )
-    figure = themed([drawn], theme, height=AROUND + ROW * len(values))
-    if count <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
     names = [plain(name, 40) for name in matrices.labels]
     named = some(count, MOST_NAMED)
-    figure.update_layout(
+    figure = themed(
+        theme,
+        drawn,
+        height=AROUND + ROW * len(values),
         dragmode=False,
         showlegend=False,
         margin={"l": 24 + 7 * max(map(len, names)), "r": 26, "t": 44, "b": 56},
@@ -49,5 +49,7 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         | span(count),
         yaxis=axis("") | rows(names),
     )
+    if count <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
     add_unit(figure, "relative error, %", 18)
     return figure

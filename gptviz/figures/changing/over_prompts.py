@@ -32,9 +32,12 @@ def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, uni
     diamonds.update(
         marker={"symbol": "diamond-open", "size": 11, "color": theme.text}, hovertemplate="on screen %{x:.4g}<extra></extra>"
     )
-    figure = themed([dots, diamonds], theme, height=ROW * len(places) + 96)
     names = [plain(spread.axes[1].labels[i], 40) for i in order]
-    return figure.update_layout(
+    return themed(
+        theme,
+        dots,
+        diamonds,
+        height=ROW * len(places) + 96,
         margin={"l": 8, "r": 16, "t": 36, "b": 48},
         dragmode=False,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},

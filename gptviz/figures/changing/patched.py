@@ -67,8 +67,8 @@ def restored(
     above = FREE if marked else 0.0
     below = _below(places)
     figure = themed(
-        [drawn],
         theme,
+        drawn,
         height=LEAST + below + round(min(MOST, PITCH * (rows + above))),
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,

@@ -26,8 +26,15 @@ def rows(a: LabelledArray, b: LabelledArray, groups: Sequence[str], theme: Theme
         theme: light or dark.
         height: in pixels.
     """
-    figure = themed([], theme, height=height)
     end = 1.05 * max(float(np.nanmax(one.values, initial=1e-3)) for one in (a, b))
+    figure = themed(
+        theme,
+        height=height,
+        margin={"l": 8, "r": 12, "t": 34, "b": 8},
+        xaxis={"title": {"text": "loss in B, nats per token"}, "range": [-0.03 * end, end]},
+        yaxis={"title": {"text": "loss in A, nats per token"}, "range": [-0.03 * end, end]},
+        showlegend=True,
+    )
     figure.add_scatter(
         x=[0, end],
         y=[0, end],
@@ -48,9 +55,4 @@ def rows(a: LabelledArray, b: LabelledArray, groups: Sequence[str], theme: Theme
                 customdata=[plain(a.axes[0].labels[i].strip(), LONGEST_ROW) for i in which],
                 hovertemplate="%{customdata}<br>A <b>%{y:.3f}</b>, B <b>%{x:.3f}</b> nats per token<extra></extra>",
             )
-    return figure.update_layout(
-        margin={"l": 8, "r": 12, "t": 34, "b": 8},
-        xaxis={"title": {"text": "loss in B, nats per token"}, "range": [-0.03 * end, end]},
-        yaxis={"title": {"text": "loss in A, nats per token"}, "range": [-0.03 * end, end]},
-        showlegend=True,
-    )
+    return figure

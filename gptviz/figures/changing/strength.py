@@ -25,7 +25,6 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
     texts, strengths = table.axes
     x = [float(label) for label in strengths.labels]
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN | {"t": 30},
@@ -56,7 +55,6 @@ def singular_values(values: LabelledArray, theme: Theme, *, height: int) -> go.F
     """A bar for each of the singular `values` [number] of a change, the largest first, on a scale that begins at 0."""
     (numbers,) = values.axes
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN,

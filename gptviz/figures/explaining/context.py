@@ -41,8 +41,8 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         ),
     )
     return themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin={"l": token_room(guessed), "r": 8, "t": 4, "b": token_room(left)},
         xaxis=token_axis(left),
@@ -55,7 +55,6 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
     (windows,) = loss.axes
     x = [int(label) for label in windows.labels]
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,
@@ -87,7 +86,6 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     known = np.isfinite(loss.values)
     mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=True,
@@ -124,7 +122,6 @@ def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The mean loss [position] over many texts, as a line."""
     (positions,) = loss.axes
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,

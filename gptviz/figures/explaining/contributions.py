@@ -54,9 +54,11 @@ def contributions(
         customdata=[html.escape(word) for word in words],
         hovertemplate=f"<b>%{{customdata}}</b><br>{verb} %{{y:+.4g}}<extra></extra>",
     )
-    figure = themed([bars], theme, height=height)
     low, high = _reach(values)
-    figure.update_layout(
+    figure = themed(
+        theme,
+        bars,
+        height=height,
         margin={"l": 48, "r": 8, "t": 28, "b": room},
         bargap=0.25,
         dragmode=False,

@@ -52,7 +52,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     if not few:
         shades[-1] = STREAM
     count = len(sizes) + 1
-    figure = themed([], theme, height=ROW * count + MARGIN["t"] + MARGIN["b"])
+    figure = themed(theme, height=ROW * count + MARGIN["t"] + MARGIN["b"])
     figure.add_bar(
         orientation="h",
         base=[*starts, 0.0],
@@ -119,8 +119,9 @@ def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chos
         for row, column in where
     ]
     figure = themed(
-        [drawn, clickable(where, says, (height - AROUND) // n_row)],
         theme,
+        drawn,
+        clickable(where, says, (height - AROUND) // n_row),
         height=height,
         margin={"l": 52, "r": 8, "t": 28, "b": 48},
         dragmode=False,

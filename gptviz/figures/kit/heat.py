@@ -154,8 +154,9 @@ def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height
         hoverinfo="skip",
     )
     return themed(
-        [drawn, legend],
         theme,
+        drawn,
+        legend,
         height=height,
         annotations=[{"xref": "paper", "yref": "paper"} | place | line for line in lines],
         showlegend=False,
@@ -198,8 +199,8 @@ def signed_matrix(
         | {"yref": "paper", "yanchor": "bottom", "ypad": 4},
     )
     figure = themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin=MARGIN | {"t": 54},
         xaxis=axis(columns.name) | {"constrain": "domain", "constraintoward": "right"},

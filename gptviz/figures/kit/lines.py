@@ -19,7 +19,6 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
     x = [int(label) for label in positions.labels]
     dotted = len(x) <= MOST_DOTTED
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,
@@ -49,7 +48,6 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
     names, distances = lines.axes
     x = [int(label) for label in distances.labels]
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,

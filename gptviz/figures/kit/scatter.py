@@ -121,7 +121,7 @@ def cloud(
         read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
     """
     picture = _Points(points, theme)
-    figure = themed([], theme, height=height)
+    figure = themed(theme, height=height, **_layout(theme, axes, ends, picture))
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
@@ -137,9 +137,6 @@ def cloud(
         figure.add_trace(_in_prompt(picture, read))
     if chosen is not None:
         figure.add_trace(_ring(picture, chosen, neighbours))
-    if picture.solid or not picture.few:
-        figure.update_layout(legend={"itemsizing": "constant"})
-    _lay_out(figure, theme, axes, ends, picture.solid)
     return figure
 
 
@@ -147,7 +144,7 @@ def side_by_side(
     pictures: Sequence[LabelledArray], titles: Sequence[str], kinds: Sequence[str], theme: Theme, *, height: int
 ) -> go.Figure:
     """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
-    figure = themed([], theme, height=height)
+    figure = themed(theme, height=height)
     most = max(float(np.abs(one.values - one.values.mean(0)).max()) for one in pictures) * 1.08 or 1.0
     share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
@@ -343,31 +340,27 @@ def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
     }
 
 
-def _lay_out(figure: go.Figure, theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], solid: bool) -> None:
+def _layout(theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], picture: _Points) -> dict[str, Any]:
     look: dict[str, Any] = {"showticklabels": False, "zeroline": False}
     titles = list(axes) if axes else [""] * 3
     ranges: list[dict[str, Any]] = [{"range": list(pair)} for pair in ends] or [{}] * 3
-    figure.update_layout(
-        margin={"l": 4, "r": 4, "t": 4, "b": 4},
-        legend={"font": {"size": 13}},
-    )
-    if solid:
+    small = {"itemsizing": "constant"} if picture.solid or not picture.few else {}
+    layout = {"margin": {"l": 4, "r": 4, "t": 4, "b": 4}, "legend": {"font": {"size": 13}} | small}
+    if picture.solid:
         look |= {"color": theme.text, "gridcolor": theme.faint, "showbackground": False, "showspikes": False}
         scene: dict[str, Any] = {
             f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}} | between
             for name, title, between in zip("xyz", titles, ranges, strict=True)
         }
-        figure.update_layout(
-            scene=scene
-            | {"aspectmode": "data", "camera": {"eye": {"x": 1.2, "y": 1.2, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.15}}}
-        )
-    else:
-        # One unit is as long across as along, else the picture would show distances that are not there.
-        figure.update_layout(
-            dragmode="pan",
-            xaxis=look | {"title": {"text": titles[0], "font": {"size": 14}}} | ranges[0],
-            yaxis=look | {"title": {"text": titles[1], "font": {"size": 14}}, "scaleanchor": "x"} | ranges[1],
-        )
+        camera = {"eye": {"x": 1.2, "y": 1.2, "z": 0.7}, "center": {"x": 0, "y": 0, "z": -0.15}}
+        return layout | {"scene": scene | {"aspectmode": "data", "camera": camera}}
+    across, up = ({"title": {"text": title, "font": {"size": 14}}} for title in titles[:2])
+    # One unit is as long across as along, else the picture would show distances that are not there.
+    return layout | {
+        "dragmode": "pan",
+        "xaxis": look | across | ranges[0],
+        "yaxis": look | up | {"scaleanchor": "x"} | ranges[1],
+    }
 
 
 def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
@@ -386,8 +379,8 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         hovertemplate="%{hovertext}<extra></extra>",
     )
     return themed(
-        [bars],
         theme,
+        bars,
         height=height,
         margin={"l": 4, "r": 8, "t": 4, "b": 4},
         bargap=0.25,

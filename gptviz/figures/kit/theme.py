@@ -111,12 +111,12 @@ def plain(label: str, longest: int = 24) -> str:
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
-def themed(traces: Any, theme: Theme, *, height: int, **layout: Any) -> go.Figure:
-    """The figure of a trace, or of some, with the layout that all figures share and the one that is given.
+def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
+    """The figure of these traces, with the layout that all figures share and the one that is given.
 
     All of it is given at once: plotly takes twice as long to change the layout of a figure as to make one with it.
     """
-    return go.Figure(traces, {"template": _template(theme), "height": height, **layout})
+    return go.Figure(list(traces), {"template": _template(theme), "height": height, **layout})
 
 
 @cache

@@ -73,7 +73,7 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
         _edges(thin, nodes, rows, {"color": blend(STREAM, theme.text, 0.6), "width": 1.5}),
         _edges(thick, nodes, rows, {"color": OUTPUT, "width": 5}),
     ]
-    figure = themed([*strokes, _chips(drawn, on_path, nodes, rows, theme)], theme, height=height)
+    figure = themed(theme, *strokes, _chips(drawn, on_path, nodes, rows, theme), height=height)
     depths = max(node.depth for node in nodes)
     lowest = max(rows.values())
     numbered = depths <= MOST_NUMBERED

@@ -48,8 +48,8 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
     figure = themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
         dragmode=False,
@@ -67,24 +67,13 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
 
 def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme) -> go.Figure:
     """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there is one, next to them."""
-    figure = themed([], theme, height=230)
     pairs = [("this model", model, OUTPUT, "")]
     if baseline is not None:
         pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))
-    for name, shares, colour, pattern in pairs:
-        figure.add_bar(
-            name=name,
-            x=list(shares.axes[0].labels),
-            y=shares.values,
-            marker={"color": colour, "pattern": {"shape": pattern}},
-            text=[percent(float(share)) for share in shares.values],
-            textposition="outside",
-            outsidetextfont={"size": 13},
-            cliponaxis=False,
-            hovertemplate=f"{name}, %{{x}}:<br><b>%{{text}}</b> of the texts<extra></extra>",
-        )
     highest = max(float(shares.values.max()) for _, shares, _, _ in pairs)
-    return figure.update_layout(
+    figure = themed(
+        theme,
+        height=230,
         margin={"l": 8, "r": 8, "t": 30, "b": 8},
         barmode="group",
         dragmode=False,
@@ -98,3 +87,16 @@ def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme
             "fixedrange": True,
         },
     )
+    for name, shares, colour, pattern in pairs:
+        figure.add_bar(
+            name=name,
+            x=list(shares.axes[0].labels),
+            y=shares.values,
+            marker={"color": colour, "pattern": {"shape": pattern}},
+            text=[percent(float(share)) for share in shares.values],
+            textposition="outside",
+            outsidetextfont={"size": 13},
+            cliponaxis=False,
+            hovertemplate=f"{name}, %{{x}}:<br><b>%{{text}}</b> of the texts<extra></extra>",
+        )
+    return figure

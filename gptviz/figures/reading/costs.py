@@ -41,7 +41,6 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
     values = [int(value) for value in table.values]
     whole = max(1, sum(values))
     figure = themed(
-        [],
         theme,
         height=ROW * len(names) + 90,
         margin={"l": 12, "r": 8, "t": 44, "b": 40},
@@ -92,7 +91,6 @@ def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tu
     whats, tokens = table.axes
     x = [int(label) for label in tokens.labels]
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN | {"l": 58, "t": 34},

@@ -56,7 +56,7 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     10^span[1]. A size of 0 lies below any axis and an infinite one above; what is no number is left out.
     """
     kinds, places = lines.axes
-    figure = themed([], theme, height=height)
+    figure = themed(theme, height=height)
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):
         shade = colour(index, theme)
         figure.add_scatter(

@@ -27,10 +27,12 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[plain(label) for label in labels],
         hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
     )
-    figure = themed([bars], theme, height=PITCH * len(labels) + 52)
     rest = len(tokens.labels) - len(labels)
     more = f", the {len(labels)} most frequent of {len(tokens.labels):,}" if rest else ""
-    return figure.update_layout(
+    return themed(
+        theme,
+        bars,
+        height=PITCH * len(labels) + 52,
         margin={"l": 20 + 8 * max(min(len(short_label(label)), LONGEST_LABEL) for label in labels), "r": 20, "t": 4, "b": 48},
         bargap=0.25,
         showlegend=False,

@@ -37,7 +37,7 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
     track = go.Bar(
         x=[1] * len(names), y=places, orientation="h", hoverinfo="skip", marker={"color": blend(OUTPUT, theme.background, 0.07)}
     )
-    figure = themed([track, bars], theme, height=pitch * len(names) + 8)
+    figure = themed(theme, track, bars, height=pitch * len(names) + 8)
     numbers = [
         {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 6, "y": place, "text": percent(float(value))}
         for place, value in zip(places, values, strict=True)

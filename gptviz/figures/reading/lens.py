@@ -35,8 +35,26 @@ def rise_and_fall(
         logarithmic: whether equal ratios have equal lengths, so that small probabilities show.
     """
     tokens, places = course.axes
-    figure = themed([], theme, height=height)
     across = list(range(len(places.labels)))
+    last = len(across) - 1
+    step = math.ceil(len(across) / MOST_TICKS)
+    ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
+    scale = (
+        {"type": "log", "range": [math.log10(SMALLEST), 0.02], "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1]}
+        | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
+        if logarithmic
+        else {"range": [-0.02, 1.04], "tickformat": ".0%"}
+    )
+    figure = themed(
+        theme,
+        height=height,
+        margin=MARGIN | {"b": 110, "t": 36},
+        showlegend=True,
+        legend={"font": {"size": 13}},
+        xaxis=axis("layer")
+        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
+        yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
+    )
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
         is_named, name = index < NAMED, plain(tokens.labels[index])
         shade = colour(index, theme) if is_named else blend(theme.text, theme.background, 0.25)
@@ -54,20 +72,4 @@ def rise_and_fall(
             legendrank=index,
         )
     figure.add_vline(x=opened, line={"color": theme.text, "width": 1, "dash": "dot"})
-    last = len(across) - 1
-    step = math.ceil(len(across) / MOST_TICKS)
-    ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
-    scale = (
-        {"type": "log", "range": [math.log10(SMALLEST), 0.02], "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1]}
-        | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
-        if logarithmic
-        else {"range": [-0.02, 1.04], "tickformat": ".0%"}
-    )
-    return figure.update_layout(
-        margin=MARGIN | {"b": 110, "t": 36},
-        showlegend=True,
-        legend={"font": {"size": 13}},
-        xaxis=axis("layer")
-        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
-        yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
-    )
+    return figure

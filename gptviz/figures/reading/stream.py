@@ -59,8 +59,8 @@ def sizes(lengths: LabelledArray, layers: Sequence[str], theme: Theme, *, height
         colorbar=scale([*ticks], [brief(10**tick) for tick in ticks], **_beside("length (log scale)")),
     )
     return themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin={"l": 130, "r": 10, "t": 8, "b": 60},
         xaxis=_named(names, MOST_ACROSS, "position") | {"tickangle": -90},
@@ -81,8 +81,8 @@ def directions(cosines: LabelledArray, layers: Sequence[str], theme: Theme, *, h
         colorbar=scale([-1, 0, 1], **_beside("cosine")),
     )
     return themed(
-        [drawn],
         theme,
+        drawn,
         height=height,
         margin={"l": 130, "r": 10, "t": 8, "b": 110},
         xaxis=_layers(names, MOST_LAYERS_ACROSS) | {"tickangle": -60},
@@ -96,7 +96,20 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """
     _, writers = shares.axes
     size, along = shares.values
-    figure = themed([], theme, height=height)
+    line = {"showgrid": True, "tickformat": ".3~g"}
+    title = {"font": {"size": 13}}
+    figure = themed(
+        theme,
+        height=height,
+        margin={"l": 66, "r": 10, "t": 34, "b": 120},
+        bargap=0.25,
+        legend={"font": {"size": 13}},
+        xaxis=_layers([short(one) for one in writers.labels], MOST_LAYERS_ACROSS) | {"tickangle": -60, "anchor": "y2"},
+        yaxis=line
+        | _log_axis(np.maximum(size, SMALLEST))
+        | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
+        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "part along the stream"}},
+    )
     for end, (colour, symbol, hatch, name) in WRITERS.items():
         which = [i for i, writer in enumerate(writers.labels) if _kind(writer) == end]
         if not which:
@@ -117,20 +130,9 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             marker={"color": colour, "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": theme.background, "size": 6}},
             **_said(writers.labels, along, which, "along the stream"),
         )
-    line = {"showgrid": True, "tickformat": ".3~g"}
-    title = {"font": {"size": 13}}
     # As long as the stream itself.
     figure.add_hline(y=1, line={"color": theme.text, "width": 1, "dash": "dot"}, yref="y")
-    return figure.update_layout(
-        margin={"l": 66, "r": 10, "t": 34, "b": 120},
-        bargap=0.25,
-        legend={"font": {"size": 13}},
-        xaxis=_layers([short(one) for one in writers.labels], MOST_LAYERS_ACROSS) | {"tickangle": -60, "anchor": "y2"},
-        yaxis=line
-        | _log_axis(np.maximum(size, SMALLEST))
-        | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
-        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "part along the stream"}},
-    )
+    return figure
 
 
 def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:

@@ -40,7 +40,6 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
         places[start:end] = [here] * (end - start)
         nodes.append((*here, merges.axes[0].labels[number], f"merge {number + 1}: number {rank + 1:,} of the list"))
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,
@@ -83,7 +82,6 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """How many times as many tokens as the first text each text takes: bars [text, tokenizer], beside each other per text."""
     texts, tokenizers = times.axes
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=True,
@@ -115,7 +113,6 @@ def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) 
     """How many bytes a token stands for after each number of merges [merges], with the chosen number pointed out."""
     x = np.arange(len(tokens.values))
     figure = themed(
-        [],
         theme,
         height=height,
         showlegend=False,

@@ -18,7 +18,6 @@ def powers(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of the `shares` [part, frequency], those of one frequency side by side."""
     parts, frequencies = shares.axes
     figure = themed(
-        [],
         theme,
         height=height,
         barmode="group",
@@ -55,8 +54,8 @@ def over_sums(activations: LabelledArray, theme: Theme, *, height: int) -> go.Fi
         hovertemplate="%{y} + %{x}<br><b>%{z:.3g}</b><extra></extra>",
     )
     return themed(
-        drawn,
         theme,
+        drawn,
         height=height,
         xaxis=axis(second.name),
         yaxis=axis(first.name) | {"autorange": "reversed"},

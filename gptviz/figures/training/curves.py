@@ -98,7 +98,6 @@ def losses(
         until: a step up to which the axis reaches from the start, so that nothing moves while a run grows.
     """
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN,
@@ -122,7 +121,20 @@ def accuracies(
     runs: Sequence[Accuracy], theme: Theme, *, height: int = 200, log_steps: bool = False, until: float | None = None
 ) -> go.Figure:
     """How much some runs got right on data held out and on data they are trained on, over each other; `until` as in `losses`."""
-    figure = themed([], theme, height=height)
+    epochs = {run.epoch for run in runs}
+    epoch = epochs.pop() if len(epochs) == 1 else None
+    about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)" if epoch else "step"
+    whats = {run.what for run in runs}
+    figure = themed(
+        theme,
+        height=height,
+        margin=MARGIN,
+        hovermode="closest",
+        showlegend=len(runs) > 1,
+        uirevision=f"{log_steps}",
+        xaxis=scale("step", log_steps) | {"title": axis(about)["title"]} | _reach(until, log_steps),
+        yaxis=scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
+    )
     for index, run in enumerate(runs):
         look = {"color": colour(index, theme), "dash": DASHES[index % len(DASHES)], "width": 2.5}
         _add_shares(figure, run, "held-out data", run.steps, run.validation, look, name=run.name, log_steps=log_steps)
@@ -130,19 +142,7 @@ def accuracies(
             dotted = look | {"dash": "dot", "width": 1.5}
             x, y = run.training_steps, run.training
             _add_shares(figure, run, "data it is trained on", x, y, dotted, name=None, log_steps=log_steps)
-    epochs = {run.epoch for run in runs}
-    epoch = epochs.pop() if len(epochs) == 1 else None
-    about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)" if epoch else "step"
-    whats = {run.what for run in runs}
-    figure.update_layout(
-        margin=MARGIN,
-        hovermode="closest",
-        showlegend=len(runs) > 1,
-        uirevision=f"{log_steps}",
-        xaxis=scale("step", log_steps) | _reach(until, log_steps),
-        yaxis=scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
-    )
-    return figure.update_xaxes(title_text=about)
+    return figure
 
 
 def _add_shares(
@@ -188,7 +188,6 @@ def values(
     """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in `losses`."""
     x, y = thinned(steps, values)
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN,

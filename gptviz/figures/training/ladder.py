@@ -27,7 +27,30 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     starts = [*values[:-1].tolist(), float(values[0])]
     names = [*rows[1:], TOGETHER]
     shades = [STREAM if name == TOGETHER else DOWN if change < 0 else UP for name, change in zip(names, changes, strict=True)]
-    figure = themed([], theme, height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"])
+    room = 0.02 * float(np.ptp(values)) or 0.1
+    figure = themed(
+        theme,
+        height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"],
+        margin={**MARGIN, "l": 8, "r": NUMBER},
+        bargap=0.35,
+        dragmode=False,
+        showlegend=False,
+        xaxis=axis(levels.unit)
+        | {
+            "range": [float(values.min()) - room, float(values.max()) + room],
+            "tickformat": ".2~f",
+            "showgrid": True,
+            "fixedrange": True,
+        },
+        yaxis={
+            "categoryorder": "array",
+            "categoryarray": [*rows, TOGETHER],
+            "autorange": "reversed",
+            "ticklabelstandoff": NUMBER,
+            "fixedrange": True,
+            "tickfont": {"size": 13},
+        },
+    )
     figure.add_scatter(
         x=[values[0]],
         y=[rows[0]],
@@ -53,28 +76,7 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, %{x:+.4f}<extra></extra>",
     )
     _join(figure, values, [*rows, TOGETHER], theme)
-    room = 0.02 * float(np.ptp(values)) or 0.1
-    return figure.update_layout(
-        margin={**MARGIN, "l": 8, "r": NUMBER},
-        bargap=0.35,
-        dragmode=False,
-        showlegend=False,
-        xaxis=axis(levels.unit)
-        | {
-            "range": [float(values.min()) - room, float(values.max()) + room],
-            "tickformat": ".2~f",
-            "showgrid": True,
-            "fixedrange": True,
-        },
-        yaxis={
-            "categoryorder": "array",
-            "categoryarray": [*rows, TOGETHER],
-            "autorange": "reversed",
-            "ticklabelstandoff": NUMBER,
-            "fixedrange": True,
-            "tickfont": {"size": 13},
-        },
-    )
+    return figure
 
 
 def _join(figure: go.Figure, values: np.ndarray, rows: list[str], theme: Theme) -> None:

@@ -52,7 +52,6 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
     """
     steps, values = _shown(table, look)
     figure = themed(
-        [],
         theme,
         height=height,
         margin=MARGIN,
@@ -88,7 +87,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
         horizontal_spacing=0.03,
         x_title="step",
         y_title=table.unit,
-        figure=themed([], theme, height=height),  # to update one with it takes fifty times as long
+        figure=themed(theme, height=height),  # to update one with it takes fifty times as long
     )
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}

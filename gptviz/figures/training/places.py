@@ -20,8 +20,8 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
         hovertemplate="token %{x} is predicted right<br><b>%{y:.1%}</b> of the time<extra></extra>",
     )
     return themed(
-        [bars],
         theme,
+        bars,
         height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,

@@ -40,9 +40,11 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="%{y}<br>expert %{customdata}<br>weight <b>%{z:.3f}</b><extra></extra>",
     )
-    figure = themed(drawn, theme, height=height)
     shown = some(count, MOST_NAMED)
-    figure.update_layout(
+    figure = themed(
+        theme,
+        drawn,
+        height=height,
         margin={"l": token_room(tokens), "r": 12, "t": 48, "b": 48},
         xaxis=axis(experts.name)
         | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
@@ -71,17 +73,19 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the tokens<extra></extra>",
     )
-    figure = themed(drawn, theme, height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW)))
-    if count <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]))
     shown, rows = some(count, MOST_NAMED), some(n_block, MOST_NAMED)
-    figure.update_layout(
+    figure = themed(
+        theme,
+        drawn,
+        height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW)),
         margin={"l": 62, "r": 12, "t": 44, "b": 56},
         showlegend=False,
         xaxis=axis(experts.name)
         | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
         yaxis=axis(blocks.name) | {"tickvals": list(rows), "range": [n_block - 0.5, -0.5]},
     )
+    if count <= MOST_NUMBERED:
+        figure.add_trace(numbers(drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]))
     add_unit(figure, "share of tokens", 18)
     if chosen is not None:
         add_frame(figure, chosen, theme)

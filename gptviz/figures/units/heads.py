@@ -34,8 +34,9 @@ def scores(table: LabelledArray, theme: Theme, *, low: float, high: float, chose
     where = [(block, head) for block in range(n_block) for head in range(n_head)]
     says = [f"block {block}, head {head}<br>{table.unit} <b>{values[block, head]:.3f}</b>" for block, head in where]
     figure = themed(
-        [drawn, clickable(where, says, (height - AROUND) // n_block)],
         theme,
+        drawn,
+        clickable(where, says, (height - AROUND) // n_block),
         height=height,
         margin=MARGIN,
         dragmode=False,
@@ -71,10 +72,12 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
         hovertemplate=f"head %{{y}} reads head %{{x}}<br><b>%{{z:+.3f}}</b> beside {chance:.3f} by chance<extra></extra>",
         colorbar=_scale(-limit, limit),
     )
-    figure = themed([drawn], theme, height=height)
     ticks = {"type": "category", "tickformat": None}
     columns, rows = ([names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers))
-    figure.update_layout(
+    figure = themed(
+        theme,
+        drawn,
+        height=height,
         margin=MARGIN,
         dragmode=False,
         xaxis=axis(f"{values.axes[1].name} (block.head)") | ticks | {"tickvals": columns} | span(count),

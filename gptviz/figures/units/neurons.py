@@ -29,12 +29,14 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
         customdata=np.stack([lows, lows + width], -1),
         hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
     )
-    figure = themed([bars], theme, height=220)
     top = float(values.max(initial=1.0))
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
     if not is_logarithmic(counts):
         counts_axis = {"range": [0, 1.1 * top], "dtick": max(1, round(top / 4)), "tickformat": "d"}
-    return figure.update_layout(
+    return themed(
+        theme,
+        bars,
+        height=220,
         margin={"l": 56, "r": 8, "t": 8, "b": 44},
         dragmode=False,
         bargap=0,
@@ -60,7 +62,7 @@ def promoted(values: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[plain(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )
-    return themed([bars], theme, height=PITCH * len(labels) + 60, **_rows(labels, values.unit), bargap=0.3)
+    return themed(theme, bars, height=PITCH * len(labels) + 60, **_rows(labels, values.unit), bargap=0.3)
 
 
 def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
@@ -68,7 +70,7 @@ def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     sides, guesses = probabilities.axes
     values = np.asarray(probabilities.values, float)
     places = list(range(len(guesses.labels)))
-    figure = themed([], theme, height=2 * PITCH * len(places) + 84)
+    figure = themed(theme, height=2 * PITCH * len(places) + 84)
     for side, colour, row in zip(sides.labels, (STREAM, OUTPUT), values, strict=True):
         figure.add_bar(
             x=row,

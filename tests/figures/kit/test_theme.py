@@ -37,7 +37,7 @@ def test_a_figure_grows_as_a_whole_and_its_numbers_stay() -> None:
     bars = go.Bar(x=[1, 2], y=[3, 4], width=0.5, textfont={"size": 12})
     note = {"text": "<span style='font-size: 12px'>a note</span>", "x": 0.5, "y": 1, "yshift": -4, "font": {"size": 13}}
     along = {"title": {"text": "t", "standoff": 4}, "range": [0, 9]}
-    figure = themed([points, bars], LIGHT, height=300, annotations=[note], xaxis=along)
+    figure = themed(LIGHT, points, bars, height=300, annotations=[note], xaxis=along)
     assert enlarged(figure, 1) is figure
     large = enlarged(figure, 2)
     for one, other in zip(figure.to_dict()["data"], large.to_dict()["data"], strict=True):
