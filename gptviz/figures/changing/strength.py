@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MARGIN, axis
+from gptviz.figures.kit.axes import MARGIN, axis, two_axes
 from gptviz.figures.kit.lines import DASHES
 from gptviz.figures.kit.theme import OUTPUT, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
@@ -54,14 +54,7 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
 def singular_values(values: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of the singular `values` [number] of a change, the largest first, on a scale that begins at 0."""
     (numbers,) = values.axes
-    figure = themed(
-        theme,
-        height=height,
-        margin=MARGIN,
-        showlegend=False,
-        xaxis=axis(numbers.name),
-        yaxis=axis(values.unit) | {"rangemode": "tozero", "tickformat": "~g"},
-    )
+    figure = two_axes(theme, axis(numbers.name), axis(values.unit) | {"rangemode": "tozero", "tickformat": "~g"}, height=height)
     figure.add_bar(
         x=[int(label) for label in numbers.labels],
         y=values.values,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room
+from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room, two_axes
 from gptviz.figures.kit.heat import heatmap, largest, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
@@ -54,13 +54,11 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
     """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough` is pointed out."""
     (windows,) = loss.axes
     x = [int(label) for label in windows.labels]
-    figure = themed(
+    figure = two_axes(
         theme,
+        axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
+        axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
         height=height,
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
-        yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
     figure.add_scatter(
         x=x,
@@ -121,13 +119,8 @@ def _named(labels: Sequence[str]) -> dict[str, object]:
 def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The mean loss [position] over many texts, as a line."""
     (positions,) = loss.axes
-    figure = themed(
-        theme,
-        height=height,
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(positions.name),
-        yaxis=axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
+    figure = two_axes(
+        theme, axis(positions.name), axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"}, height=height
     )
     figure.add_scatter(
         x=[int(label) for label in positions.labels],

@@ -7,7 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gptviz.figures.kit.theme import plain
+import plotly.graph_objects as go
+
+from gptviz.figures.kit.theme import Theme, plain, themed
 from gptviz.labelled_array import Axis
 
 # Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is drawn again.
@@ -28,6 +30,11 @@ MONOSPACE = {"family": "monospace"}
 def axis(name: str) -> dict[str, Any]:
     """The look of an axis of numbers called `name`, which are written as they are: 0.5 is no 1."""
     return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "~f"}
+
+
+def two_axes(theme: Theme, across: dict[str, Any], up: dict[str, Any], *, height: int, **layout: Any) -> go.Figure:
+    """An empty figure between these two axes, with room for their ticks and titles and without a legend."""
+    return themed(theme, height=height, showlegend=False, margin=MARGIN, xaxis=across, yaxis=up, **layout)
 
 
 def span(count: int, *, down: bool = False) -> dict[str, Any]:

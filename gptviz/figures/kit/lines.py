@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MARGIN, axis
-from gptviz.figures.kit.theme import KEY, PATTERN, QUERY, Theme, blend, themed
+from gptviz.figures.kit.axes import axis, two_axes
+from gptviz.figures.kit.theme import KEY, PATTERN, QUERY, Theme, blend
 from gptviz.labelled_array import LabelledArray
 
 # Strokes distinguish the lines without colours.
@@ -18,15 +18,13 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
     (positions,) = column.axes
     x = [int(label) for label in positions.labels]
     dotted = len(x) <= MOST_DOTTED
-    figure = themed(
+    figure = two_axes(
         theme,
-        height=height,
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(positions.name),
-        yaxis=axis(column.unit)
+        axis(positions.name),
+        axis(column.unit)
         | {"range": [-1.08 * limit, 1.08 * limit], "tickvals": [-limit, 0, limit], "tickformat": ".3~g", "zeroline": True}
         | {"zerolinecolor": theme.faint},
+        height=height,
     )
     for colour, part in ((QUERY, column.values.clip(min=0)), (KEY, column.values.clip(max=0))):
         figure.add_scatter(
@@ -47,13 +45,11 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
     """Lines [line, distance] that fall from 0, cut off at `floor`, each named where it ends."""
     names, distances = lines.axes
     x = [int(label) for label in distances.labels]
-    figure = themed(
+    figure = two_axes(
         theme,
+        axis(distances.name),
+        axis(lines.unit) | {"range": [floor * 1.04, -floor * 0.03], "tickformat": ".3~g"},
         height=height,
-        showlegend=False,
-        margin=MARGIN,
-        xaxis=axis(distances.name),
-        yaxis=axis(lines.unit) | {"range": [floor * 1.04, -floor * 0.03], "tickformat": ".3~g"},
     )
     for index, (name, values) in enumerate(zip(names.labels, lines.values, strict=True)):
         share = index / max(1, len(names.labels) - 1)

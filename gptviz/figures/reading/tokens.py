@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis
+from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis, two_axes
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, blend, plain, themed
 from gptviz.labelled_array import LabelledArray
 
@@ -112,14 +112,12 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) -> go.Figure:
     """How many bytes a token stands for after each number of merges [merges], with the chosen number pointed out."""
     x = np.arange(len(tokens.values))
-    figure = themed(
+    figure = two_axes(
         theme,
+        axis(tokens.axes[0].name) | {"tickformat": ",", "fixedrange": True},
+        axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
         height=height,
-        showlegend=False,
-        margin=MARGIN,
         dragmode=False,
-        xaxis=axis(tokens.axes[0].name) | {"tickformat": ",", "fixedrange": True},
-        yaxis=axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
     )
     figure.add_scatter(
         x=x,

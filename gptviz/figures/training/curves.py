@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MARGIN, axis
+from gptviz.figures.kit.axes import MARGIN, axis, two_axes
 from gptviz.figures.kit.format import power
 from gptviz.figures.kit.theme import Theme, blend, plain, themed
 from gptviz.labelled_array import Float64Array
@@ -187,14 +187,12 @@ def values(
 ) -> go.Figure:
     """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in `losses`."""
     x, y = thinned(steps, values)
-    figure = themed(
+    figure = two_axes(
         theme,
+        scale("step", False) | _reach(until, False),
+        scale(f"{name} ({unit})" if unit else name, log),
         height=height,
-        margin=MARGIN,
-        showlegend=False,
         uirevision=f"{name} {log}",
-        xaxis=scale("step", False) | _reach(until, False),
-        yaxis=scale(f"{name} ({unit})" if unit else name, log),
     )
     figure.add_scatter(
         x=x,
