@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .fast import ShortRMSNorm, product
-from .packed import Packed, times_packed
+from .packed import Packed, Part, times_packed
 from .parts.attention import Attention, KVCache
 from .parts.blocks import Block, ParallelBlock
 from .parts.masks import WindowMask
@@ -230,14 +230,14 @@ def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) 
     assert weight.parts is not None
     writes: list[Write] = []
     for part, to in zip(weight.parts, result.split([part.rows for part in weight.parts], dim=1), strict=True):
-        [(numbers, scales), *lower] = part.layers
-        writes.append(_layer(short, numbers, scales, to.copy_, part.rows))
-        writes += [_layer(short, numbers, scales, to.add_, part.rows) for numbers, scales in lower]
+        for index, layer in enumerate(part.layers):
+            writes.append(_layer(short, part, layer, to.add_ if index else to.copy_))
     return writes if bias is None else [*writes, lambda _: result.add_(bias)]
 
 
-def _layer(short: Tensor, numbers: Tensor, scales: Tensor, take: Write, rows: int) -> Write:
-    multiply, group = torch._weight_int4pack_mm_for_cpu, short.shape[1] // len(scales)
+def _layer(short: Tensor, part: Part, layer: tuple[Tensor, Tensor], take: Write) -> Write:
+    (numbers, scales), times, rows = layer, part.product.times, part.rows
+    group = short.shape[1] // len(scales)
     if len(numbers) == rows:
-        return lambda _: take(multiply(short, numbers, group, scales))
-    return lambda _: take(multiply(short, numbers, group, scales)[:, :rows])
+        return lambda _: take(times(short, numbers, group, scales))
+    return lambda _: take(times(short, numbers, group, scales)[:, :rows])

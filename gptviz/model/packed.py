@@ -2,12 +2,15 @@
 
 A file of 4 to 8 bits a number keeps a matrix in small groups: in a group a number is scale · q + offset, with a whole number q.
 `Packed` is such a matrix as a tensor. A product with it is computed by PyTorch's kernel for 4-bit weights, which
-reads an eighth of the bytes of float32; whoever asks for its numbers gets them in float32, brought back from the file.
+reads an eighth of the bytes of float32; where that kernel is slow, some rows at a time become float32 (`fastest_product`).
+Whoever asks for the numbers of a matrix gets them in float32, brought back from the file.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -230,11 +233,13 @@ class Part(NamedTuple):
 
     Attributes:
         rows: how many there are.
-        layers: one for 4 bits, else two: numbers of 4 bits in the order that the kernel wants, and [groups, rows, 2]
+        product: how a layer is multiplied.
+        layers: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups, rows, 2]
             the scale of each group, and what it adds to 8 · scale.
     """
 
     rows: int
+    product: FourBitProduct
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
@@ -243,6 +248,7 @@ class Part(NamedTuple):
         rows, width = packed.shape
         first = packed.stored[int(packed.of[0])]
         count, group = _way(first.bits, first.group)
+        product = fastest_product(width, group)
         padded = -(-rows // LEAST_ROWS) * LEAST_ROWS
         layers = [
             (allocate((padded, width // 2), torch.uint8), allocate((width // group, padded, 2), torch.bfloat16))
@@ -256,18 +262,64 @@ class Part(NamedTuple):
                 q, scale, added = (
                     F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True)
                 )
-                numbers[to] = torch._convert_weight_to_int4pack_for_cpu(q.flatten(1).int(), 1)
+                numbers[to] = product.order(q.flatten(1))
                 scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
-        return cls(rows, tuple(layers))
+        return cls(rows, product, tuple(layers))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [n, in] in bfloat16: [n, rows] in float32."""
         [(numbers, scales), *lower] = self.layers
         group = x.shape[1] // len(scales)
-        result = torch._weight_int4pack_mm_for_cpu(x, numbers, group, scales).float()
+        result = self.product.times(x, numbers, group, scales).float()
         for numbers, scales in lower:
-            result += torch._weight_int4pack_mm_for_cpu(x, numbers, group, scales)
+            result += self.product.times(x, numbers, group, scales)
         return result if result.shape[1] == self.rows else result[:, : self.rows]
+
+
+class FourBitProduct(NamedTuple):
+    """A way to multiply with numbers of 4 bits.
+
+    Attributes:
+        order: brings whole numbers from 0 to 15 [rows, in], as uint8, to the order in which they are kept: [rows, in / 2].
+        times: x [n, in] in bfloat16, numbers in that order, how many of them have one scale, and scales [groups, rows, 2] →
+            x · Wᵀ [n, rows].
+    """
+
+    order: Callable[[Tensor], Tensor]
+    times: Callable[[Tensor, Tensor, int, Tensor], Tensor]
+
+
+def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
+    """x · Wᵀ [n, rows] in float32, of numbers two of which are kept in a byte: some rows at a time become float32."""
+    products = []
+    each = max(1, AT_ONCE // x.shape[1])
+    for some, of_some in zip(numbers.split(each), scales.split(each, dim=1), strict=True):
+        q = torch.cat((some & 15, some >> 4), dim=1).unflatten(1, (-1, group)).float()  # [rows, groups, group]
+        scale, middle = of_some.float().transpose(0, 1).unsqueeze(-1).unbind(2)  # [rows, groups, 1] each
+        weight = torch.addcmul(middle - 8 * scale, q, scale).flatten(1)  # [rows, in]
+        products.append(F.linear(x.float(), weight))
+    return torch.cat(products, dim=1)
+
+
+# PyTorch has fast code for processors with AVX2 or AVX-512, and on Linux alone; elsewhere this is a loop over single numbers.
+KERNEL = FourBitProduct(lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1), torch._weight_int4pack_mm_for_cpu)
+WIDENED = FourBitProduct(lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _widened)
+
+
+@cache
+def fastest_product(width: int, group: int) -> FourBitProduct:
+    """What multiplies rows of this width with one vector in the shortest time, measured here and kept for the process."""
+    q = torch.zeros(ROWS, width, dtype=torch.uint8)
+    scales, x = torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16), torch.ones(1, width, dtype=torch.bfloat16)
+    ways = {way: way.order(q) for way in (KERNEL, WIDENED)}
+    seconds = dict.fromkeys(ways, float("inf"))
+    # The first turn warms up, and the fastest of each counts: other work on this machine makes a single one slow.
+    for _ in range(5):
+        for way, numbers in ways.items():
+            begun = time.perf_counter()
+            way.times(x, numbers, group, scales)
+            seconds[way] = min(seconds[way], time.perf_counter() - begun)
+    return min(ways, key=lambda way: seconds[way])
 
 
 def _runs(values: Tensor) -> list[slice]:

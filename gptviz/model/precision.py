@@ -48,8 +48,8 @@ def type_in_memory(stored: torch.dtype, precision: str | None) -> torch.dtype:
 
 
 def stays_packed(precision: str | None, device: torch.device) -> bool:
-    """Whether a matrix of 4 to 8 bits stays so in memory: in a model that is opened as stored, where there is a fast kernel."""
-    return precision == STORED and device.type == "cpu" and torch.cpu.get_capabilities().get("avx512_bw", False)
+    """Whether a matrix of 4 to 8 bits stays so in memory: on a processor, in a model that is opened as stored."""
+    return precision == STORED and device.type == "cpu"
 
 
 def are_finite(tensor: Tensor) -> bool:

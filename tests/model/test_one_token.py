@@ -12,12 +12,12 @@ from gptviz.generate.generation import Generation
 from gptviz.model import Config, Tap, Transformer, one_token
 from gptviz.model.builder import lay_out
 from gptviz.model.one_token import FEW_BYTES, OneToken
-from gptviz.model.packed import Packed
+from gptviz.model.packed import FourBitProduct, Packed
 from gptviz.model.parts.attention import ROOM
 from gptviz.model.parts.part import Linear
-from gptviz.model.precision import PRECISIONS, place, stays_packed
+from gptviz.model.precision import PRECISIONS, place
 from tests.examples import tried
-from tests.model.test_packed import held
+from tests.model.test_packed import both_products, held, multiply_by
 from tests.tiny import CONTEXT, NO_SHORTCUTS, families, scrambled, some_ids, tiny
 
 
@@ -56,9 +56,12 @@ def test_it_does_so_in_every_precision_and_while_the_cache_grows(precision: str)
     assert all(torch.equal(mine, whole) for mine, whole in found)
 
 
-@pytest.mark.skipif(not stays_packed("stored", torch.device("cpu")), reason="packed matrices need AVX-512")
+@both_products
 @pytest.mark.parametrize("bias", [False, True])
-def test_it_does_so_with_matrices_at_the_bits_of_their_file(bias: bool) -> None:
+def test_it_does_so_with_matrices_at_the_bits_of_their_file(
+    bias: bool, product: FourBitProduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiply_by(monkeypatch, product)
     sizes = {"d_model": 64, "n_head": 4, "n_kv_head": 2, "d_mlp": 96, "vocab_size": 50, "tied": False}
     config = tiny(**sizes, mlp="gated", norm="rmsnorm", positions="rotary", qkv_bias=bias, output_bias=bias, mlp_bias=bias)
     laid = lay_out(config).eval()

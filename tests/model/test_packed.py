@@ -6,19 +6,26 @@ import copy
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from gptviz.model import packed as packed_module
 from gptviz.model.packed import (
     AT_ONCE,
     GROUP,
+    KERNEL,
     LARGEST_KEPT,
+    WIDENED,
+    FourBitProduct,
     Groups,
     Packed,
     bytes_of_number,
+    fastest_product,
     looked_up_packed,
     times_exactly,
     times_packed,
@@ -71,6 +78,14 @@ def looped(matrix: Held) -> Tensor:
     return numbers
 
 
+def multiply_by(monkeypatch: pytest.MonkeyPatch, product: FourBitProduct) -> None:
+    """Let matrices be multiplied in this way, whichever is faster on this machine."""
+    monkeypatch.setattr(packed_module, "fastest_product", lambda width, group: product)
+
+
+both_products = pytest.mark.parametrize("product", [KERNEL, WIDENED], ids=["kernel", "widened"])
+
+
 def prepared(packed: Packed) -> Packed:
     packed.prepare(lambda shape, dtype: torch.empty(shape, dtype=dtype))
     return packed
@@ -88,20 +103,47 @@ def is_near(product: Tensor, x: Tensor, numbers: Tensor, bias: Tensor | float = 
 
 
 # Rows that are no multiple of 16, as a stack of an odd number of heads has them.
+@both_products
 @pytest.mark.parametrize("rows", [1, 16, 50, 130])
 @pytest.mark.parametrize(("bits", "group"), [(4, 32), (3, 32), (5, 32), (6, 32), (8, 32), (6, 16)])
-def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_rounding(bits: int, group: int, rows: int) -> None:
+def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_rounding(
+    bits: int, group: int, rows: int, product: FourBitProduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiply_by(monkeypatch, product)
     width = 96 if group == GROUP else 128
     matrix = held(rows, width, bits, group)
     numbers = looped(matrix)
     packed = prepared(Packed([matrix]))
     torch.testing.assert_close(packed.numbers(), numbers, rtol=1e-6, atol=1e-5)
     x, bias = drawn(2, 3, width), drawn(rows)
-    product = times_packed(x, packed, bias)
-    assert product.dtype == torch.float32
-    assert product.shape == (2, 3, rows)
-    assert is_near(product, x, numbers, bias)
+    result = times_packed(x, packed, bias)
+    assert result.dtype == torch.float32
+    assert result.shape == (2, 3, rows)
+    assert is_near(result, x, numbers, bias)
     torch.testing.assert_close(times_exactly(x, packed, bias), x @ numbers.T + bias, rtol=1e-4, atol=1e-3)
+
+
+@both_products
+def test_the_faster_of_two_products_is_taken_and_measured_once(product: FourBitProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, calls = [0.0], []
+
+    def timed(each: FourBitProduct, seconds: float) -> FourBitProduct:
+        def times(*arguments: Any) -> Tensor:
+            calls.append(each)
+            clock[0] += seconds
+            return each.times(*arguments)
+
+        return each._replace(times=times)
+
+    made = {name: timed(each, 1.0 if each is product else 2.0) for name, each in {"KERNEL": KERNEL, "WIDENED": WIDENED}.items()}
+    for name, each in made.items():
+        monkeypatch.setattr(packed_module, name, each)
+    monkeypatch.setattr(packed_module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    # The function without what it kept for the process.
+    monkeypatch.setattr(packed_module, "fastest_product", cache(fastest_product.__wrapped__))
+    for _ in range(2):
+        assert packed_module.fastest_product(96, GROUP) is made["KERNEL" if product is KERNEL else "WIDENED"]
+        assert len(calls) == 10
 
 
 def test_rows_can_be_reordered_stacked_cut_and_turned_and_stay_packed() -> None:
