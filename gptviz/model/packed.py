@@ -294,10 +294,10 @@ def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     products = []
     each = max(1, AT_ONCE // x.shape[1])
     for some, of_some in zip(numbers.split(each), scales.split(each, dim=1), strict=True):
-        q = torch.cat((some & 15, some >> 4), dim=1).unflatten(1, (-1, group)).float()  # [rows, groups, group]
-        scale, middle = of_some.float().transpose(0, 1).unsqueeze(-1).unbind(2)  # [rows, groups, 1] each
-        weight = torch.addcmul(middle - 8 * scale, q, scale).flatten(1)  # [rows, in]
-        products.append(F.linear(x.float(), weight))
+        q = torch.cat((some & 15, some >> 4), dim=1).float()  # [rows, in]
+        scale, added = of_some.float().transpose(0, 1).unsqueeze(3).unbind(2)  # [rows, groups, 1]
+        q.unflatten(1, (-1, group)).mul_(scale).add_(added - 8 * scale)
+        products.append(F.linear(x.float(), q))
     return torch.cat(products, dim=1)
 
 
