@@ -3,10 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app install test test-rest test-all test-browsers test-versions check check-js browser dist screenshots site soak benchmark checkpoints clean
+.PHONY: app help install test test-rest test-all test-browsers test-versions check check-js browser dist screenshots site gallery soak \
+	benchmark checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m gptviz app $(ARGS)
+
+# As wide as the terminal: a longer line goes on below its beginning.
+help: ## what can be made
+	@awk -F ':.*## ' -v width="$$(tput cols 2> /dev/null || echo 80)" '/^[a-z-]+:.*## / { \
+		line = sprintf("%-15s", $$1); \
+		for (i = 1; i <= split($$2, words, " "); i++) { \
+			if (length(line) + 1 + length(words[i]) > width) { print line; line = sprintf("%15s", "") } \
+			line = line " " words[i] \
+		} \
+		print line \
+	}' $(firstword $(MAKEFILE_LIST))
 
 install: $(VENV)/installed ## build .venv with what the app runs on
 
@@ -65,6 +77,9 @@ screenshots: $(VENV)/installed-dev browser ## the pictures of README.md and docs
 # The address of what is published is the owner's: mkdocs.yml.
 site: $(VENV)/installed-dev ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(RUN) -m mkdocs build --quiet
+
+gallery: install ## every lesson and page as a file, into gallery/; small pictures too where there is a Chromium or Chrome
+	$(RUN) -m gptviz gallery --out gallery
 
 # Longer than a test may take: what adds up over many visits shows only then.
 MINUTES ?= 20
@@ -133,4 +148,4 @@ $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
 	@touch $@
 
 clean: ## remove what the other targets built
-	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

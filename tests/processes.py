@@ -18,6 +18,7 @@ from gptviz.runs import training
 from gptviz.runs.status import StopRequest
 
 ROOT = Path(__file__).resolve().parents[1]
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows any signal ends a process at once
 # Reads "+pid" and "-pid" until the tests end, and kills what is left. It is in a session of its own, so that Ctrl-C, or a
 # signal to the whole group of the tests, does not end it.
 _GUARD = """
@@ -88,7 +89,7 @@ def guarded(pid: int) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+            os.kill(pid, KILL)
         _tell_guard(f"-{pid}")
 
 
@@ -150,7 +151,7 @@ class TrainingThread:
             for _ in training.train(self._folder, device=device(self._device), stop_requested=self._die_if_killed):
                 pass
         except _Killed:
-            return -signal.SIGKILL
+            return -getattr(signal, "SIGKILL", -1)  # as of a process that was killed
         except (ValueError, OSError, RuntimeError) as error:
             self._stderr.write(f"gptviz: {' '.join(str(error).split())}\n".encode())
             return 2

@@ -1,8 +1,9 @@
-"""`make check` checks the scripts of all views where node is there, and fails where that fails."""
+"""`make check` checks the scripts of all views where node is there, and fails where that fails; `make help` lists all targets."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -46,6 +47,18 @@ def test_where_node_is_there_a_failure_of_it_is_a_failure_of_the_check(tmp_path:
 @make
 def test_where_all_is_in_order_the_check_passes(tmp_path: Path) -> None:
     assert check(tmp_path, node="exit 0", npm="exit 0").returncode == 0
+
+
+@make
+@pytest.mark.parametrize("width", [40, 1_000])
+def test_the_help_has_each_target_with_what_it_says_of_itself(width: int, tmp_path: Path) -> None:
+    (tmp_path / "tput").write_text(f"#!/bin/sh\necho {width}\n")
+    (tmp_path / "tput").chmod(0o755)
+    variables = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    printed = subprocess.run(["make", "-C", ROOT, "-s", "help"], env=variables, capture_output=True, text=True, check=True).stdout
+    assert max(map(len, printed.splitlines())) <= width
+    targets = re.findall(r"^([\w-]+):.*## (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert printed.split() == [word for target in targets for word in " ".join(target).split()]
 
 
 @pytest.mark.parametrize(("file", "key"), [("tsconfig.json", "include"), ("biome.json", "files")])

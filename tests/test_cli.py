@@ -47,6 +47,7 @@ from gptviz.train.trainer import Trainer
 from tests.command_line import Capture, answered, error, output
 from tests.examples import quick
 from tests.processes import running
+from tests.systems import named_pipe, odd_name
 from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
@@ -107,9 +108,9 @@ def test_models_has_a_line_for_each_whatever_its_name_and_files_are(capsys: Capt
     folder = tiny_model("good").parent
     tiny_model("pipe")
     (folder / "pipe" / "card.json").unlink()
-    os.mkfifo(folder / "pipe" / "card.json")
+    named_pipe(folder / "pipe" / "card.json")
+    tiny_model("x").rename(odd_name(folder, b"caf\xe9"))
     tiny_model("x").rename(folder / "two\nlines")
-    tiny_model("x").rename(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
     lines = output(capsys, "models").splitlines()
     assert [line.split()[0] for line in lines] == [r"caf\xe9", "good", "pipe", r"two\nlines"]
     assert "rename the folder" in lines[0]
@@ -629,6 +630,8 @@ def test_json_is_ascii_wherever_it_goes(capsys: Capture, tiny_model: TinyModel) 
 
 def training(*arguments: str | Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """A training in a process of its own, which can be interrupted."""
+    if sys.platform == "win32":
+        pytest.skip("Windows interrupts all programs of a terminal together")
     # A shell's background job ignores the signal, and so would what it starts.
     unignore = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     return running(["-m", "gptviz", *map(str, arguments)], preexec_fn=unignore)

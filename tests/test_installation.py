@@ -99,6 +99,7 @@ def test_strict_checkers_accept_what_is_published(wheel: Path) -> None:
     ("schema", "pattern"),
     [
         ("github-workflows", ".github/workflows/*.yml"),
+        ("dependabot", ".github/dependabot.yml"),
         ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
         ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
         ("citation-file-format", "CITATION.cff"),

@@ -1,7 +1,7 @@
 """`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest versions that it allows.
 
-In each the tests of the library run, which need no browser. Before that `uvx` opens the app from the wheel. torch stays at the
-version that constraints.txt pins: any other is gigabytes to fetch.
+In each the tests of the library run, which need no browser. Before that `uvx` opens the app from the wheel. On Linux two versions
+of torch are gigabytes to fetch, unless UV_TORCH_BACKEND=cpu asks for its builds for processors.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ LEFT_OUT = (
 # What the tests themselves import, in the versions of requirements-dev.txt.
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "transformers")
 # uv does not read what pip is told about where packages come from.
-SAME = {"PIP_FIND_LINKS": "UV_FIND_LINKS", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CONSTRAINT": "UV_CONSTRAINT"}
+SAME = {"PIP_FIND_LINKS": "UV_FIND_LINKS", "PIP_CONSTRAINT": "UV_CONSTRAINT"}
 VARIABLES = os.environ | {new: os.environ[old] for old, new in SAME.items() if old in os.environ}
 UV = [sys.executable, "-m", "uv"]
 
 
-def pinned(file: str, *names: str) -> list[str]:
-    """The lines of a file of requirements for these packages."""
-    text = (ROOT / file).read_text(encoding="utf-8")
-    return [line for name in names for line in re.findall(rf"^{name}==.*$", text, re.MULTILINE)]
+def tools() -> list[str]:
+    """The lines of requirements-dev.txt for `TOOLS`."""
+    return re.findall(rf"^(?:{'|'.join(TOOLS)})==.*$", (ROOT / "requirements-dev.txt").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def seconds_to_open(wheel: Path, folder: Path) -> float:
@@ -71,7 +70,7 @@ def tested(resolution: str, wheel: Path, folder: Path) -> bool:
     # Only what is asked for directly is installed in its lowest version: so the wheel's own requirements are.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = [*project["dependencies"], *project["optional-dependencies"]["umap"]]
-    asked = [str(wheel), *required, *pinned("constraints.txt", "torch"), *pinned("requirements-dev.txt", *TOOLS)]
+    asked = [str(wheel), *required, *tools()]
     # Without --python it would be the environment that uv itself is in.
     install = [*UV, "pip", "install", "--quiet", "--python", python, "--resolution", resolution]
     subprocess.run([*install, *asked], check=True, env=VARIABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ def devices() -> list[str]:
     if torch.cuda.is_available():
         found += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     if torch.backends.mps.is_available():
-        found.append("mps")
+        # Within virtual machines Apple's GPUs are said to be there too, but no tensor can be.
+        with suppress(RuntimeError):
+            torch.empty(1, device="mps")
+            found.append("mps")
     return [*found, "cpu"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.machine.bounded import n_values, parse_json, read_regular, require_regular
+from tests.systems import named_pipe
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -22,18 +24,15 @@ VALUES = st.recursive(
 )
 
 
-def listening(path: Path) -> None:
-    socket.socket(socket.AF_UNIX).bind(str(path))
-
-
-NOT_REGULAR: dict[str, Callable[[Path], Any]] = {
-    "a folder": Path.mkdir,
-    "a pipe": os.mkfifo,
-    "a socket": listening,
-    "a device": lambda path: path.symlink_to("/dev/zero"),
-    "symbolic links": lambda path: path.symlink_to(path),
-    "No such file": lambda path: None,
-}
+NOT_REGULAR: dict[str, Callable[[Path], Any]] = {"a folder": Path.mkdir}
+if sys.platform != "win32":  # which has no such files, or says it in its own words
+    NOT_REGULAR |= {
+        "a pipe": os.mkfifo,
+        "a socket": lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+        "a device": lambda path: path.symlink_to("/dev/zero"),
+        "symbolic links": lambda path: path.symlink_to(path),
+        "No such file": lambda path: None,
+    }
 
 
 @pytest.mark.parametrize("kind", NOT_REGULAR)
@@ -47,7 +46,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(kind: str, tmp_path:
 
 
 def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "pipe")
+    named_pipe(tmp_path / "pipe")
     monkeypatch.setattr("gptviz.machine.bounded.require_regular", lambda path: None)
     with pytest.raises(OSError, match="a pipe"):
         read_regular(tmp_path / "pipe", 10)

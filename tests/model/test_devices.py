@@ -8,8 +8,14 @@ import torch
 from gptviz.model.devices import device, devices
 
 
-def machine(patch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False) -> None:
-    """The machine seems to have so many GPUs of NVIDIA, or one of Apple."""
+def machine(patch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False, works: bool = True) -> None:
+    """The machine seems to have so many GPUs of NVIDIA, or one of Apple, which has room for tensors if it `works`."""
+
+    def empty(*_: int, device: str) -> None:
+        if not works:
+            raise RuntimeError(f"{device} backend out of memory")
+
+    patch.setattr(torch, "empty", empty)
     patch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
     patch.setattr(torch.cuda, "device_count", lambda: gpus)
     patch.setattr(torch.backends.mps, "is_available", lambda: mps)
@@ -34,6 +40,8 @@ def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(monkeypa
     assert device("cuda:1") == torch.device("cuda:1")
     machine(monkeypatch, mps=True)
     assert device() == torch.device("mps")
+    machine(monkeypatch, mps=True, works=False)
+    assert devices() == ["cpu"]
 
 
 def test_each_of_several_processes_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

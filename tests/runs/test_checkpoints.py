@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +28,7 @@ from gptviz.runs.log import read_log
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, CharTokenizer
 from tests.examples import tried
+from tests.systems import named_pipe, odd_name
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
 
 TOKENIZER = CharTokenizer("abcdefghijk")
@@ -218,6 +220,8 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tiny_model: TinyMod
     ],
 )
 def test_a_name_is_a_line_that_every_page_can_show_and_finds_its_folder(name: str, shown: str, tiny_model: TinyModel) -> None:
+    if sys.platform == "win32" and min(name) < " ":
+        pytest.skip("Windows refuses such a name")
     folder = tiny_model().rename(checkpoints.home() / "checkpoints" / name)
     assert checkpoints.folders() == {shown: folder}
     assert checkpoints.load(checkpoints.find(shown)).name == shown
@@ -225,7 +229,7 @@ def test_a_name_is_a_line_that_every_page_can_show_and_finds_its_folder(name: st
 
 def test_a_folder_whose_name_is_not_utf_8_says_so_and_hides_no_other(tiny_model: TinyModel) -> None:
     tiny_model("other")
-    odd = Path(os.fsdecode(os.fsencode(checkpoints.home() / "checkpoints") + b"/caf\xe9"))
+    odd = odd_name(checkpoints.home() / "checkpoints", b"caf\xe9")
     tiny_model("tiny").rename(odd)
     assert checkpoints.folders() == {r"caf\xe9": odd, "other": odd.parent / "other"}
     for read in (checkpoints.read_card, checkpoints.read_config, checkpoints.load):
@@ -240,7 +244,8 @@ def test_a_home_that_cannot_be_read_hides_no_bundled_model(home: Path) -> None:
 
 
 def test_home_is_where_the_variable_says_and_a_tilde_is_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/someone")
+    for variable in ("HOME", "USERPROFILE"):  # the second is that of Windows
+        monkeypatch.setenv(variable, "/someone")
     monkeypatch.setenv("GPTVIZ_HOME", "~/models")
     assert checkpoints.home() == Path("/someone/models")
     for unset in ("", None):
@@ -301,7 +306,7 @@ def a_folder(folder: Path) -> None:
 
 def a_pipe(folder: Path, file: str) -> None:
     (folder / file).unlink()
-    os.mkfifo(folder / file)
+    named_pipe(folder / file)
 
 
 def a_circle(folder: Path, file: str) -> None:

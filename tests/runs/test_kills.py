@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ import pytest
 from gptviz.machine.files import sweep
 from gptviz.runs import checkpoints
 from gptviz.runs.status import read_status
-from tests.processes import running
+from tests.processes import KILL, running
 from tests.small_runs import same, task_run, until, weights
 
 pytestmark = pytest.mark.full
+if sys.platform == "win32":
+    pytest.skip("Windows has no fork", allow_module_level=True)
 
 # Imports once, then forks a process for every line it reads: what it does, in which folder, and before which touch of a file
 # there it is killed: a moment that does not depend on how busy the machine is.
@@ -101,7 +103,7 @@ def swept(folder: Path) -> list[str]:
 def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_new_one_as_a_whole(kill: Kill, home: Path) -> None:
     root, left, seen = home / "checkpoints", 0, set[int]()
     for _ in range(KILLS["save"]):
-        assert kill("save", root / "saved") == -signal.SIGKILL
+        assert kill("save", root / "saved") == -KILL
         left += root.is_dir() and len(os.listdir(root)) > 1
         names = swept(root)
         assert names == ["saved"] or (not names and not seen), names
@@ -117,7 +119,7 @@ def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_
     settings: dict[str, Any] = {"steps": 4_000, "evaluations": 1_000, "snapshots": 5}
     folder, left, steps = task_run("killed", **settings), 0, [0]
     for _ in range(KILLS["train"]):
-        assert kill("train", folder) == -signal.SIGKILL
+        assert kill("train", folder) == -KILL
         left += any(name.startswith(".") for name in os.listdir(folder))
         assert swept(folder.parent) == [".locks", "killed"]
         assert not [name for name in [*swept(folder), *swept(folder / "snapshots")] if name.startswith(".")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,7 +22,7 @@ from gptviz.runs.run import RunSpec, prepare, read_run
 from gptviz.runs.status import RunError, read_status
 from gptviz.text import task
 from gptviz.train.recipe import Recipe
-from tests.processes import GuardedProcess, TrainingThread, guarded, running
+from tests.processes import KILL, GuardedProcess, TrainingThread, guarded, running
 from tests.tiny import tiny
 from tests.waiting import PATIENCE, wait_until
 
@@ -245,7 +244,7 @@ def test_a_real_process_that_is_killed_does_too(process_queue: Queue) -> None:
     folder = prepared("killed", steps=LONG)
     process_queue.submit("killed")
     until(lambda: trained("killed"))
-    os.kill(process_queue.processes()["killed"], signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    os.kill(process_queue.processes()["killed"], KILL)
     interrupted_and_resumed(process_queue, folder)
 
 

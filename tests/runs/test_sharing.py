@@ -31,7 +31,10 @@ from tests.command_line import Capture, answered
 from tests.pretrained.gguf_files import saved
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
 from tests.pretrained.torch_files import saved_by_mingpt, saved_by_nanogpt
+from tests.processes import running
+from tests.systems import named_pipe
 from tests.tiny import TinyModel
+from tests.waiting import PATIENCE
 
 Files = dict[str, bytes]
 
@@ -62,7 +65,7 @@ def zipped(files: Files | list[tuple[str, bytes]], method: int = zipfile.ZIP_DEF
 
 def left_in(home: Path) -> set[str]:
     """All that lies in the user's folder, without the locks."""
-    return {str(path.relative_to(home)) for path in home.rglob("*") if ".locks" not in path.parts} - {"checkpoints"}
+    return {path.relative_to(home).as_posix() for path in home.rglob("*") if ".locks" not in path.parts} - {"checkpoints"}
 
 
 @pytest.fixture
@@ -101,7 +104,7 @@ def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path
     (folder / "snapshots").symlink_to(secrets)
     (folder / "log.jsonl").symlink_to(secrets / "00000001.safetensors")
     (folder / "notes.txt").write_text("secret")
-    os.mkfifo(folder / "extra")
+    named_pipe(folder / "extra")
     assert {Path(name).name for name in files_of(folder)} == {
         *("config.json", "tokenizer.json", "model.safetensors", "card.json")
     }
@@ -360,15 +363,16 @@ def test_a_disk_that_is_full_while_unpacking_leaves_nothing(
     refused(file, "cannot be unpacked .*No space left", home)
 
 
-def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_swept(tiny_model: TinyModel, home: Path) -> None:
-    file = packed(tiny_model("mine"))
+def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_swept(
+    tiny_model: TinyModel, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.zip"
+    file.write_bytes(packed(tiny_model("mine")).getvalue())
     before = left_in(home)
-    child = os.fork()
-    if not child:
-        zips.ZipEntries.write = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
-        sharing.unpack(file, "other")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    code = "import os, pathlib\nfrom gptviz.runs import sharing, zips\nzips.ZipEntries.write = lambda *_: os._exit(9)\n"
+    with running(["-c", f"{code}sharing.unpack(pathlib.Path({str(file)!r}), 'other')"]) as process:
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 9, errors
     assert left_in(home) != before
     assert "other" not in checkpoints.folders()
     sharing.unpack(file, "other")

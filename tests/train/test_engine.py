@@ -109,10 +109,10 @@ def test_without_a_compiler_it_says_so_and_trains(lacking: str, monkeypatch: pyt
 
 
 def test_a_compiler_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    compiler = tmp_path / "my-c++"
+    compiler = tmp_path / "my-c++.exe"  # Windows finds a program by its ending
     compiler.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CXX", "my-c++")
+    monkeypatch.setenv("CXX", compiler.name)
     assert compiler_missing() is None
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.text import Corpus, CorpusUnavailableError, corpora, python_reference, read_corpus, tiny_shakespeare
+from tests.systems import named_pipe
 
 # `import gptviz.text.datasets.corpora` would name the function that hides the module.
 module = importlib.import_module("gptviz.text.datasets.corpora")
@@ -132,9 +132,8 @@ def test_a_path_that_is_no_file_is_refused_with_its_name(tmp_path: Path) -> None
         read_corpus(tmp_path)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
+    named_pipe(tmp_path / "pipe")
     with pytest.raises(OSError, match="pipe is not an ordinary file"):
         read_corpus(tmp_path / "pipe")
 
