@@ -1,6 +1,6 @@
-"""`python -m benchmarks.training [--threads N] [--sizes i ii iii]`: what a training step makes of the processor.
+"""`python -m benchmarks.training [--threads N] [--sizes i ii iii] [--float32]`: what a training step makes of the processor.
 
-The limit of a processor is the rate of one large product in bfloat16, measured in the same run. The operations of a step are
+The limit of a processor is the rate of one large product in bfloat16, or in float32, measured in the same run. The operations of a step are
 those that have to be: six for each weight and token, and the products of attention. Its share of the limit is told as a whole,
 and of its products alone, which no change to the rest can exceed. Steps take turns, the fastest of each counts; results:
 benchmarks/training.md.
@@ -63,15 +63,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    options.add_argument("--float32", action="store_true", help="as on a processor that has no bfloat16")
     chosen = options.parse_args()
     torch.set_num_threads(chosen.threads)
     keep_memory()
-    large = [torch.randn(LARGE, LARGE, dtype=torch.bfloat16) for _ in range(2)]
+    large = [torch.randn(LARGE, LARGE, dtype=torch.float32 if chosen.float32 else torch.bfloat16) for _ in range(2)]
     for name in chosen.sizes:
         size = SIZES[name]
         ids = torch.randint(0, 65, (1_100_000,), generator=torch.Generator().manual_seed(0))
         data = Windows(ids[:1_000_000], ids[1_000_000:], size.context)
-        trainers = {label: ours(size, data, Engine(True, label == "compiled")) for label in ("eager", "compiled")}
+        trainers = {label: ours(size, data, Engine(not chosen.float32, label == "compiled")) for label in ("eager", "compiled")}
         for trainer in trainers.values():
             seconds_of_step(trainer)
         steps: dict[str, list[float]] = {label: [] for label in trainers}

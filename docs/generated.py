@@ -23,7 +23,7 @@ BESIDE = {
 }
 # The modules of a page of the reference, by its title.
 REFERENCE = {
-    "reference": ("The library", ["language_model.py", "takehome/show.py", "labelled_array.py", "generate/sampling.py"]),
+    "reference": ("The library", ["language_model", "takehome/show.py", "labelled_array.py", "generate/sampling.py"]),
     "reference-model": (
         "The model",
         ["model/config.py", "model/transformer.py", "model/tap.py", "model/presets.py", "train/recipe.py"],

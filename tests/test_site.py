@@ -47,10 +47,10 @@ def test_every_command_and_every_option_is_there(site: Path) -> None:
 def test_every_word_and_every_public_name_is_there(site: Path) -> None:
     words, library = text_of(site / "words.html"), (site / "reference.html").read_text(encoding="utf-8")
     assert all(" ".join(one.split()) in words for each in MEANINGS.items() for one in each)
-    methods = [name for name in vars(gptviz.LanguageModel) if not name.startswith("_")]
-    assert len(methods) > 20
-    for name in ("LanguageModel", "load", *(f"LanguageModel.{name}" for name in methods)):
-        assert f'id="gptviz.language_model.{name}"' in library
+    public = [value for name, value in vars(gptviz.LanguageModel).items() if not name.startswith("_")]
+    assert len(public) > 20
+    for each in (gptviz.LanguageModel, gptviz.load, *(getattr(value, "fget", value) for value in public)):
+        assert f'id="{each.__module__}.{each.__qualname__}"' in library
     assert 'id="gptviz.takehome.show.show"' in library
 
 

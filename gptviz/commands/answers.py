@@ -61,7 +61,7 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
         shares = lm.shares_in_data(sentences, words)
     except (ValueError, OSError) as error:  # of a model from elsewhere nobody knows the data
         print(f"gptviz: {error}", file=sys.stderr)
-        shares = [[None] * len(words) for _ in sentences]  # type: ignore[list-item]
+        shares = [[None] * len(words) for _ in sentences]
     rows = []
     for i, sentence in enumerate(sentences):
         for j, word in enumerate(words):

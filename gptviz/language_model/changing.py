@@ -1,0 +1,282 @@
+"""What changes in its guesses when parts of a language model are changed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import takewhile
+
+import torch
+
+from gptviz.interp.changing import attribution_patching, patching
+from gptviz.interp.changing import edits as unit_edits
+from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
+from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
+from gptviz.interp.changing.patching import Patched, PromptPair
+from gptviz.interp.changing.strength import STRENGTHS, losses_along
+from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.labelled_array import LabelledArray
+from gptviz.machine import progress
+from gptviz.model.lora import MergedTransformer
+from gptviz.text.datasets.prompt_pairs import PromptRow
+from gptviz.text.datasets.word_kinds import with_another_word
+
+from .core import LanguageModel, functions_within, method
+
+# The most bad rows of a list that a message names.
+MOST_NAMED = 5
+
+
+@method
+def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matrix: str | None = None) -> FewerBits:
+    """What this model loses if its weights are kept in fewer bits: see `gptviz.interp.changing.fewer_bits`. The model with
+    them is `lm.edited(f"weights={kind}")`.
+
+    Args:
+        kind: how a matrix is kept, such as "4bit.g32", "8bit.row" or "Q4_0": see `gptviz.model.quantising`.
+        prompt: a text for the loss, and for how far each guess moves; without it, the loss is over held-out data, if they are
+            here.
+        matrix: the name of one matrix; all of them unless given.
+
+    Raises:
+        ValueError: there is no such kind or matrix; the prompt is empty, or given to a model that is no decoder; there is too
+            little memory.
+    """
+    if prompt is not None and lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: leave the prompt out, and the loss is over held-out data")
+    twin = lm.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
+    config = lm.model.config
+    kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
+    found = FewerBits(twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept)))
+    rows: list[Rows] = []
+    if prompt is not None:
+        ids = lm.inputs(prompt)[0]
+        found = replace(found, divergence=divergences(lm.model, twin.model, ids.tolist()))
+        if len(ids) > 1:
+            targets = torch.cat((ids[1:], ids.new_tensor([NOT_COUNTED])))
+            rows, found = [Rows(Inputs(ids[None]), targets[None])], replace(found, text="the prompt")
+    else:
+        with suppress(ValueError, OSError):  # they are not here, or nobody knows what it was trained on
+            rows = lm.tested_rows()["loss"]
+            found = replace(found, text="held-out data")
+    return replace(found, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else found
+
+
+@method
+def pair(
+    lm: LanguageModel, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None
+) -> PromptPair:
+    """Two prompts of one length and their answers, for `patch`.
+
+    For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its answers have in common.
+
+    Args:
+        clean: the prompt that values are taken from.
+        corrupted: the prompt that they are put into.
+        right: a token, as text or id, or a label of a classifier; by default the likeliest after the clean prompt.
+        wrong: the same for the corrupted prompt; if that is `right`, the likeliest other one.
+
+    Raises:
+        ValueError: the prompts do not have the same number of tokens, or as in `token`.
+    """
+    texts = (clean, corrupted)
+    if lm.model.config.kind == "encoder-decoder":
+        sources = [tuple(lm.source(text).tolist()) for text in texts]
+        common = takewhile(lambda both: both[0] == both[1], zip(*(lm.decoded(text)[0] for text in texts), strict=False))
+        written = (lm.special_tokens.start, *(token for token, _ in common))[: lm.model.config.context_length]
+        patching.check_lengths(len(sources[0]), len(sources[1]))
+        unanswered = PromptPair(written, written, 0, 0, sources[0], sources[1])
+    else:
+        whole = [lm.encode(text) for text in texts]
+        patching.check_lengths(len(whole[0]), len(whole[1]))
+        seen = [tuple(lm.seen(ids).tolist()) for ids in whole]
+        unanswered = PromptPair(seen[0], seen[1], 0, 0)
+    likeliest = likeliest_answers(lm.model, unanswered)
+    return replace(
+        unanswered,
+        right=likeliest[0] if right is None else lm.token(right),
+        wrong=likeliest[1] if wrong is None else lm.token(wrong),
+    )
+
+
+@method
+def patch(
+    lm: LanguageModel,
+    clean: str,
+    corrupted: str,
+    right: str | int | None = None,
+    wrong: str | int | None = None,
+    what: str = "resid_pre",
+    *,
+    exact: bool = True,
+) -> Patched:
+    """How much of the answer comes back if a piece of what the model computed for the clean prompt is put into the pass over
+    the corrupted one, for each piece: see `gptviz.interp.changing.patching`.
+
+    Args:
+        clean: as in `pair`.
+        corrupted: as in `pair`.
+        right: as in `pair`.
+        wrong: as in `pair`.
+        what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.changing.patchable`.
+        exact: compute every patch; else guess them from a few backward passes, and check that with some patches: the result
+            is a `Preview` (`gptviz.interp.changing.attribution_patching`), which says how far it can be trusted.
+
+    Raises:
+        ValueError: as in `pair`; the model has no such pieces.
+    """
+    prompts = pair(lm, clean, corrupted, right, wrong)
+    if not exact:
+        return attribution_patching.preview(lm.model, prompts, [what])[what]
+    return patching.patch(lm.model, prompts, what)
+
+
+@method
+def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
+    """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. For a model from
+    elsewhere, one word is replaced by another of its kind: any other token would leave nonsense.
+
+    Args:
+        ids: the tokens of the prompt.
+        seen: the end of them that is read; by default as much as the model sees.
+    """
+    read = lm.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
+    before = list(ids[: len(ids) - len(read)])
+    if lm.card.imported_from is None:
+        found = one_token_changed(lm.model, read)
+    else:
+        texts = with_another_word(lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)]))
+        others = [list(lm.tokenizer.encode(text).ids) for text in texts]
+        fitting = [tuple(other[len(before) :]) for other in others if len(other) == len(ids) and other[: len(before)] == before]
+        found = ranked(lm.model, read, fitting)
+    for changed in found:
+        whole = [*before, *changed]
+        text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
+        # Not every row of tokens is what some text is read as.
+        if lm.tokenizer.encode(text).ids == whole:
+            return text
+    return ""
+
+
+@method
+def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[PromptRow]:
+    """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task that the model has learned,
+    of which it knows the answer, and the same with one token changed so that it answers otherwise. `part` names one of the
+    tasks that this task mixes.
+
+    Raises:
+        ValueError: it has not learned a task.
+    """
+    if lm.task is None:
+        raise ValueError(f"{lm.name} has not learned a task that writes prompts: give a list of them")
+    found: list[PromptRow] = []
+    for prompt, right in lm.task.example_prompts(3 * count, part):
+        ids = lm.tokenizer.encode(prompt).ids
+        with torch.inference_mode():
+            is_right = int(lm.model(lm.seen(torch.tensor(ids))[None].to(lm.device))[0, -1].argmax()) == right
+        if is_right and len(found) < count and (changed := corrupted(lm, ids)):
+            found.append(PromptRow(prompt, changed, lm.tokenizer.label(right)))
+    return found
+
+
+@method
+def over_prompts(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
+    """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`.
+
+    Args:
+        rows: the prompts, such as `gptviz.text.datasets.prompt_pairs.prompt_rows` reads from a file, or `example_pairs`.
+        how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
+
+    Raises:
+        ValueError: there is no row, the model is no decoder, or some rows do not fit it; the message names their lines.
+    """
+    return spread(list(each_prompt(lm, rows, how)), how)
+
+
+@method
+def each_prompt(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Iterator[dict[str, float]]:
+    """What each prompt of a list says of every head and every MLP, by name, one after the other; as `over_prompts`."""
+    if how not in SAYS:
+        raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
+    asked = _asked(lm, rows, how)
+
+    def values(row: PromptRow, one: Asked) -> dict[str, float]:
+        try:
+            return measured(lm.model, one, how)
+        except ValueError as error:
+            raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
+
+    yield from progress.each((values(*each) for each in zip(rows, asked, strict=True)), len(rows), "prompt")
+
+
+def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
+    """The rows of a list as this model reads them.
+
+    Raises:
+        ValueError: as in `over_prompts`.
+    """
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: lists of prompts are for decoders")
+    if not rows:
+        raise ValueError("the list has no prompts")
+    found, wrong = list[Asked](), list[str]()
+    for row in rows:
+        try:
+            found.append(_asked_one(lm, row))
+            if how == "patch" and not row.corrupted:
+                raise ValueError("there is no corrupted prompt, which a patch needs")
+            if (found[-1].wrong is None) != (found[0].wrong is None):
+                raise ValueError("only some rows have a wrong answer or a corrupted prompt: give all of them one, or none")
+        except ValueError as error:
+            wrong.append(f"{row.place or repr(row.clean)}: {error}")
+    if wrong:
+        more = f"; and {len(wrong) - MOST_NAMED:,} others" if len(wrong) > MOST_NAMED else ""
+        raise ValueError("; ".join(wrong[:MOST_NAMED]) + more)
+    return found
+
+
+def _asked_one(lm: LanguageModel, row: PromptRow) -> Asked:
+    for text in filter(None, (row.clean, row.corrupted)):
+        if (encoding := lm.tokenizer.encode(text)).unknown:
+            raise ValueError(encoding.unknown_sentence())
+    right, wrong = (lm._shown(text) if text else None for text in (row.right, row.wrong))
+    if row.corrupted:
+        prompts = pair(lm, row.clean, row.corrupted, right, wrong)
+        return Asked(prompts.clean, prompts.right, prompts.wrong, prompts.corrupted)
+    ids = tuple(lm.seen(lm.encode(row.clean)).tolist())
+    if right is None:
+        right = likeliest_answers(lm.model, PromptPair(ids, ids, 0, 0))[0]
+    return Asked(ids, right, wrong)
+
+
+@method
+def along_strength(lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
+    """Of a LoRA adapter the loss [text, strength] in nats per token, without other edits, on the data that were held out when
+    it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other. A warning
+    names data that are not on this machine, which are left out.
+
+    Args:
+        strengths: 0 is the base, 1 what was trained.
+        most: about how many tokens of each text are read.
+
+    Raises:
+        ValueError: it is no adapter, or neither of these data are here.
+    """
+    model, base = lm.original.model, lm.base
+    if base is None or not isinstance(model, MergedTransformer):
+        raise ValueError(f"{lm.name} is no LoRA adapter: there is no strength to change")
+    texts, missing = dict[str, list[Rows]](), list[str]()
+    for one in (lm, base):
+        try:
+            texts[one.data_title] = one.tested_rows(most)["loss"]
+        except (ValueError, OSError) as error:
+            missing.append(f"{one.data_title} is left out: {error}")
+    if not texts:
+        raise ValueError("; ".join(missing))
+    for line in missing:
+        warnings.warn(line, stacklevel=functions_within() + 1)
+    return losses_along(model, texts, strengths)

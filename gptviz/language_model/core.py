@@ -1,0 +1,391 @@
+"""A language model: a trained transformer with its tokenizer, which gives texts, probabilities and every tensor between."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from gptviz.data.classification import padded
+from gptviz.data.registry import task_of
+from gptviz.generate.generation import window_start
+from gptviz.interp.changing import edits as unit_edits
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.reading.classification import judge, label_probabilities
+from gptviz.interp.trace import Trace, run
+from gptviz.labelled_array import Float64Array
+from gptviz.model import Transformer
+from gptviz.model.costs.effort import n_parameters
+from gptviz.model.lora import MergedTransformer
+from gptviz.model.precision import STORED, said
+from gptviz.runs import checkpoints, imports
+from gptviz.runs.card import Card
+from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
+from gptviz.text.datasets.base import Task
+
+# Of a reference text for edits, the most tokens that are read, and how many at a time.
+MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class TextTrace(Trace):
+    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show` draws it.
+
+    Attributes:
+        lm: the model.
+        prompt: the text that it read.
+        is_own: whether the model computed it by itself: no value was replaced by a function, and an encoder–decoder wrote its own
+            answer.
+    """
+
+    def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
+        super().__init__(trace.ids, dict(trace), trace.source)
+        self.lm, self.prompt, self.is_own = lm, prompt, is_own
+
+
+class LanguageModel:
+    """A trained model that is ready to use, as `gptviz.load` returns it.
+
+    Attributes:
+        name: the checkpoint's name.
+        model: the transformer, in evaluation mode.
+        tokenizer: text to ids and back.
+        card: how it was made and how good it is.
+        step: the training step of the snapshot, or None for the model as it was last saved.
+        precision: what was asked for when it was opened, one of `gptviz.model.precision.PRECISIONS`.
+        edits: what is switched off or replaced in it, as texts; see `edited`.
+        edit_text: the reference text of these edits, or None if they need none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        card: Card,
+        step: int | None = None,
+        precision: str = STORED,
+    ) -> None:
+        self.name, self.model, self.tokenizer, self.card = name, model, tokenizer, card
+        self.step, self.precision = step, precision
+        self.edits: tuple[str, ...] = ()
+        self.edit_text: str | None = None
+        self._original: LanguageModel | None = None
+
+    if TYPE_CHECKING:  # the functions that `method` adds
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @property
+    def original(self) -> LanguageModel:
+        """The same model without edits: itself where it has none."""
+        return self if self._original is None else self._original
+
+    def edited(self, *edits: str, text: str | None = None) -> LanguageModel:
+        """This model with pieces switched off or replaced: all that it computes, from `trace` to `generate`, is with these edits.
+
+        It shares all weights that are not edited, and none is touched. An edit is a unit and what becomes of it:
+
+        - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`, `blocks.1.mlp.neuron.17`, `embed`: switched off, what
+          it computes is replaced by zero. Of a head that is what it hands to the output projection; of a whole attention or MLP,
+          what it adds to the stream, its bias included.
+        - `…=mean`: replaced by its mean over the tokens of `text`.
+        - `blocks.1.attention.head.3=uniform`, `=previous`, `=from`, also of a whole attention: its pattern, over all tokens that
+          it may read, on the previous token, or that over the beginning of `text`. Positions count from the beginning; a query
+          beyond the end of `text` keeps its own row.
+        - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
+        - `blocks.0.mlp.expert.3`: an expert of a mixture adds nothing; the other experts keep the weights that the router gave.
+        - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
+        - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
+          What they stand for is computed with in float32; the means of other edits are then those of this model.
+        - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
+
+        Args:
+            edits: added to those that this model has.
+            text: the reference text of all edits, read as a prompt, a long one in pieces.
+
+        Raises:
+            ValueError: the model has no such unit, an edit is not possible or lacks a `text`, or this model's edits have another.
+        """
+        if not edits:
+            return self
+        if text is not None and self.edit_text not in (None, text):
+            raise ValueError("the edits of this model have another reference text already: give all edits at once")
+        model, reference = self.original.model, self.edit_text if text is None else text
+        every = unit_edits.edits((*self.edits, *edits), model.config)
+        used = reference if any(one.needs_text for one in every) else None
+        twin = copy(self.original)
+        twin.model = unit_edits.edited(model, every, () if used is None else self.original.readings(used))
+        twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
+        return twin
+
+    def readings(self, text: str) -> list[Inputs]:
+        """The pieces of a reference text for edits, as the model reads it.
+
+        Raises:
+            ValueError: the text is empty or, for an encoder–decoder, too long.
+        """
+        config = self.model.config
+        if config.kind != "decoder":
+            ids, source = self.inputs(text)
+            return [Inputs(ids[None], None if source is None else source[None])]
+        pieces = self.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
+        return [Inputs(piece[None]) for piece in pieces]
+
+    def __repr__(self) -> str:
+        config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
+        step += f", edited ({', '.join(self.edits)})" if self.edits else ""
+        return (
+            f"<LanguageModel {self.name}{step}: {config.kind}, {n_parameters(self.model):,} parameters, "
+            f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
+            f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """The device that holds the weights."""
+        return self.model.embed.weight.device
+
+    def encode(self, text: str) -> Tensor:
+        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning.
+
+        Raises:
+            TypeError: it is no text.
+            ValueError: the text is empty.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f'{text!r:.80} is no text: give a string, such as "O Romeo"')
+        encoding = self.tokenizer.encode(text)
+        if encoding.unknown:
+            warnings.warn(encoding.unknown_sentence(), stacklevel=functions_within() + 1)
+        return self.tensor(encoding)
+
+    def tensor(self, encoding: Encoding) -> Tensor:
+        """The ids [T] of an encoding, on the model's device.
+
+        Raises:
+            ValueError: the encoding has no ids; for a classifier, none but those that are put around every text.
+        """
+        if self.model.config.kind == "classifier":
+            if len(encoding.ids) <= len(self.tokenizer.before) + len(self.tokenizer.after):
+                raise ValueError(f"the text to classify has {self.tokenizer.without}")
+        elif not encoding.ids:
+            raise ValueError("the prompt is empty: type at least one character for the model to go on from, or to answer")
+        return torch.tensor(encoding.ids, device=self.device)
+
+    def seen(self, ids: Tensor) -> Tensor:
+        """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the first."""
+        if self.model.config.kind != "decoder":
+            return ids.new_tensor(self.tokenizer.beginning(ids.tolist(), self.model.config.context_length))
+        return ids[window_start(len(ids), self.model.config.context_length) :]
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens that end a text, where the model has such; most models that were trained on chats have."""
+        return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
+
+    @property
+    def sequence_length(self) -> int | None:
+        """How many tokens each sequence of the model's task has; None without a task, or where they are not equally long."""
+        task = self.task
+        return None if task is None or task.end is not None else task.length
+
+    @property
+    def special_tokens(self) -> SpecialTokensTokenizer:
+        """The tokenizer of an encoder–decoder, which has start, end and padding.
+
+        Raises:
+            ValueError: the model is no encoder–decoder, or its tokenizer has no special tokens.
+        """
+        if self.model.config.kind != "encoder-decoder":
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
+        if not isinstance(self.tokenizer, SpecialTokensTokenizer):
+            raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and end tokens")
+        return self.tokenizer
+
+    def source(self, text: str) -> Tensor:
+        """The tokens that an encoder reads of `text`: its ids and the end token, [S].
+
+        Raises:
+            ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
+        """
+        ids = torch.cat((self.encode(text), torch.tensor([self.special_tokens.end], device=self.device)))
+        if len(ids) > (most := self.model.config.context_length):
+            raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
+        return ids
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of a classifier's labels, or "0", "1", … if its card has none that differ. Empty for other models."""
+        named, n_label = self.card.labels or (), self.model.config.n_label
+        return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
+
+    def classify(self, text: str) -> dict[str, float]:
+        """The probability of every label, by name, for the first `context_length` tokens of `text`.
+
+        `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
+
+        Raises:
+            ValueError: there is no token in the text, or the model is no classifier.
+        """
+        result = judge(self.model, self.seen(self.encode(text)))
+        return dict(zip(self.labels, result.probabilities.tolist(), strict=True))
+
+    def probabilities(self, texts: Sequence[str]) -> Float64Array:
+        """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word.
+
+        Raises:
+            ValueError: the model is no classifier.
+        """
+        config = self.model.config
+        return label_probabilities(self.model, padded(self.tokenizer, texts, config.context_length, config.padding))
+
+    def trace(
+        self,
+        prompt: str,
+        names: Iterable[str] = ("*",),
+        target: str | None = None,
+        *,
+        edits: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
+    ) -> TextTrace:
+        """The values that the model computes over the tokens of `prompt` that it sees, by tap name.
+
+        For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
+        choose the tensors to keep, `edits` replace values during the forward pass: see `gptviz.interp.trace.run`.
+
+        An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start token and the tokens of
+        `target`, by default of its own answer.
+
+        Raises:
+            ValueError: the prompt is empty; for an encoder–decoder, also as in `source`.
+        """
+        ids, source = self.inputs(prompt, target)
+        found = run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+        return TextTrace(found, self, prompt, is_own=not edits and target is None)
+
+    def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
+        """The tokens that the model reads of `prompt`: the ids [T] and None. For an encoder–decoder those that its decoder reads
+        and those that its encoder reads: see `trace`.
+
+        Raises:
+            ValueError: as in `trace`.
+        """
+        if self.model.config.kind != "encoder-decoder":
+            if target is not None:
+                raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
+            return self.seen(self.encode(prompt)), None
+        source, start = self.source(prompt), self.special_tokens.start
+        # An answer without an end fills the context: with the start token before it, its last token has no place.
+        written = self.decoded(prompt)[0] if target is None else self.special_tokens.encode_answer(target).ids
+        ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
+        return torch.tensor(ids, device=self.device), source
+
+    def token(self, text: str | int) -> int:
+        """The token that stands for exactly `text`; of a classifier, the label of this name. An id stays as it is.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if isinstance(text, int):
+            return text
+        if self.model.config.kind == "classifier":
+            if text not in self.labels:
+                raise ValueError(f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[:400])
+            return self.labels.index(text)
+        return self._of_vocabulary(text)
+
+    def _of_vocabulary(self, text: str | int) -> int:
+        """As `token`, of the vocabulary for a classifier too."""
+        if isinstance(text, int):
+            return text
+        if (found := self.tokenizer.id_of(text)) is not None:
+            return found
+        read = self.tokenizer.encode(text)
+        ids = read.ids[self.tokenizer.inside(read.ids)]
+        if len(ids) == 1 and not read.unknown:
+            return ids[0]
+        pieces = " · ".join(self.tokenizer.label(i) for i in ids[:20])
+        raise ValueError(f"{text!r:.80} is no single token of {self.name}" + (f": it is read as {pieces}" if pieces else ""))
+
+    @property
+    def task(self) -> Task | None:
+        """The task that a decoder has learned, in its own tokens; None for other data."""
+        task = task_of(self.card.source) if self.model.config.kind == "decoder" else None
+        return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
+
+    def _shown(self, text: str) -> int:
+        """As `token`; also by the visible form of a token.
+
+        Raises:
+            ValueError: as in `token`.
+        """
+        try:
+            return self.token(text)
+        except ValueError:
+            if text not in (labels := self.tokenizer.labels()):
+                raise
+            return labels.index(text)
+
+    @property
+    def base(self) -> LanguageModel | None:
+        """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
+        if not isinstance(self.original.model, MergedTransformer):
+            return None
+        folder = checkpoints.base_of(folder_called(self.name))
+        card = checkpoints.read_card(folder)
+        return LanguageModel(checkpoints.name_of(folder), self.original.model.base, self.tokenizer, card, None, self.precision)
+
+    @property
+    def data_title(self) -> str:
+        """The name of the data that this model learned from, with its own name."""
+        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
+
+    @property
+    def repeats(self) -> Tensor | None:
+        """The `repeated_tokens`, or None where there is no room for them: scores over them have no meaning there."""
+        with suppress(ValueError):
+            return self.repeated_tokens()
+        return None
+
+
+def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also `lm.lens(prompt)`."""
+    setattr(LanguageModel, function.__name__, function)
+    return function
+
+
+def folder_called(name: str) -> Path:
+    """The checkpoint of this name, else that of the model which has the name on the hub, imported now if it was not before.
+
+    Raises:
+        CheckpointError: there is neither.
+    """
+    try:
+        return checkpoints.find(name)
+    except checkpoints.CheckpointError as error:
+        missing = error
+    if not imports.could_be_on_hub(name):
+        path = f". A file or folder is opened with load(pathlib.Path({name!r:.80}))" if set(name) & set("/\\") else ""
+        raise checkpoints.CheckpointError(f"{missing}{path}")
+    try:
+        return imports.of_hub(name)
+    except checkpoints.CheckpointError as error:
+        raise checkpoints.CheckpointError(f"{missing}. It was looked for on the Hugging Face hub too: {error}") from None
+
+
+def functions_within() -> int:
+    """How many functions of this package, one inside the other, lead to the one that asks: a warning names the line outside."""
+    depth = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gptviz":
+        depth, frame = depth + 1, frame.f_back
+    return depth

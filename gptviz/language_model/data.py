@@ -1,0 +1,177 @@
+"""The data of a language model: what it was trained on, what was held out, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.data.batches import Batch, Generated
+from gptviz.data.registry import source_from
+from gptviz.data.rows import first_batches, held_out_rows, rows_of_text
+from gptviz.data.seen import MOST_ROWS, Row, text_rows
+from gptviz.data.seen import data_rows as rows_of_data
+from gptviz.data.trained_on import Share, Trained, followed
+from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.reading.next_token import probability_of
+from gptviz.interp.reading.row_losses import row_losses
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.text import CharTokenizer
+
+from .core import LanguageModel, method
+
+MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
+
+
+@method
+def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
+    """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that was held out of training.
+
+    Raises:
+        ValueError: the text has no token; or, without a text, nobody knows what the model learned from, or it is not here.
+    """
+    if text is not None:
+        return rows_of_text(text, lm.tokenizer, lm.model.config, most)
+    if lm.card.source is None:
+        raise ValueError(f"the card of {lm.name} does not say what it learned from: give a text")
+    source = source_from(dict(lm.card.source))
+    return held_out_rows(source, lm.model, lm.tokenizer, most, lm.labels)
+
+
+@method
+def tested_rows(
+    lm: LanguageModel, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
+) -> dict[str, list[Rows]]:
+    """The first rows that were held out of training, about `most` tokens of them, with the tokens whose prediction counts in
+    the loss: of a task only its answers. As "loss"; or by the "tasks" that the model's task mixes; or as "held out" beside
+    "learned", the rows that it was trained on, if they are so few that they come again and again.
+
+    Raises:
+        ValueError: nobody knows what the model learned from, it does not fit the model, or its task mixes no others.
+        OSError: it is not on this machine.
+    """
+    data = source_from(dict(lm.card.source or {})).data(lm.tokenizer, lm.model.config)
+    if of == "data":
+        parts: Mapping[str, Iterable[Batch]] = {"loss": data.validation()}
+    elif of == "answers":
+        parts = {"held out": data.validation(), "learned": data.trained_on()}
+    else:
+        parts = data.validation_by_part() if isinstance(data, Generated) else {}
+    if not parts:
+        raise ValueError(f"{lm.name} was not trained on a mixture of tasks")
+    first = {name: [one.to(lm.device) for one in first_batches(each, most)] for name, each in parts.items()}
+    return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items() if each}
+
+
+@method
+def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
+    """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A word may have several
+    tokens: then its probability is that of all of them.
+
+    Raises:
+        ValueError: the model is no decoder, has never seen a word or a part of a sentence, or reads them as other tokens when
+            they stand together; there are no sentences or no words.
+    """
+    asked = _asked_words(lm, sentences, words)
+    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in asked]
+    axes = Axis("sentence", tuple(sentences)), Axis("word", tuple(words))
+    return LabelledArray(np.array(values), axes, "probability")
+
+
+@method
+def shares_in_data(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> list[list[Share]]:
+    """How often each of `words` came after each of the `sentences` in the data that this model was trained on:
+    [sentence][word]. The rows of a task are drawn again as the run drew them, up to this step; a text is read as a whole.
+
+    Raises:
+        ValueError: as in `answers`, and as in `trained_on`.
+        OSError: as in `trained_on`.
+    """
+    asked = [(torch.tensor(prompt), list(map(torch.tensor, some))) for prompt, some in _asked_words(lm, sentences, words)]
+    return followed(trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked])
+
+
+@method
+def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
+    """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained on and of those held out,
+    at most `most` of each, with how often it had read each up to this step.
+
+    Raises:
+        ValueError: the text has no token or fewer than two; without a text as in `trained_on`.
+        OSError: as in `trained_on`.
+    """
+    context = lm.model.config.context_length
+    if text is None:
+        return rows_of_data(trained_on(lm), lm.tokenizer, context, most)
+    ids = lm.encode(text).cpu()
+    if len(ids) < 2:
+        raise ValueError("the text has one token: a loss needs at least 2")
+    return [row for row, _ in text_rows(ids, lm.tokenizer, context, most)]
+
+
+@method
+def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
+    """The loss of each row [row], such as `data_rows` gives them, in nats per token.
+
+    Raises:
+        ValueError: there is no row, the model is no decoder, or a row has tokens that this model lacks, or too many.
+    """
+    config = lm.model.config
+    if not rows or config.kind != "decoder":
+        raise ValueError("there is no row to read" if not rows else f"{lm.name} is a {config.kind}: only decoders read rows")
+    if max(max(row.ids) for row in rows) >= config.vocab_size or max(len(row.ids) for row in rows) > config.context_length + 1:
+        raise ValueError(f"the rows are made of other tokens than those of {lm.name}, or are longer than its context")
+    losses = row_losses(lm.model, [(row.ids, row.counted) for row in rows])
+    return LabelledArray(losses, (Axis("row", tuple(row.text for row in rows)),), "loss, nats per token")
+
+
+@method
+def trained_on(lm: LanguageModel) -> Trained:
+    """What this model was trained on, up to its step: all its batches can be drawn again.
+
+    Raises:
+        ValueError: the card does not say what it learned from and how, or the model is no decoder.
+        OSError: the data are not on this machine.
+    """
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: the rows of decoders alone are drawn again")
+    recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
+    size, seed = recipe.get("batch_size"), recipe.get("seed")
+    if lm.card.source is None or steps is None or not isinstance(size, int) or not isinstance(seed, int) or size < 1:
+        raise ValueError(f"the card of {lm.name} does not say what it was trained on, and how")
+    if size * max(steps, 1) > MOST_DRAWN:
+        raise ValueError(f"{lm.name} was trained on {size * steps:,} rows: at most {MOST_DRAWN:,} are drawn again")
+    return Trained(source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config), size, seed, steps)
+
+
+def _asked_words(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> list[tuple[list[int], list[list[int]]]]:
+    """The tokens of each sentence, as far as the model sees them, and those of each word after it."""
+    if not sentences or not words:
+        raise ValueError("give at least one sentence to complete, and one word to complete it with")
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only decoders complete sentences")
+    asked = []
+    for sentence in sentences:
+        prompt = list(lm.tokenizer.encode(sentence).ids)
+        after = [_after(lm, sentence, prompt, word) for word in words]
+        room = lm.model.config.context_length - max(map(len, after)) + 1
+        asked.append((prompt[-max(room, 1) :], after))
+    return asked
+
+
+def _after(lm: LanguageModel, sentence: str, prompt: list[int], word: str) -> list[int]:
+    """The tokens of a word after a sentence, whose own tokens are `prompt`."""
+    is_joined = lm.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()
+    read = lm.tokenizer.encode(f"{sentence}{'' if is_joined else ' '}{word}")
+    if read.unknown:
+        raise ValueError(f"{lm.name} cannot answer {sentence!r:.80} with {word!r:.40}: {read.unknown_sentence()}")
+    if not prompt or not word.strip() or read.ids[: len(prompt)] != prompt or len(read.ids) == len(prompt):
+        raise ValueError(
+            f"{lm.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than the two alone: end the sentence "
+            "before a whole word"
+        )
+    return list(read.ids[len(prompt) :])

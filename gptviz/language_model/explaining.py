@@ -1,0 +1,96 @@
+"""Which parts of a language model a guess comes from."""
+
+from __future__ import annotations
+
+import torch
+
+from gptviz.interp.explaining.attribution import Attribution
+from gptviz.interp.explaining.attribution import attribute as compute_attribution
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
+from gptviz.interp.explaining.circuit import circuit as compute_circuit
+from gptviz.interp.explaining.circuit_check import Checked, check
+from gptviz.interp.explaining.circuit_reads import means
+
+from .core import LanguageModel, method
+
+
+@method
+def attribute(
+    lm: LanguageModel,
+    prompt: str,
+    token: str | int | None = None,
+    position: int | None = None,
+    against: str | int | None = None,
+    target: str | None = None,
+    neurons_of: str | None = None,
+) -> Attribution:
+    """How much each part of the model adds to the logit of a token: see `gptviz.interp.explaining.attribution`.
+
+    Args:
+        prompt: the text that the model reads; for an encoder–decoder its source.
+        token: whose logit, as text or id; by default the likeliest. Of a classifier, a label.
+        position: the token is guessed after the token at this position; by default the last.
+        against: another token, whose logit is taken from it.
+        target: what an encoder–decoder writes; by default its own answer.
+        neurons_of: an MLP whose neurons are told apart too.
+
+    Raises:
+        ValueError: as in `trace`, `token` and `gptviz.interp.explaining.attribution.attribute`.
+    """
+    ids, source = lm.inputs(prompt, target)
+    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    read = None if source is None else source.tolist()
+    return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
+
+
+@method
+def circuit(
+    lm: LanguageModel,
+    prompt: str,
+    token: str | int | None = None,
+    position: int | None = None,
+    against: str | int | None = None,
+    share: float = 0.8,
+    *,
+    beyond_mean: bool = True,
+    most: int = MOST_NODES,
+) -> Circuit:
+    """The parts that the logit of a token owes most to, and what each owes to those before it: see
+    `gptviz.interp.explaining.circuit`.
+
+    Args:
+        prompt: the text that the model reads.
+        token: whose logit, as text or id; by default the likeliest.
+        position: the token is guessed after the token at this position; by default the last.
+        against: another token, whose logit is taken from it.
+        share: how much is traced back to tokens within the graph, above 0, at most 1.
+        beyond_mean: whether only that counts which parts add beyond their means over the positions of this text; else all
+            that they add. A text of a single token has no such mean.
+        most: the most nodes that the graph may have.
+
+    Raises:
+        ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.explaining.circuit.circuit`.
+    """
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}")
+    ids, _ = lm.inputs(prompt)
+    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    usual = means(lm.model, ids[None]) if beyond_mean and len(ids) > 1 else None
+    at = len(ids) - 1 if position is None else position
+    return compute_circuit(lm.model, ids, at, chosen, other, share, usual=usual, most=most)
+
+
+@method
+def check_circuit(lm: LanguageModel, found: Circuit, text: str | None = None) -> Checked:
+    """The share of the answer that is left with everything outside a circuit at its mean: see
+    `gptviz.interp.explaining.circuit_check`.
+
+    Args:
+        found: the circuit.
+        text: what the means are taken over, all its positions; by default the text of the circuit itself.
+
+    Raises:
+        ValueError: the text is empty.
+    """
+    ids = torch.tensor(found.ids, device=lm.device) if text is None else lm.seen(lm.encode(text))
+    return check(found, lm.model, means(lm.model, ids[None]))

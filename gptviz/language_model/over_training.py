@@ -1,0 +1,117 @@
+"""Measures of a language model at every snapshot of its training."""
+
+from __future__ import annotations
+
+from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.patching import PromptPair
+from gptviz.interp.explaining import context_use as use
+from gptviz.interp.over_training.history import History
+from gptviz.interp.over_training.measures import Given, Measure, Question, measure_named
+from gptviz.interp.units.head_scores import scored
+from gptviz.machine import progress
+from gptviz.runs import checkpoints
+from gptviz.text.datasets.tasks import Modular
+
+from .core import LanguageModel, method
+from .opening import load
+
+MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
+
+
+@method
+def over_training(
+    lm: LanguageModel,
+    measure: str,
+    prompt: str | None = None,
+    token: str | int | None = None,
+    against: str | int | None = None,
+) -> History:
+    """A measure at every snapshot of this model, with its edits: see `gptviz.interp.over_training`.
+
+    Args:
+        measure: its name, such as "loss" or "heads.induction": see `gptviz.interp.over_training.measures.MEASURES`.
+        prompt: what the model reads, for measures of what it makes of a text; heads read repeated random tokens without one.
+            For an encoder–decoder its source: the decoder reads the answer of this model, the same at every snapshot.
+        token: the token that is guessed after it, as text or id; by default the likeliest for this model. Of a classifier, a
+            label.
+        against: another one, which it is compared with.
+
+    Raises:
+        ValueError: there is no such measure, it needs a prompt or tokens that are missing, or the model has no snapshots, or
+            lacks what is measured.
+        OSError: the data that were held out are not on this machine.
+    """
+    return History.of(*_followed(lm, measure, Question(prompt or "", token, against)))
+
+
+def _followed(lm: LanguageModel, name: str, question: Question) -> tuple[Measure, dict[int, dict[str, float]]]:
+    chosen = measure_named(name, lm.model.config.kind)
+    steps = tuple(checkpoints.snapshots(checkpoints.find(lm.name)))
+    if not steps:
+        raise ValueError(f"{lm.name} has no snapshots of its training: train one that keeps some, with --snapshots")
+    reads = given(lm, chosen, question)
+
+    def values(step: int) -> tuple[int, dict[str, float]]:
+        snapshot = load(lm.name, str(lm.device), step, lm.precision).edited(*lm.edits, text=lm.edit_text)
+        return step, chosen.compute(snapshot.model, reads)
+
+    return chosen, dict(progress.each(map(values, steps), len(steps), "snapshot"))
+
+
+@method
+def given(lm: LanguageModel, measure: Measure, question: Question) -> Given:
+    """What a measure reads at every snapshot of this model.
+
+    Raises:
+        ValueError: as in `over_training`.
+        OSError: as in `over_training`.
+    """
+    needs, config = measure.needs, lm.model.config
+    measure_named(measure.name, config.kind)
+    if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
+        raise ValueError(f"{lm.name} has no blocks: it has no heads and no MLPs to measure")
+    if needs == "weights":
+        return Given()
+    if needs == "vowels":
+        kinds = [lm.tokenizer.kind_of(token) for token in range(config.vocab_size)]
+        found = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
+        if len(found["vowel"]) < 2 or not found["consonant"]:
+            raise ValueError(f"the tokens of {lm.name} are no single letters: it has no vowels")
+        return Given(kinds=found)
+    if needs == "held-out data":
+        return Given(rows=lm.tested_rows())
+    if needs == "tasks":
+        return Given(rows=lm.tested_rows(of="tasks"))
+    if config.kind == "decoder" and needs in ("answers", "a clock") and lm.task is None:
+        raise ValueError(f"{lm.name} has learned no task with known answers")
+    if needs == "answers":
+        return Given(rows=lm.tested_rows(MOST_ANSWERED, of="answers"))
+    if needs == "a clock":
+        if not isinstance(lm.task, Modular):
+            raise ValueError(f"{lm.name} has not learned sums on a clock")
+        return Given(clock=lm.task)
+    if needs == "held-out texts":
+        return Given(held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1])
+    crosses = config.kind == "encoder-decoder"
+    if needs == "texts for heads" and not question.prompt and not crosses:
+        repeats = lm.repeated_tokens()
+        return Given(texts=repeats, repeats=repeats, counted_from=lm.second_half(repeats))
+    if needs == "two tokens":
+        if question.token is None or question.against is None:
+            raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
+        return Given(token=lm._of_vocabulary(question.token), against=lm._of_vocabulary(question.against))
+    if not question.prompt:
+        raise ValueError(f"the measure {measure.name} needs a prompt")
+    ids, source = lm.inputs(question.prompt)
+    read = None if source is None else tuple(source.tolist())
+    if needs == "texts for heads":
+        return Given(source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats)
+    if needs == "a token" and crosses:
+        ids = ids[:1]  # the start token: what is guessed is the first token of the answer
+    whole = tuple(ids.tolist())
+    token, against = (None if one is None else lm.token(one) for one in (question.token, question.against))
+    if needs == "a token" and token is None:
+        token = likeliest_answers(lm.model, PromptPair(whole, whole, 0, 0, read, read))[0]
+    if token is not None and token == against:
+        raise ValueError("token and against are the same: there is nothing to compare")
+    return Given(whole, read, token or 0, against)

@@ -1,0 +1,131 @@
+"""What a language model computes on the way to its guesses."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from gptviz.interp.compare import Side
+from gptviz.interp.explaining import context_use as use
+from gptviz.interp.reading import embeddings
+from gptviz.interp.reading.costs import Costs
+from gptviz.interp.reading.costs import costs as compute_costs
+from gptviz.interp.reading.experts import routing
+from gptviz.interp.reading.lens import Lens
+from gptviz.interp.reading.lens import lens as compute_lens
+from gptviz.interp.reading.stream import StreamSummary
+from gptviz.interp.reading.stream import stream as compute_stream
+from gptviz.labelled_array import LabelledArray
+from gptviz.text.tokenizers.pieces import Piece
+from gptviz.text.tokenizers.pieces import pieces as pieces_of
+
+from .core import LanguageModel, method
+
+
+@method
+def stream(lm: LanguageModel, prompt: str, target: str | None = None) -> StreamSummary:
+    """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.reading.stream`.
+
+    Raises:
+        ValueError: as in `trace`; the model is a classifier.
+    """
+    ids, source = lm.inputs(prompt, target)
+    return compute_stream(lm.model, ids.tolist(), None if source is None else source.tolist())
+
+
+@method
+def lens(lm: LanguageModel, prompt: str, target: str | None = None, *, top: int = 5, blocks_only: bool = False) -> Lens:
+    """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
+
+    Args:
+        prompt: the text that the model reads; for an encoder–decoder its source.
+        target: what an encoder–decoder writes; by default its own answer.
+        top: how many of the likeliest tokens are kept of each layer and position.
+        blocks_only: leave out the layers within a block.
+
+    Raises:
+        ValueError: as in `trace`; the model is a classifier, or `top` is below 1.
+    """
+    if top < 1:
+        raise ValueError(f"top is {top}; it must be 1 or more")
+    ids, source = lm.inputs(prompt, target)
+    return compute_lens(lm.model, ids.tolist(), None if source is None else source.tolist(), top=top, blocks_only=blocks_only)
+
+
+@method
+def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
+    """How much each expert counts for each token of `prompt` that the model sees: [block, token, expert], 0 where the router
+    did not choose it. See `gptviz.interp.reading.experts`.
+
+    Raises:
+        ValueError: the model has no experts, or as in `trace`.
+    """
+    if lm.model.encoder is not None:
+        raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them")
+    ids, _ = lm.inputs(prompt)
+    return routing(lm.model, ids, tuple(lm.tokenizer.label(one) for one in ids.tolist()))
+
+
+@method
+def pieces(lm: LanguageModel, text: str) -> list[Piece]:
+    """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`.
+
+    Raises:
+        ValueError: the tokenizer cannot read the text at all.
+    """
+    return pieces_of(lm.tokenizer, lm.tokenizer.encode(text))
+
+
+@method
+def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced") -> use.ContextUse:
+    """How much of `prompt` the model uses, its likeliest next token being the last guess: see
+    `gptviz.interp.explaining.context_use`.
+
+    Args:
+        prompt: the text that the model reads.
+        how: what leaving a token out means.
+
+    Raises:
+        ValueError: the prompt is empty, the model is no decoder, or there is no such way to leave a token out.
+    """
+    ids = lm.seen(lm.encode(prompt)).tolist()
+    return use.context_use(lm.model, use.with_guess(lm.model, ids), how, lm.tokenizer.inside(ids).start)
+
+
+@method
+def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
+    """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
+    cosine; special tokens, which are no text, are left out.
+
+    Raises:
+        ValueError: there is no such token.
+    """
+    special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
+    rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
+    found = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
+    cosines = zip(found.ids, found.similarity.values.tolist(), strict=True)
+    words = ((lm.tokenizer.label(one), cosine) for one, cosine in cosines if one not in special)
+    return dict(islice(words, count))
+
+
+@method
+def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Costs:
+    """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see
+    `gptviz.interp.reading.costs`.
+
+    Raises:
+        ValueError: an impossible batch, or more tokens than the context holds.
+    """
+    return compute_costs(lm.model.config, batch, context)
+
+
+@method
+def side(lm: LanguageModel, prompt: str) -> Side:
+    """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.
+
+    Raises:
+        ValueError: as in `trace`; the model is no decoder.
+    """
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only decoders are compared")
+    ids = tuple(lm.inputs(prompt)[0].tolist())
+    return Side(lm.model, ids, tuple(lm.tokenizer.labels()), lm.name, lm.repeats)

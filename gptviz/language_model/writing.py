@@ -1,0 +1,192 @@
+"""Texts that a language model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal
+
+from torch import Tensor
+
+from gptviz.generate.decoding import Beams, beam_search, decode, until_end
+from gptviz.generate.generation import Generation, until_drawn, without_end
+from gptviz.generate.sampling import Sampling
+from gptviz.generate.speculation import DRAFTED, Drafter, LookupDrafter, ModelDrafter, Speculated, Speculation
+from gptviz.machine import progress
+from gptviz.settings.known_names import instead
+
+from .core import LanguageModel, method
+
+
+@method
+def generation(lm: LanguageModel, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
+    """A `Generation` that begins with the prompt; `options` are the arguments of that class.
+
+    Raises:
+        ValueError: the prompt is empty, or the model is a classifier, which writes nothing, or an encoder–decoder, which
+            does not go on with a text.
+    """
+    _check_continues(lm)
+    return Generation(lm.model, lm.encode(prompt), sampling, **{"never": lm.tokenizer.unused_ids} | options)
+
+
+def _check_continues(lm: LanguageModel) -> None:
+    if lm.model.config.kind == "classifier":
+        raise ValueError(f"{lm.name} is a classifier and writes no text: classify the text instead")
+    if lm.model.config.kind == "encoder-decoder":
+        raise ValueError(f"{lm.name} answers a text and does not continue it: ask for its answer")
+
+
+@method
+def to_write(lm: LanguageModel, length: int, most: int) -> int:
+    """How many of `most` tokens are written after `length` tokens: no more than complete a sequence of its task."""
+    whole = lm.sequence_length
+    return most if whole is None else min(most, max(0, whole - length))
+
+
+@method
+def generate(
+    lm: LanguageModel, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, slide: int = 1, **sampling: Any
+) -> str:
+    """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
+
+    For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
+
+    Args:
+        prompt: what the model goes on with, or answers.
+        max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a sequence of its task ends.
+        go_on: write on there; an end token is then a part of the text.
+        slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
+        sampling: the fields of `Sampling`.
+
+    Raises:
+        ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible.
+    """
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
+    if lm.model.config.kind == "encoder-decoder":
+        return answer(lm, prompt, min(max_new_tokens, lm.model.config.context_length), **sampling)
+    grown = generation(lm, prompt, _sampling(sampling), slide=slide)
+    ends = frozenset() if go_on else lm.end_tokens
+    most = max_new_tokens if go_on else to_write(lm, grown.prompt_length, max_new_tokens)
+    steps = progress.each(until_drawn(grown, ends), most, "token")
+    tokens = [int(step.tokens[0]) for step in steps]
+    return lm.tokenizer.continuation(without_end(tokens, ends)[0])
+
+
+@method
+def speculate(
+    lm: LanguageModel,
+    prompt: str,
+    drafter: LanguageModel | Literal["prompt"],
+    max_new_tokens: int = 200,
+    *,
+    drafted: int = DRAFTED,
+    go_on: bool = False,
+    **sampling: Any,
+) -> Speculated:
+    """A text drawn from this model with the help of a drafter, as rounds: what was drafted, accepted, refused, and why.
+
+    The text is distributed as that of `generate`. With the same seed it is another one, unless the temperature is 0.
+
+    Args:
+        prompt: what the model goes on with.
+        drafter: a smaller model with the same vocabulary; or "prompt", which copies what followed the last tokens earlier in
+            the text.
+        max_new_tokens: the most tokens that are written; fewer as in `generate`.
+        drafted: how many tokens a round drafts at most, from 1 to 16.
+        go_on: write on where the model ends its text, or a sequence of its task ends.
+        sampling: the fields of `Sampling`, for both models.
+
+    Raises:
+        ValueError: one of the models does not continue a text, their vocabularies differ, the prompt is empty, a setting is
+            not possible, or this model looks ahead.
+    """
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
+    grown = speculation(lm, lm.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on)
+    most = max_new_tokens if go_on else to_write(lm, len(grown.ids), max_new_tokens)
+    return Speculated(tuple(grown.rounds(most)))
+
+
+@method
+def speculation(
+    lm: LanguageModel,
+    ids: Tensor,
+    drafter: LanguageModel | Literal["prompt"],
+    sampling: Sampling,
+    *,
+    drafted: int = DRAFTED,
+    go_on: bool = False,
+) -> Speculation:
+    """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of `speculate`.
+
+    Raises:
+        ValueError: as in `speculate`.
+    """
+    _check_continues(lm)
+    if isinstance(drafter, str):
+        if drafter != "prompt":
+            raise ValueError(f'{drafter!r:.80} is no drafter: give "prompt", or an opened model')
+        proposes: Drafter = LookupDrafter(lm.tokenizer.vocab_size)
+    else:
+        _check_continues(drafter)
+        if drafter.tokenizer.labels() != lm.tokenizer.labels():
+            sizes = f"{drafter.tokenizer.vocab_size:,} and {lm.tokenizer.vocab_size:,} tokens"
+            raise ValueError(f"{drafter.name} cannot draft for {lm.name}: their vocabularies differ ({sizes})")
+        proposes = ModelDrafter(drafter.model, sampling, drafter.tokenizer.unused_ids)
+    never, ends = lm.tokenizer.unused_ids, frozenset[int]() if go_on else lm.end_tokens
+    return Speculation(lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends)
+
+
+@method
+def decoded(lm: LanguageModel, text: str, longest: int | None = None, sampling: Sampling | None = None) -> tuple[list[int], bool]:
+    """An encoder–decoder's answer to `text`: its tokens, and whether it ends.
+
+    An answer without an end is cut after `longest` tokens, by default after `context_length`.
+
+    Args:
+        sampling: how each token is drawn; None takes the likeliest.
+
+    Raises:
+        ValueError: as in `source`, or an impossible `longest`.
+    """
+    source, special = lm.source(text), lm.special_tokens
+    ids = decode(lm.model, source[None], special.start, special.end, sampling, longest, special.unused_ids)[0]
+    return until_end(ids, special.end)
+
+
+@method
+def answer(lm: LanguageModel, text: str, longest: int | None = None, **sampling: Any) -> str:
+    """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of `Sampling`.
+
+    Raises:
+        ValueError: as in `decoded`; a `sampling` that is not possible.
+    """
+    return lm.tokenizer.decode(decoded(lm, text, longest, _sampling(sampling) if sampling else None)[0])
+
+
+@method
+def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
+    """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
+
+    Raises:
+        ValueError: as in `source`, or an impossible width or `longest`.
+    """
+    source, special = lm.source(text), lm.special_tokens
+    ends = special.start, special.end
+    return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
+
+
+def _sampling(settings: Mapping[str, Any]) -> Sampling:
+    """How tokens are drawn, from the fields of `Sampling` by name.
+
+    Raises:
+        TypeError: there is no such field.
+        ValueError: as in `Sampling`.
+    """
+    known = [field.name for field in fields(Sampling)]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"{name!r:.40} is no setting of how tokens are drawn{instead(name, known)}")
+    return Sampling(**settings)
