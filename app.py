@@ -28,6 +28,7 @@ next_step()
 
 st.header("Look inside, one page after the other", anchor=False)
 pictures = computed.pictures(subject.key, subject.seen, theme()) | computed.learning(subject.key.name, theme())
+carried = frame.carried_state()  # once for all links
 numbers = {page.name: number for number, page in enumerate(reading_order(subject.kind)[1:], 1)}
 for place, (group, entries) in enumerate(GROUPS.items()):
     shown = [page for page in entries if page.name in numbers]
@@ -37,7 +38,8 @@ for place, (group, entries) in enumerate(GROUPS.items()):
             with st.container(border=True, width="stretch", height="stretch", gap="xsmall"):
                 if page.name in pictures:
                     st.image(pictures[page.name], alt=f"{page.title}: {page.sentence}", width="stretch")
-                frame.link(page, f"**{numbers[page.name]} {page.title}**")
+                query = {"model": frame.default_model(page)} | carried
+                frame.link(page, f"**{numbers[page.name]} {page.title}**", query=query)
                 st.caption(page.sentence)
 if others := [page for page in PAGES.values() if subject.kind not in page.kinds]:
     with st.container(horizontal=True, vertical_alignment="center"):

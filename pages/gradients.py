@@ -10,12 +10,14 @@ open_page(PAGE)
 from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
 from gptviz.ui.pages.gradients import computed, show, words
 from gptviz.ui.pages.gradients.tries import tries
+from gptviz.ui.shell.around import cores
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.widgets import controls, try_this
 from gptviz.ui.widgets.details import details
 
 controls.notices_in(st.container())
 chosen = show.setup()
+cores.share()  # no model is opened here, which would do it
 sizes = computed.table(chosen)
 
 left, right = st.columns(2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -419,7 +419,7 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return asdict(self)
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # plain values all: `asdict` copies each
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:

@@ -118,6 +118,16 @@ def folders() -> dict[str, Path]:
     return by_name if allowed is None else {name: folder for name, folder in by_name.items() if name in allowed}
 
 
+def folder_of(name: str) -> Path | None:
+    """The folder that `folders` has under this name, None if there is none; it looks at the models of this name alone."""
+    if not NAME.fullmatch(name):  # it may be a path, or stand for characters that cannot be shown
+        return folders().get(name)
+    allowed = hosting().allowed_models
+    if allowed is not None and name not in allowed:
+        return None
+    return next((root / name for root in (own(), BUNDLED) if name in _names_in(root) and _is_model(root, name)), None)
+
+
 def hidden() -> dict[str, Path]:
     """The bundled checkpoints that cannot be opened by their name, because one of the user's own has the same name."""
     owned = _folders_in(own())
@@ -138,13 +148,24 @@ def _folders_in(root: Path) -> dict[str, Path]:
     Links to places outside of that folder, and folders that may not be read, are left out.
     """
     by_name: dict[str, Path] = {}
-    with suppress(OSError), os.scandir(root) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
-            has_config = not entry.name.startswith(".") and os.path.lexists(os.path.join(entry.path, "config.json"))
-            if has_config and (not entry.is_symlink() or _leads_into(root, entry.path)):
-                by_name.setdefault(_shown(entry.name), Path(entry.path))
+    for name in sorted(_names_in(root)):
+        if _is_model(root, name):
+            by_name.setdefault(_shown(name), root / name)
     return by_name
+
+
+def _names_in(root: Path) -> list[str]:
+    """The names of all that is in a folder, as they are written there: some systems find a file by others too."""
+    with suppress(OSError):
+        return os.listdir(root)
+    return []
+
+
+def _is_model(root: Path, name: str) -> bool:
+    # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
+    path = os.path.join(root, name)
+    has_config = not name.startswith(".") and os.path.lexists(os.path.join(path, "config.json"))
+    return has_config and (not os.path.islink(path) or _leads_into(root, path))
 
 
 def _leads_into(root: Path, link: str) -> bool:
@@ -172,10 +193,10 @@ def find(name: str) -> Path:
     Raises:
         CheckpointError: there is no such checkpoint; the message names all that there are.
     """
-    by_name = folders()
-    if name not in by_name:
-        raise CheckpointError(f"no model named {name[:80]!r}{instead(name, by_name)}")
-    return by_name[name]
+    folder = folder_of(name)
+    if folder is None:
+        raise CheckpointError(f"no model named {name[:80]!r}{instead(name, folders())}")
+    return folder
 
 
 def imported_from(folder: Path) -> str | None:

@@ -179,8 +179,8 @@ def check_numbers(settings: object) -> None:
     Raises:
         ValueError: the message names the field, its value and the limits.
     """
-    for name, info in field_infos(type(settings)).items():
-        value = getattr(settings, name)
+    for name, declared in _declared(cast(Any, type(settings))).items():
+        info, value = declared.info, getattr(settings, name)
         if info.kind in ("whole", "number") and not (value is None and info.optional) and not _is_within(info, value):
             raise ValueError(f"{name} is {value!r:.80}; it must be {_limits(info)}")
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -197,6 +198,28 @@ def test_a_name_is_looked_up_among_the_folders_the_users_own_first(tiny_model: T
     assert checkpoints.find("both") == own
     with pytest.raises(CheckpointError, match="no model named 'nothing'; there are both, bundled"):
         checkpoints.find("nothing")
+
+
+def test_a_look_up_by_one_name_finds_what_the_list_of_all_has_and_takes_no_name_for_a_path(
+    tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("both", "bundled"):
+        checkpoints.save(name, scrambled(tiny()), TOKENIZER, {}, root=checkpoints.BUNDLED)
+    own = tiny_model("both").parent
+    tiny_model("other").rename(own / "two\nlines")
+    outside = checkpoints.save("outside", scrambled(tiny()), TOKENIZER, {}, root=tmp_path)
+    (own / "escape").symlink_to(outside)
+    (own / "latest").symlink_to(own / "both")
+    for directory in ("not-a-model", "a"):
+        (own / directory).mkdir()
+    shutil.copytree(own / "both", own / "a" / "inner")
+    shutil.copytree(own / "both", own / ".hidden")
+    names = [*checkpoints.folders(), "BOTH", "escape", ".hidden", "not-a-model", "a/inner", "two\nlines", "both/", "both."]
+    names += ["", ".", "..", "../checkpoints/both", str(own / "both"), f"both/../{own.name}/both", os.path.relpath(outside, own)]
+    assert {"both", "bundled", "latest", r"two\nlines"} == set(checkpoints.folders())
+    for allowed in ("", "bundled,latest"):
+        monkeypatch.setenv("GPTVIZ_MODELS", allowed)
+        assert {name: checkpoints.folder_of(name) for name in names} == {name: checkpoints.folders().get(name) for name in names}
 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_followed(tiny_model: TinyModel, tmp_path: Path) -> None:

@@ -52,8 +52,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     if not few:
         shades[-1] = STREAM
     count = len(sizes) + 1
-    figure = themed(theme, height=ROW * count + MARGIN["t"] + MARGIN["b"])
-    figure.add_bar(
+    bars = go.Bar(
         orientation="h",
         base=[*starts, 0.0],
         x=[*sizes, total],
@@ -68,13 +67,18 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     )
     ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
     dotted = {"color": theme.text, "width": 1, "dash": "dot"}
-    for row, end in enumerate(ends[1:]):  # from the end of each bar to the next
-        figure.add_shape(type="line", x0=end, x1=end, y0=row, y1=row + 1, line=dotted)
+    to_the_next = [
+        {"type": "line", "x0": end, "x1": end, "y0": row, "y1": row + 1, "line": dotted} for row, end in enumerate(ends[1:])
+    ]
     span = max(ends) - min(ends) or 1.0
     # The number of a bar that takes away stands at its left: before those at the edge the names step back.
     is_at_edge = any(size < 0 and start + size < min(ends) + 0.25 * span for start, size in zip(starts, sizes, strict=True))
     room = 0.02 * span
-    figure.update_layout(
+    figure = themed(
+        theme,
+        bars,
+        height=ROW * count + MARGIN["t"] + MARGIN["b"],
+        shapes=to_the_next,
         margin=MARGIN,
         bargap=0.3,
         dragmode=False,

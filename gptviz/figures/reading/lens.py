@@ -45,21 +45,12 @@ def rise_and_fall(
         if logarithmic
         else {"range": [-0.02, 1.04], "tickformat": ".0%"}
     )
-    figure = themed(
-        theme,
-        height=height,
-        margin=MARGIN | {"b": 110, "t": 36},
-        showlegend=True,
-        legend={"font": {"size": 13}},
-        xaxis=axis("layer")
-        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
-        yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
-    )
+    lines = []
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
         is_named, name = index < NAMED, plain(tokens.labels[index])
         shade = colour(index, theme) if is_named else blend(theme.text, theme.background, 0.25)
         values = course.values[index]
-        figure.add_scatter(
+        line = go.Scatter(
             x=across,
             y=np.maximum(values, SMALLEST / 10) if logarithmic else values,
             mode="lines+markers" if is_named else "lines",
@@ -71,5 +62,17 @@ def rise_and_fall(
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
             legendrank=index,
         )
-    figure.add_vline(x=opened, line={"color": theme.text, "width": 1, "dash": "dot"})
-    return figure
+        lines.append(line)
+    here = {"type": "line", "x0": opened, "x1": opened, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    return themed(
+        theme,
+        *lines,
+        height=height,
+        margin=MARGIN | {"b": 110, "t": 36},
+        shapes=[here | {"line": {"color": theme.text, "width": 1, "dash": "dot"}}],
+        showlegend=True,
+        legend={"font": {"size": 13}},
+        xaxis=axis("layer")
+        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
+        yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
+    )

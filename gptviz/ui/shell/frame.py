@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Literal
 from urllib.parse import parse_qs
@@ -60,15 +59,11 @@ def current_page() -> Page:
     return PAGES[st.session_state.get(OPEN_PAGE, HOME.name)]
 
 
-def default_model(page: Page | None = None, folders: Mapping[str, Path] | None = None) -> str:
-    """The model that `page` shows if its address asks for nothing; of the open page unless given.
-
-    Args:
-        folders: all models, as `checkpoints.folders` lists them, where that has been done already.
-    """
+def default_model(page: Page | None = None) -> str:
+    """The model that `page` shows if its address asks for nothing; of the open page unless given."""
     page = page or current_page()
-    folders = checkpoints.folders() if folders is None else folders
-    return page.opens_on if page.opens_on in folders else kinds.best_model(page.kinds[0], folders)
+    has_own = page.opens_on and checkpoints.folder_of(page.opens_on) is not None
+    return page.opens_on if has_own else kinds.best_model(page.kinds[0])
 
 
 def model_on_screen() -> str:
@@ -119,7 +114,7 @@ def open_page(page: Page) -> None:
             history_steps(key="history steps")
             popover_keys(key="popover keys")
             lesson.bring_into_sight()
-    kind = kinds.kind_said(checkpoints.folders().get(model_on_screen())) or "decoder"
+    kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.title(_about(page.question, kind), anchor=False, width="content")
@@ -166,13 +161,13 @@ def _sidebar() -> int | Literal["expanded", "collapsed"]:
 def _menu() -> None:
     """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
     folded = st.session_state.setdefault(FOLDED, set())
-    state, folders = carried_state(), checkpoints.folders()  # once for all links
+    state = carried_state()  # once for all links
     for group, entries in GROUPS.items():
         fold = partial(folded.symmetric_difference_update, [group])
         opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
         with opened.container(gap="xxsmall"):
             for entry in entries:
-                link(entry, description=entry.sentence, query={"model": default_model(entry, folders)} | state)
+                link(entry, description=entry.sentence, query={"model": default_model(entry)} | state)
 
 
 def _open_linked_model() -> None:
@@ -186,7 +181,7 @@ def _open_linked_model() -> None:
     asks_for_more = any(key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query)
     usual = kinds.best_model(current_page().kinds[0]) if asks_for_more else default_model()
     asked = query.get("model", [usual])[-1]
-    if asked in checkpoints.folders():
+    if checkpoints.folder_of(asked) is not None:
         st.session_state["model"] = asked
         if asked != DEFAULT_MODEL:
             addresses.write("model", asked)

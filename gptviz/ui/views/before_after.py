@@ -149,7 +149,7 @@ def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str)
     return writing
 
 
-@st.cache_data(max_entries=64, show_spinner="Writing")
+@jobs.data("Writing", max_entries=64)
 def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
     if (own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)) is not None:

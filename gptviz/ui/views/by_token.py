@@ -13,7 +13,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import capitalised, controls
+from gptviz.ui.widgets import capitalised, controls, jobs
 
 Kind = Literal["heads", "neurons"]
 NONE = "no token"
@@ -44,6 +44,6 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
             frame.link(page, title, description=f"What it adds to the logit of {chosen} by {where}.", query=query)
 
 
-@st.cache_data(max_entries=32, show_spinner="Looking through the weights")
+@jobs.data("Looking through the weights", max_entries=32)
 def _found(key: ModelKey, kind: Kind, token: int) -> list[WritesFor]:
     return {"heads": heads_for, "neurons": neurons_for}[kind](language_model(key).model, token)

@@ -21,7 +21,7 @@ from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, scrubber
-from gptviz.ui.widgets import Try, in_quotes
+from gptviz.ui.widgets import Try, in_quotes, jobs
 
 # About how many held-out sequences are used to measure how often a model is right in each of its tasks.
 TESTED = 400
@@ -46,7 +46,7 @@ def suggestion(subject: Subject) -> str:
     return suggested(subject.key, subject.seen, tuple(subject.encoding.ids))
 
 
-@st.cache_data(max_entries=64, show_spinner="Looking for a prompt with another answer")
+@jobs.data("Looking for a prompt with another answer", max_entries=64)
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
     """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if there is none."""
     return language_model(key).corrupted(ids, seen)
@@ -154,7 +154,7 @@ def loss_of_head(key: ModelKey, question: ContrastQuestion, found: NeededHead) -
 
 
 @scrubber.same_at_every_step
-@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
+@jobs.data("Reading how it was trained", max_entries=64)
 def known_since(key: ModelKey, contrast: Contrast) -> int | None:
     """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots, or
     too many to be read quickly, or if it never did.
@@ -196,7 +196,7 @@ class Appeared:
 
 
 @scrubber.same_at_every_step
-@st.cache_data(max_entries=64, show_spinner="Reading how it was trained")
+@jobs.data("Reading how it was trained", max_entries=64)
 def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
     found, last = None, None
@@ -250,7 +250,7 @@ def _steps(key: ModelKey) -> tuple[int, ...]:
     return steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
 
 
-@st.cache_data(max_entries=64, show_spinner="Testing the model on its tasks")
+@jobs.data("Testing the model on its tasks", max_entries=64)
 def right_by_task(key: ModelKey) -> dict[str, float]:
     """How often the likeliest token is the right one in each task of the model, over some of the held-out data."""
     lm = language_model(key)

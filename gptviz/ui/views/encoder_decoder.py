@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
 import torch
 
 from gptviz.generate.decoding import decode, until_end
@@ -13,7 +12,7 @@ from gptviz.model import Transformer
 from gptviz.model.config import Config
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject import ModelKey, language_model
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, jobs
 
 ENCODER, DECODER = "encoder", "decoder"
 # The most tokens of an answer that pages show, its end token included: an answer that never ends would fill any context.
@@ -72,7 +71,7 @@ def answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = N
     return _answer(key, source, sampling) if has_one else None
 
 
-@st.cache_data(max_entries=64, show_spinner="Writing the output")
+@jobs.data("Writing the output", max_entries=64)
 def _answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
     own, most = lm.special_tokens, longest_answer(lm.model.config)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gptviz.figures.training.curves import Curve
-from gptviz.machine.files import written
+from gptviz.machine.files import kept_until_written, written
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.divergence import diverged
@@ -17,6 +17,7 @@ from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
+from gptviz.ui.shell.subject import kinds
 
 from .learning_curves import curve_of
 
@@ -24,6 +25,7 @@ MOST_COMPARED = 12
 STATES = {"running": "training", "ready": "not begun"}
 # Laying out a model's parts takes a hundred times as long as reading its card, and cards may be wrong.
 _parameter_count = lru_cache(maxsize=512)(parameter_count)
+_read_card = kept_until_written("card.json", most=1024)(checkpoints.read_card)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def entries() -> dict[str, Entry]:
 
 
 def _entry(folder: Path, status: Status) -> Entry:
-    card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
+    card, config = _read_card(folder), kinds.read_config(folder)
     curve = curve_of(folder)
     data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
     settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()

@@ -8,6 +8,7 @@ import torch
 from gptviz.interp.changing.ablation import Rows
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
+from gptviz.ui.widgets import jobs
 
 # About how many tokens are read.
 MOST_TOKENS = 2_048
@@ -25,7 +26,7 @@ def is_here(key: ModelKey) -> bool:
 
 # Read-only, shared by all sessions.
 @scrubber.same_at_every_step
-@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+@jobs.resource("Reading the data", max_entries=8)
 def tested(key: ModelKey) -> tuple[Rows, ...]:
     """The first of them, with the tokens whose prediction counts in the loss: of a task only its answers.
 
@@ -40,7 +41,7 @@ def tested(key: ModelKey) -> tuple[Rows, ...]:
 
 
 @scrubber.same_at_every_step
-@st.cache_resource(max_entries=8, show_spinner="Reading the data")
+@jobs.resource("Reading the data", max_entries=8)
 def texts(key: ModelKey) -> tuple[torch.Tensor, ...]:
     """The first of them as rows of tokens [T], each up to its end.
 

@@ -120,7 +120,7 @@ def _guess_of(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return guess(language_model(key).model, _guessed(key, ids))
 
 
-@st.cache_data(max_entries=32, show_spinner="Switching off one head after the other")
+@jobs.data("Switching off one head after the other", max_entries=32)
 def without_each(key: ModelKey, ids: tuple[int, ...]) -> dict[Unit, Float64Array]:
     """The guess after the prompt without each head; empty for a model that needs more than a moment for that."""
     model = language_model(key).model

@@ -23,7 +23,7 @@ def open_in(name: str, *, key: str = "open in") -> None:
 
 def links(name: str) -> None:
     """A link to every page about models of this kind, with the model called `name`."""
-    kind = kinds.kind_of(checkpoints.folders().get(name))
+    kind = kinds.kind_of(checkpoints.folder_of(name))
     for page in PAGES.values():
         if page not in NO_MODEL and (kind is None or kind in page.kinds):
             frame.link(page, query={**frame.shared_state(), "model": name})

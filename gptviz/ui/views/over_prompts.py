@@ -94,7 +94,7 @@ def _sources(subject: Subject) -> None:
         st.error(refused)
 
 
-@st.cache_data(max_entries=16, show_spinner="Writing pairs of prompts")
+@jobs.data("Writing pairs of prompts", max_entries=16)
 def _written(key: ModelKey, part: str) -> list[PromptRow]:
     return language_model(key).example_pairs(WRITTEN, part)
 

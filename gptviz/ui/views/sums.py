@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import streamlit as st
-
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.shell.subject import ModelKey, language_model
+from gptviz.ui.widgets import jobs
 
 WAVES = "Waves"
 
@@ -34,7 +33,7 @@ def task_of(key: ModelKey) -> Modular | None:
     return task if isinstance(task, Modular) else None
 
 
-@st.cache_data(max_entries=64, show_spinner="Reading all sums")
+@jobs.data("Reading all sums", max_entries=64)
 def found(key: ModelKey) -> Found:
     """All that the view says of a model of such a task."""
     model, task = language_model(key).model, task_of(key)

@@ -116,5 +116,5 @@ def check(asked: dict[str, Any]) -> None:
         text = asked.get(name)
         if not (isinstance(text, str) and len(text) <= longest_prompt()) and not (text is None and name in may_lack):
             raise ValueError(f"its “{name}” is no text of at most {longest_prompt():,} characters")
-    if asked["model"] not in checkpoints.folders():
+    if checkpoints.folder_of(asked["model"]) is None:
         raise ValueError(f"it is a graph of the model “{asked['model'][:80]}”, which is not here")

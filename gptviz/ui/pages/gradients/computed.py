@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import streamlit as st
 import torch
 
 from gptviz.interp.reading import gradients
@@ -13,6 +12,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.model import Config
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.subject import prompts
+from gptviz.ui.widgets import jobs
 
 TEXT = prompts.LINES_WITHOUT_CHOICE
 HEADS = 4
@@ -34,7 +34,7 @@ class Setup:
 DEFAULTS: dict[str, Any] = asdict(Setup())
 
 
-@st.cache_data(max_entries=64, show_spinner="Building the models")
+@jobs.data("Building the models", max_entries=64)
 def table(chosen: Setup) -> LabelledArray:
     """See `gptviz.interp.reading.gradients.compare`."""
     tokenizer = CharTokenizer(TEXT)

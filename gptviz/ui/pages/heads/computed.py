@@ -182,7 +182,7 @@ def pattern(setting: HeadSetting, block: int, head: int) -> LabelledArray:
     return LabelledArray(values[-MOST_SHOWN:, -MOST_SHOWN:], axes, patterns.UNIT)
 
 
-@st.cache_data(max_entries=16, show_spinner="Multiplying the weights of the heads")
+@jobs.data("Multiplying the weights of the heads", max_entries=16)
 def composed(key: ModelKey, stack: str, reads: HeadInput) -> LabelledArray:
     """See `gptviz.interp.units.head_weights.composition`."""
     return composition(stack_of(key, stack), reads)

@@ -64,7 +64,7 @@ def is_quick(setting: NeuronSetting) -> bool:
 
 
 # An entry is as large as the activity of one block: some megabytes.
-@st.cache_resource(max_entries=8, show_spinner="Observing the neurons")
+@jobs.resource("Observing the neurons", max_entries=8)
 def at_once(setting: NeuronSetting) -> Seen:
     """The observations of the block over the text, if that takes a moment only.
 

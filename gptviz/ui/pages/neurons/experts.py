@@ -14,7 +14,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.subject import edits, opening
 from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.figure import show_figure, theme
 
 # Tokens of the text that have a row: the last ones.
@@ -36,7 +36,7 @@ one with a large weight may add little: Attribution shows what an MLP adds as a 
 expert."""
 
 
-@st.cache_data(max_entries=32, show_spinner="Reading the text")
+@jobs.data("Reading the text", max_entries=32)
 def routed(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
     """How much each expert counts for each token: [block, token, expert]."""
     lm = language_model(key)

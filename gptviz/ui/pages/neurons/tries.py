@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import streamlit as st
 
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.explaining.attribution import attributed, stream_at
@@ -13,7 +12,7 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, since_when
-from gptviz.ui.widgets import Try, in_quotes
+from gptviz.ui.widgets import Try, in_quotes, jobs
 
 from .choices import CHOSEN, HELD_OUT, TIMES, TOKENS, NeuronSetting
 from .computed import Seen, at_once, is_quick, largest_activation, steered_guesses
@@ -27,7 +26,7 @@ def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
     """The suggestions for these neurons."""
     activity = seen.activity
     most = activity.ranked("effect")[0]
-    known = [_known(setting, question) for question in answered(setting.key)]
+    known = [_known(setting.key, question) for question in answered(setting.key)]
     offers = [
         *(offer for offer in known if offer is not None),
         Try(
@@ -56,7 +55,6 @@ class Speaker(NamedTuple):
     value: float
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
 def _speaker(key: ModelKey, question: ContrastQuestion) -> Speaker | None:
     """The neuron, and what it adds to the difference of the two logits, or None if none adds anything, or no sum can be had."""
     model = language_model(key).model
@@ -74,17 +72,18 @@ def _speaker(key: ModelKey, question: ContrastQuestion) -> Speaker | None:
     return best if best is not None and best.value > 0 else None
 
 
-def _known(setting: NeuronSetting, question: ContrastQuestion) -> Try | None:
+@jobs.data("Looking for the neuron that speaks most for an answer", max_entries=64)
+def _known(key: ModelKey, question: ContrastQuestion) -> Try | None:
     """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
-    found = _speaker(setting.key, question)
+    found = _speaker(key, question)
     if found is None or found.neuron.block is None or found.neuron.index is None:
         return None
     block, neuron = found.neuron.block, found.neuron.index
-    over = NeuronSetting(setting.key, block, HELD_OUT, "", TOKENS[1])
+    over = NeuronSetting(key, block, HELD_OUT, "", TOKENS[1])
     if not is_quick(over):
         return None
     times, shown = _turned_down(over, question, neuron)
-    lm, prompt = language_model(setting.key), question.prompt
+    lm, prompt = language_model(key), question.prompt
     right, wrong = (lm.tokenizer.label(token) for token in (question.right, question.wrong))
     labels, (before, after) = shown.axes[1].labels, shown.values
     at, leads = labels.index(right), labels[int(after.argmax())]
@@ -95,7 +94,7 @@ def _known(setting: NeuronSetting, question: ContrastQuestion) -> Try | None:
         f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
         f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
         f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
-        f"{percent(float(after.max()))}.{since_when(setting.key, question.contrast, 'neuron')}"
+        f"{percent(float(after.max()))}.{since_when(key, question.contrast, 'neuron')}"
     )
     state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
     return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})

@@ -15,7 +15,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import sums
-from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets import controls, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 # A neuron follows a frequency that has more than this share of its variance.
@@ -60,7 +60,7 @@ class Followed:
         return [int(one) for one in (-clear).argsort(kind="stable")]
 
 
-@st.cache_data(max_entries=16, show_spinner="Reading all sums")
+@jobs.data("Reading all sums", max_entries=16)
 def followed(key: ModelKey) -> Followed:
     """What the neurons of a model of such a task follow."""
     task = sums.task_of(key)

@@ -26,7 +26,7 @@ from gptviz.text import visible
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key
-from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.ui.widgets import addresses, controls, escaped, jobs
 from gptviz.ui.widgets.details import details
 
 from . import words
@@ -67,7 +67,7 @@ def taken(guesses: str) -> float:
     return guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
 
 
-@st.cache_resource(max_entries=64, show_spinner="The models guess")
+@jobs.resource("The models guess", max_entries=64)
 def game_of(key: ModelKey, number: int) -> Played | str:
     """The game of a model with the text of this number, or why it plays none, as the end of a sentence.
 

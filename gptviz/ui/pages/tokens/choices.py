@@ -91,7 +91,7 @@ def beside(name: str) -> Beside | None:
         CheckpointError: as above.
         CorpusUnavailableError: the text that it is learned from cannot be read.
     """
-    if name in checkpoints.folders():
+    if checkpoints.folder_of(name) is not None:
         return Beside.of_model(name)
     if name == LEARNED:
         return _learned()

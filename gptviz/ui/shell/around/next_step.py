@@ -28,7 +28,7 @@ def page_after(page: Page, kind: Kind) -> Page | None:
 
 def next_step() -> None:
     """A line that leads to the next page; after the last one, to a model of the next kind."""
-    config = kinds.config_of(checkpoints.folders().get(frame.model_on_screen()))
+    config = kinds.config_of(checkpoints.folder_of(frame.model_on_screen()))
     kind: Kind = "decoder" if config is None else config.kind
     page = page_after(frame.current_page(), kind)
     while page is not None and config is not None and not page.has_what_it_shows(config):

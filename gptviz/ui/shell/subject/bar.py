@@ -131,7 +131,7 @@ def explain_wrong_kind(name: str, kind: Kind) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         frame.link(suitable_page, f"Open it on the page {suitable_page.title}")
         instead = frame.default_model()
-        if kinds.kind_of(checkpoints.folders().get(instead)) in page.kinds:
+        if kinds.kind_of(checkpoints.folder_of(instead)) in page.kinds:
             st.button(f"Stay here with {escaped(instead)}", on_click=_open_model, args=(instead,), key="stay here")
         else:
             query = {**frame.shared_state(), "plan": kinds.BEST[page.kinds[0]]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,28 +37,22 @@ def config_of(folder: Path | None) -> Config | None:
     if folder is None:
         return None
     try:
-        return _read_config(folder)
+        return read_config(folder)
     except checkpoints.CheckpointError:
         return None
 
 
+read_config = kept_until_written("config.json", most=1024)(checkpoints.read_config)
 _read_kind = kept_until_written("config.json", most=1024)(checkpoints.read_kind)
-_read_config = kept_until_written("config.json", most=1024)(checkpoints.read_config)
 
 
-def models_of(kind: Kind, folders: Mapping[str, Path] | None = None) -> list[str]:
-    """The names of all models of this kind, the user's own first; `folders` lists all models, where that has been done."""
-    folders = checkpoints.folders() if folders is None else folders
-    return [name for name, folder in folders.items() if kind_of(folder) == kind]
+def models_of(kind: Kind) -> list[str]:
+    """The names of all models of this kind, the user's own first."""
+    return [name for name, folder in checkpoints.folders().items() if kind_of(folder) == kind]
 
 
-def best_model(kind: Kind, folders: Mapping[str, Path] | None = None) -> str:
-    """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships.
-
-    `folders` lists all models, where that has been done.
-    """
-    folders = checkpoints.folders() if folders is None else folders
-    if kind_said(folders.get(BEST[kind])) == kind:
+def best_model(kind: Kind) -> str:
+    """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships."""
+    if kind_said(checkpoints.folder_of(BEST[kind])) == kind:
         return BEST[kind]
-    names = models_of(kind, folders)
-    return next(iter(names), BEST["decoder"])
+    return next(iter(models_of(kind)), BEST["decoder"])
