@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from gptviz.machine.bounded import TooMuchError
+
 MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
 _OTHER: Final = ""  # stands for all characters that no rule names
 _STAGES: Final = ("normalizer", "pre_tokenizer", "decoder", "model")
@@ -29,13 +31,13 @@ def check_growth(fields: Mapping[str, Any]) -> None:
         fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
 
     Raises:
-        ValueError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
+        TooMuchError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
     """
     for stage in _STAGES:
-        steps = [*_steps(fields.get(stage))]
+        steps = [*steps_of(fields.get(stage))]
         bound = growth(steps) * (1 + sum(len(step.get(name) or "") for step in steps for name in _PUT_IN))
         if bound > MOST_GROWTH:
-            raise ValueError(
+            raise TooMuchError(
                 f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which can fill the memory; "
                 f"at most {MOST_GROWTH} are accepted"
             )
@@ -83,7 +85,7 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     return max(sum(counts.values()) for counts in became.values())
 
 
-def _steps(part: Any) -> Iterator[dict[str, Any]]:
+def steps_of(part: Any) -> Iterator[dict[str, Any]]:
     """The steps of a stage, in order, those of a `Sequence` one by one."""
     if not part:
         return
@@ -94,7 +96,7 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
         yield part if spaces is None else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
     for each in inner:
         for step in each:
-            yield from _steps(step)
+            yield from steps_of(step)
 
 
 def _text(step: Mapping[str, Any]) -> str:

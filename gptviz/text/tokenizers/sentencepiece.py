@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from .bounds import MOST_CHARACTERS, check_tokens
 from .bpe import BPETokenizer, as_value_error
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 SPACE: Final = "▁"  # U+2581, which stands for a space
 MOST_PIECES: Final = 1_000_000
-LONGEST_PIECE: Final = 1_000  # characters
 # In a file, each piece takes at least one byte with this value; parsing takes a hundred times as much memory as an empty piece.
 _TAG: Final = b"\n"
 
@@ -133,6 +133,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
 def _checked(pieces: Pieces) -> list[str]:
     """The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them."""
     count = len(pieces.texts)
+    check_tokens(pieces.texts, MOST_CHARACTERS)
     if not 0 < count <= MOST_PIECES:
         raise ValueError(f"it has {count:,} pieces; there must be from 1 to {MOST_PIECES:,}")
     if len(pieces.scores) != count or len(pieces.kinds) != count:
@@ -141,8 +142,8 @@ def _checked(pieces: Pieces) -> list[str]:
     for text, kind in zip(pieces.texts, pieces.kinds, strict=True):
         if kind not in known:
             raise ValueError(f"the piece {text!r:.80} is of the kind {kind}, which gptviz does not know")
-        if not text or len(text) > LONGEST_PIECE:
-            raise ValueError(f"a piece has {len(text):,} characters; there must be from 1 to {LONGEST_PIECE:,}")
+        if not text:
+            raise ValueError("one of its pieces is empty")
         if kind == PieceKind.USER_DEFINED:
             text = text.replace(SPACE, " ") if pieces.space_before else text.replace(" ", SPACE)
         texts.append(text)
@@ -214,7 +215,7 @@ def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
     if pieces.single_spaces:
-        steps += [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex("^ +|(?<! ) +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if pieces.space_before:
         steps.append(normalizers.Prepend(SPACE))
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
