@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
 
-MOST_SECONDS = 5.0  # of processor time, for a request
+MOST_SECONDS = 3.0  # of processor time, for a request
 # By the clock of the machine, which may be busy with other work; it matters where a system cannot limit processor time.
 LONGEST_WAIT = 60.0
 MOST_MEMORY = 2**29  # bytes

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jinja2.nodes import Node
     from jinja2.parser import Parser
 
+MOST_TOKENS = 1_000_000  # of a prompt
+
 
 def limit_memory(most: int) -> None:
     """Let this process have at most `most` bytes of memory and no files to write, where the system can do that (Windows cannot)."""
@@ -107,7 +109,9 @@ class Reader:
 
     def read(self, texts: list[str]) -> list[Any]:
         """The ids of each of these texts, and the place of each token in its text."""
-        found = (self.backend.encode(text, add_special_tokens=False) for text in texts)
+        found = [self.backend.encode(text, add_special_tokens=False) for text in texts]
+        if (count := sum(map(len, found))) > MOST_TOKENS:
+            raise ValueError(f"the text becomes {count:,} tokens, and {MOST_TOKENS:,} are the most")
         return [(one.ids, one.offsets) for one in found]
 
     def ids(self, texts: list[str]) -> list[Any]:

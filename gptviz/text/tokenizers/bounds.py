@@ -16,11 +16,12 @@ from .growth import growth, steps_of
 from .quick_patterns import is_quick
 
 LONGEST_TOKEN: Final = 1_000  # characters; the longest of those in use have about 500
-MOST_CHARACTERS: Final = 4_000_000  # of all tokens of a tree, which has about 100 bytes for each; the largest in use have 2 million
+MOST_CHARACTERS: Final = 2_500_000  # of all tokens of Unigram, 700 bytes for each at most; the largest in use have 2 million
 MOST_ADDED: Final = 1_000_000  # characters of all added tokens
 MOST_PARTS: Final = 1_000  # of a stage; those in use have at most about 100
-LONGEST_TEXTS: Final = 5_000  # characters of all texts in a stage
-MOST_WORK: Final = 300  # steps of a stage, each counted for all the characters that one of the text can become
+LONGEST_TEXTS: Final = 3_000  # characters of all texts in a stage
+# Steps of a stage, times the characters that one of the text can become; a few steps count as `FEWEST_STEPS`.
+MOST_WORK, FEWEST_STEPS = 300, 6
 LONGEST_WORD: Final = 200  # characters of a word that WordPiece reads; its time grows with the square of it. In use: 100
 BEFORE_TOKENS: Final = ("normalizer", "pre_tokenizer")
 
@@ -77,7 +78,7 @@ def slow_work(fields: Mapping[str, Any]) -> str | None:
     """What else in these fields, in the library's own form, can take long with some texts, in words; None if nothing does."""
     for stage in BEFORE_TOKENS:
         steps = list(steps_of(fields[stage]))
-        if len(steps) * growth(steps) > MOST_WORK:
+        if max(len(steps), FEWEST_STEPS) * growth(steps) > MOST_WORK:
             return f"the {len(steps):,} steps of its {stage}"
     longest = fields["model"].get("max_input_chars_per_word", 0)
     return f"max_input_chars_per_word, which is {longest:,}" if longest > LONGEST_WORD else None

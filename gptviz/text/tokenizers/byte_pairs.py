@@ -79,7 +79,7 @@ def byte_pairs(
     check_tokens(tokens)
     check_tokens([tokens[place] for place in (*special, *whole)], MOST_ADDED)
     if cut.pattern is not None and not is_quick(cut.pattern):
-        raise TooMuchError(f"the pattern that cuts a text, {cut.pattern!r:.80}, can take any time")
+        raise TooMuchError(f"the pattern that cuts a text, {cut.pattern!r:.80}, is none of those that are known to be quick")
     vocabulary = {token: place for place, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens):
         raise ValueError("two tokens of the vocabulary are the same text")

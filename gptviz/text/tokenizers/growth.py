@@ -11,10 +11,13 @@ import base64
 import binascii
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
 from gptviz.machine.bounded import TooMuchError
+
+from .quick_patterns import is_quick
 
 MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
 _OTHER: Final = ""  # stands for all characters that no rule names
@@ -113,7 +116,15 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     itself, content = Counter([character]), Counter(str(step["content"]))
     if text := _text(step):
         return itself | content if character == text[0] else itself
-    return itself + content
+    return itself | content if _finds_something(str(step["pattern"].get("Regex", ""))) else itself + content
+
+
+@lru_cache(maxsize=256)
+def _finds_something(pattern: str) -> bool:
+    """Whether it is known that a regular expression finds at least a character wherever it fits."""
+    from tokenizers import Regex, normalizers
+
+    return is_quick(pattern) and not normalizers.Replace(Regex(pattern), "found").normalize_str("")
 
 
 def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> dict[str, float]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from gptviz.machine.bounded import TooMuchError
+
 from .bounds import MOST_CHARACTERS, check_tokens
 from .bpe import BPETokenizer, as_value_error
 
@@ -73,12 +75,7 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
     Raises:
         ValueError: it is damaged, or of a kind that gptviz does not read.
     """
-    from sentencepiece import sentencepiece_model_pb2 as description
-
-    if content.count(_TAG) > 4 * MOST_PIECES:
-        raise ValueError(f"it has more than {MOST_PIECES:,} pieces")
-    with as_value_error("it is no model of SentencePiece, or is cut short"):
-        model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
+    model = model_in(content)
     trained, normal = model.trainer_spec, model.normalizer_spec
     kinds = {trained.BPE: False, trained.UNIGRAM: True}
     if trained.model_type not in kinds:
@@ -108,6 +105,23 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
             places.get(trained.eos_piece) if end else None,
         )
     )
+
+
+def model_in(content: bytes) -> Any:
+    """The description of a model of SentencePiece in a file with this content, in the library's own form.
+
+    Raises:
+        ValueError: it is damaged.
+        TooMuchError: a piece is too long, or there are too many.
+    """
+    from sentencepiece import sentencepiece_model_pb2 as description
+
+    if content.count(_TAG) > 4 * MOST_PIECES:
+        raise TooMuchError(f"it has more than {MOST_PIECES:,} pieces")
+    with as_value_error("it is no model of SentencePiece, or is cut short"):
+        model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
+    check_tokens([piece.piece for piece in model.pieces], MOST_CHARACTERS)
+    return model
 
 
 def from_pieces(pieces: Pieces) -> BPETokenizer:
