@@ -21,7 +21,7 @@ from gptviz.text.visible_form import visible
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
 from .bounds import check_sizes, slow_pattern, slow_work
 from .growth import check_growth
-from .merging import Merge, Merging, needed, replayed
+from .merging import Merge, Merging, replayed
 from .reading_outside import Read, ReadingOutside
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ class BPETokenizer(Tokenizer):
             [text] if i in whole or (not self._byte_level and _BYTE_FALLBACK.fullmatch(text)) else [*text]
             for i, text in zip(ids, texts, strict=True)
         ]
-        made = replayed(tokens, needed(self.merges(), texts))
+        made = replayed(tokens, {pair: rank for rank, pair in enumerate(self.merges())})
         symbols = [symbol for token in tokens for symbol in token]
         known = tuple(map(self._id_of_written, symbols))
         merges = [
