@@ -118,11 +118,13 @@ def _of_modules(fields: Mapping[str, Any], patterns: str, usual: str, modules: S
         places = first_fitting(list(listed), modules)
     except (ValueError, OSError) as error:
         raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: {error}") from None
-    values = [fields.get(usual) if place is None else [*listed.values()][place] for place in places]
-    for value in values:
+    values = list[float]()
+    for place in places:
+        value = fields.get(usual) if place is None else [*listed.values()][place]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
             raise ImportRefusedError(f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0")
-    return [float(value) for value in values]
+        values.append(float(value))
+    return values
 
 
 @dataclass(frozen=True)

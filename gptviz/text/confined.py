@@ -74,7 +74,9 @@ class Confined:
 
     def _answer(self, request: dict[str, Any]) -> Any:
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         timer = Timer(LONGEST_WAIT, process.kill)
         timer.start()
         try:
@@ -110,5 +112,7 @@ def first_fitting(patterns: Sequence[str], names: Sequence[str]) -> list[int | N
         ValueError: one of them is no regular expression, or they take too long.
         OSError: the system cannot start a process.
     """
-    found: list[int | None] = Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)
+    found: list[int | None] = (
+        Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)
+    )
     return found

@@ -21,7 +21,7 @@ MOST_TOKENS = 1_000_000  # of a prompt
 
 
 def limit_memory(most: int) -> None:
-    """Let this process have at most `most` bytes of memory and no files to write, where the system can do that (Windows cannot)."""
+    """Let this process have at most `most` bytes of memory, and write no file, where the system can do that (Windows cannot)."""
     if sys.platform == "win32":
         return
     import resource
@@ -96,7 +96,7 @@ class Reader:
     backend: Any
 
     def open(self, content: str) -> dict[str, Any]:
-        """Open a tokenizer.json with this content; what it does to a text before it looks for tokens, in the library's own form."""
+        """Open a tokenizer.json; what it does to a text before it looks for tokens, in the library's own form."""
         from tokenizers import Tokenizer
 
         self.backend = Tokenizer.from_str(content)

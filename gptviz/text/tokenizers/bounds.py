@@ -1,8 +1,8 @@
 """The sizes that a tokenizer from elsewhere may have, and what it may do in this process.
 
-The library of tokenizers holds the vocabulary in trees as deep as a token is long, does each step of its stages with the whole text,
-and cannot be stopped. Sizes that no tokenizer in use comes near to are refused. What can take any time, but need not, is done by a
-process of its own (`reading_outside.py`).
+The library of tokenizers holds a vocabulary in trees as deep as a token is long, does each step of a stage with the whole text,
+and cannot be stopped. Sizes that no tokenizer in use comes near to are refused. What can take any time, but need not, is done by
+a process of its own (`reading_outside.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
         fields: what is parsed of a `tokenizer.json`; it may be of any form.
 
     Raises:
-        TooMuchError: a stage, a token or the vocabulary is too large, or a decoder has a regular expression that may not be quick.
+        TooMuchError: a stage, a token or the vocabulary is too large, or the decoder has a pattern that may not be quick.
     """
     for stage in (*BEFORE_TOKENS, "post_processor", "decoder"):
         parts = list(_parts(fields.get(stage), MOST_PARTS))
@@ -46,7 +46,9 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
     model, added = fields.get("model"), fields.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     # A vocabulary of Unigram is a list of pieces, each with its score.
-    pieces = [piece[0] if isinstance(piece, list) and piece else piece for piece in vocabulary] if isinstance(vocabulary, list) else []
+    pieces = (
+        [piece[0] if isinstance(piece, list) and piece else piece for piece in vocabulary] if isinstance(vocabulary, list) else []
+    )
     check_tokens(vocabulary if isinstance(vocabulary, dict) else [])
     check_tokens(pieces, MOST_CHARACTERS)
     contents = [token.get("content") for token in added if isinstance(token, dict)] if isinstance(added, list) else []

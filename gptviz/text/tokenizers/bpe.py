@@ -83,7 +83,7 @@ class BPETokenizer(Tokenizer):
                 outside = ReadingOutside(backend.to_str(), reason)
         model = fields["model"]
         self._backend, self._outside = backend, outside
-        self._reader = outside or backend
+        self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
         self._bytes = _token_bytes(tokens, fields)
         self.checked([*self.before, *self.after])
