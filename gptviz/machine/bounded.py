@@ -13,6 +13,10 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAY_HOLD_ONE: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
+class TooMuchError(ValueError):
+    """A file is sound, but larger or takes more work than is allowed; the message says what of it."""
+
+
 def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
     """The content of a regular file of at most `at_most` bytes; with `cut`, the beginning of a longer one.
 
@@ -63,10 +67,11 @@ def parse_json(content: bytes | str, most_values: int, *, exactly: bool = False)
         exactly: keep lone surrogates, as of a tokenizer that has tokens for them; else each becomes U+FFFD, which can be shown.
 
     Raises:
-        ValueError: it is no JSON, is nested too deeply, or has more values than that.
+        ValueError: it is no JSON, or is nested too deeply.
+        TooMuchError: it has more values than that.
     """
     if (count := n_values(content)) > most_values:
-        raise ValueError(f"it holds {count:,} values, and {most_values:,} is the most that is read of such a file")
+        raise TooMuchError(f"it holds {count:,} values, and {most_values:,} is the most that is read of such a file")
     try:
         value = json.loads(content)
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content

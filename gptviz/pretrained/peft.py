@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 from gptviz.model.lora import Adapter, Factors, matrices
 from gptviz.model.precision import are_finite
+from gptviz.text.confined import first_fitting
 
 from .families import ImportRefusedError
 from .families.base import Match
@@ -88,7 +89,8 @@ def read(folder: Path) -> PeftAdapter:
                 )
             pairs.setdefault(found["module"], {})[found["factor"]] = file.get_tensor(name).float()
     base = fields.get("base_model_name_or_path")
-    modules = {module: _scaled(module, pair, _scale(fields, module)) for module, pair in pairs.items()}
+    scales = _scales(fields, list(pairs))
+    modules = {module: _scaled(module, pair, scale) for (module, pair), scale in zip(pairs.items(), scales, strict=True)}
     return PeftAdapter(base if isinstance(base, str) else "", modules)
 
 
@@ -101,28 +103,28 @@ def _scaled(module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
     return Factors(a, b * scale)
 
 
-def _scale(fields: Mapping[str, Any], module: str) -> float:
-    """By how much the product of the factors of a module is multiplied: alpha / r, or alpha / √r."""
-    rank, alpha = (_of_module(fields, *names, module) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha")))
-    return alpha / (rank**0.5 if fields.get("use_rslora") else rank)
+def _scales(fields: Mapping[str, Any], modules: Sequence[str]) -> list[float]:
+    """By how much the product of the factors of each module is multiplied: alpha / r, or alpha / √r."""
+    ranks, alphas = (_of_modules(fields, *names, modules) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha")))
+    return [alpha / (rank**0.5 if fields.get("use_rslora") else rank) for rank, alpha in zip(ranks, alphas, strict=True)]
 
 
-def _of_module(fields: Mapping[str, Any], patterns: str, usual: str, module: str) -> float:
-    """The value of the first of the `patterns` that fits the end of a module's name, else the `usual` one."""
+def _of_modules(fields: Mapping[str, Any], patterns: str, usual: str, modules: Sequence[str]) -> list[float]:
+    """For each module the value of the first of the `patterns` that fits the end of its name, else the `usual` one."""
     listed = fields.get(patterns) or {}
     if not isinstance(listed, dict):
         raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.40}; it must be a table")
-    value = next((one for key, one in listed.items() if _fits(key, module)), fields.get(usual))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise ImportRefusedError(f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0")
-    return float(value)
-
-
-def _fits(pattern: str, module: str) -> bool:
     try:
-        return re.fullmatch(rf"(.*\.)?({pattern})", module) is not None
-    except re.error:
-        raise ImportRefusedError(f"{CONFIG}: the pattern {pattern!r:.60} is no regular expression") from None
+        places = first_fitting(list(listed), modules)
+    except (ValueError, OSError) as error:
+        raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: {error}") from None
+    values = list[float]()
+    for place in places:
+        value = fields.get(usual) if place is None else [*listed.values()][place]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+            raise ImportRefusedError(f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0")
+        values.append(float(value))
+    return values
 
 
 @dataclass(frozen=True)

@@ -181,11 +181,12 @@ def check_numbers(settings: object) -> None:
     """
     for name, declared in _declared(cast(Any, type(settings))).items():
         info, value = declared.info, getattr(settings, name)
-        if info.kind in ("whole", "number") and not (value is None and info.optional) and not _is_within(info, value):
-            raise ValueError(f"{name} is {value!r:.80}; it must be {_limits(info)}")
+        if info.kind in ("whole", "number") and not (value is None and info.optional) and not is_within(info, value):
+            raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
 
 
-def _is_within(info: FieldInfo, value: object) -> bool:
+def is_within(info: FieldInfo, value: object) -> bool:
+    """Whether a value is a number that this field may have."""
     is_number = isinstance(value, int if info.kind == "whole" else int | float) and not isinstance(value, bool)
     # Compared with the largest number instead of asking whether it is finite: a whole number may be too large for a float.
     if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:  # type: ignore[operator]
@@ -195,7 +196,7 @@ def _is_within(info: FieldInfo, value: object) -> bool:
     return not too_low and not too_high
 
 
-def _limits(info: FieldInfo) -> str:
+def limits(info: FieldInfo) -> str:
     """The values that are allowed, in words."""
     what = "a whole number" if info.kind == "whole" else "a number"
     if info.low is None:

@@ -254,7 +254,7 @@ def test_a_tokenizer_that_would_run_code_is_refused(tmp_path: Path, monkeypatch:
         ({"mergeable_ranks": {b"a": 7}}, "do not run from 0 on"),
         ({"mergeable_ranks": {"a": 0}}, "not those of bytes"),
         ({"special_tokens": {"<|bos|>": "x"}}, "special tokens are no texts with numbers"),
-        ({"pat_str": "("}, "cannot be opened"),
+        ({"pat_str": "(a+)+b"}, "known to be quick"),
     ],
 )
 def test_a_damaged_tokenizer_is_named_in_one_line(change: dict[str, Any], words: str, tmp_path: Path, encoding: Any) -> None:
@@ -262,7 +262,7 @@ def test_a_damaged_tokenizer_is_named_in_one_line(change: dict[str, Any], words:
     content = pickle.dumps(encoding(**(tables() | change)))
     for bad, said in ((content, words), (content[:-40], "cut short|could run code")):
         (path.parent / "tokenizer.pkl").write_bytes(bad)
-        with pytest.raises(ImportRefusedError, match=rf"tokenizer.pkl .*({said})") as refused:
+        with pytest.raises(ImportRefusedError, match=rf"tokenizer.pkl.*({said})") as refused:
             source_at(path).opened()
         assert "\n" not in str(refused.value)
 

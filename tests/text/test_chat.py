@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gptviz.text.chat import LONGEST_TEXT, ChatError, ChatTemplate
-from gptviz.text.chat_process import filled
+from gptviz.text.confined_process import filled
 from gptviz.text.tokenizers.bpe import BPETokenizer
 
 CHATML = (
@@ -63,7 +63,7 @@ def test_a_turn_is_made_in_a_process_of_its_own() -> None:
         ("{{ raise_exception('no system\nturn') }}", "cannot be filled in: no system turn"),
         ("{{ messages.append(1) }}", "append.* is unsafe"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "is unsafe|undefined"),
-        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "took too long"),
+        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "longer than 3 seconds"),
         ("{{ 'x' * 10**11 }}", "too much memory"),
         (f"{{{{ 'x' * {LONGEST_TEXT + 1} }}}}", "100,001 characters, and 100,000 are the most"),
         ("{% include '/etc/passwd' %}", "no loader"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +15,9 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
+from gptviz.model.config import MOST_BLOCKS, describe_field
 from gptviz.model.parts.norms import NORMS
+from gptviz.settings.fields import FieldInfo, is_within, limits
 
 # Returns the tensor of this name, in the type it is stored in.
 Take = Callable[[str], Tensor]
@@ -29,6 +33,7 @@ ACTIVATIONS = {
 }
 # The inverse: if a function has several names, the one that all families know.
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
+_NAME = re.compile(r"[a-z]\w*")
 
 
 class ImportRefusedError(ValueError):
@@ -64,31 +69,64 @@ class Given:
     Attributes:
         fields: by name.
         family: the name of the family, for messages.
+        names: by the names of fields of our config, those of the fields that they were read from.
     """
 
-    def __init__(self, fields: Mapping[str, Any], family: str) -> None:
+    def __init__(self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None) -> None:
         self.fields, self.family = fields, family
+        self.names = {} if names is None else names
 
-    def number(self, name: str, default: float | None = None) -> float:
-        """The number called `name`.
+    def changed(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
+        """The same with these values for fields that are `missing`, and with these `changes`."""
+        return Given({**(missing or {}), **self.fields, **changes}, self.family, self.names)
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Turn every error about these fields into an `ImportRefusedError` that has their own names."""
+        try:
+            yield
+        except ImportRefusedError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            words = _NAME.sub(lambda name: self.names.get(name[0], name[0]), str(error))
+            raise ImportRefusedError(f"config.json: {words}") from None
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The table called `name`, without the fields that are null; empty if there is none.
 
         Raises:
-            ImportRefusedError: it is missing and has no default, or is no number.
+            ImportRefusedError: it is no table.
         """
+        value = self.fields.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be a table of fields")
+        return {key: inner for key, inner in (value or {}).items() if inner is not None}
+
+    def ours(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
+        """The number called `name`, which a field of our config may have; where it is not `needed`, it may be None.
+
+        Raises:
+            ImportRefusedError: it is missing and has no default, or is no such number.
+        """
+        self.names[ours] = name
         value = self.fields.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs a number")
-        return value
+        return None if value is None and not needed else self._within(describe_field(ours), name, value)
 
-    def whole(self, name: str, default: int | None = None) -> int:
-        """The whole number called `name`.
+    def number(self, name: str, default: float, low: float | None = None) -> float:
+        """The number called `name`, at least `low`, of which our config has none.
 
         Raises:
-            ImportRefusedError: it is missing and has no default, or is no whole number.
+            ImportRefusedError: it is no such number.
         """
-        value = self.number(name, default)
-        if not isinstance(value, int):
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs a whole number")
+        return float(self._within(FieldInfo(name, "", "", "number", low=low), name, self.fields.get(name, default)))
+
+    def whole(self, name: str, default: int, low: int = 0) -> int:
+        """The same of whole numbers."""
+        return int(self._within(FieldInfo(name, "", "", "whole", low=low), name, self.fields.get(name, default)))
+
+    def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
+        if not is_within(info, value):
+            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs {limits(info)}")
         return value
 
     def switch(self, name: str, default: bool) -> bool:
@@ -126,7 +164,7 @@ class Given:
             ImportRefusedError: we have no such activation.
         """
         value = self.fields.get(name, default)
-        if value not in ACTIVATIONS:
+        if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS[value]
 
@@ -165,7 +203,10 @@ class Family(ABC):
 
     def read(self, given: Given) -> dict[str, Any]:
         """The fields of our config that are in `table`."""
-        return {ours: _READ.get(ours, Given.whole)(given, theirs, usual) for ours, (theirs, usual) in self.table.items()}
+        return {
+            ours: _READ[ours](given, theirs, usual) if ours in _READ else given.ours(ours, theirs, usual)
+            for ours, (theirs, usual) in self.table.items()
+        }
 
     def written(self, config: Config) -> dict[str, Any]:
         """The inverse of `read`."""
@@ -178,11 +219,17 @@ class Family(ABC):
             ImportRefusedError: the message names both architectures.
         """
         found = given.optional("architectures") or [self.architecture]
+        found = found if isinstance(found, list) else [found]
         if self.architecture not in found:
             raise ImportRefusedError(
                 f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of {self.title} models gptviz opens "
                 f"{self.architecture}, which {about}"
             )
+
+    def our_config(self, given: Given) -> Config:
+        """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
+        with given.refusing():
+            return self.config(given)
 
     @abstractmethod
     def config(self, given: Given) -> Config:
@@ -190,6 +237,7 @@ class Family(ABC):
 
         Raises:
             ImportRefusedError: gptviz has no part for a feature of the model, or a size is impossible.
+            ValueError: the same, in the words of our config.
         """
 
     def fields(self, config: Config) -> dict[str, Any] | None:
@@ -365,13 +413,13 @@ def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
     Raises:
         ImportRefusedError: a kind is neither of the two.
     """
-    if not isinstance(layer_types, list) or not layer_types:
+    if not isinstance(layer_types, list) or not 0 < len(layer_types) <= MOST_BLOCKS:
         raise ImportRefusedError(
-            f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list with a word each"
+            f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list of at most {MOST_BLOCKS} words"
         )
     letters = {windowed: "w", everything: "f"}
     for kind in layer_types:
-        if kind not in letters:
+        if not isinstance(kind, str) or kind not in letters:
             raise ImportRefusedError(f"config.json: a block is of kind {kind!r:.80}; gptviz has {windowed} and {everything}")
     pattern = "".join(letters[kind] for kind in layer_types)
     for length in range(1, len(pattern)):
@@ -424,34 +472,39 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
     Raises:
         ImportRefusedError: a scaling that gptviz does not have.
     """
-    found: dict[str, Any] = dict(fields if fields is not None else given.optional("rope_parameters") or {})
     if fields is None:
-        found = {**(given.optional("rope_scaling") or {}), **found}
-        found.setdefault("rope_theta", given.optional("rope_theta") or base)
-        found.setdefault("partial_rotary_factor", given.optional("partial_rotary_factor") or 1.0)
-    kind = found.get("rope_type", found.get("type", "default"))
+        outside = ("rope_theta", "partial_rotary_factor")
+        fields = {name: given.fields[name] for name in outside if given.optional(name) is not None}
+        fields |= given.table("rope_scaling") | given.table("rope_parameters")
+    found = Given(fields, given.family, given.names)
+    kind = fields.get("rope_type", fields.get("type", "default"))
     settings: dict[str, Any] = {
-        "rotary_base": float(found.get("rope_theta") or base),
-        "rotary_fraction": float(found.get("partial_rotary_factor") or 1.0),
+        "rotary_base": float(found.ours("rotary_base", "rope_theta", base)),
+        "rotary_fraction": float(found.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
     }
     if kind in ("linear", "llama3"):
-        settings |= {"rotary_scaling": kind, "rotary_factor": float(found.get("factor", 1.0))}
+        settings |= {"rotary_scaling": kind, "rotary_factor": float(found.ours("rotary_factor", "factor"))}
     elif kind != "default":
-        raise ImportRefusedError(f"config.json: rotary positions are scaled by {kind!r:.40}; gptviz has linear and llama3")
+        raise ImportRefusedError(
+            f"config.json: rope_type is {kind!r:.40}: rotary positions are scaled by it; gptviz has linear and llama3"
+        )
     if kind == "llama3":
-        if (found.get("low_freq_factor"), found.get("high_freq_factor")) != (1.0, 4.0):
+        low, high = fields.get("low_freq_factor"), fields.get("high_freq_factor")
+        if (low, high) != (1.0, 4.0):
             raise ImportRefusedError(
-                "config.json: low_freq_factor and high_freq_factor are "
-                f"{found.get('low_freq_factor')!r:.20} and {found.get('high_freq_factor')!r:.20}; gptviz has 1 and 4 alone"
+                f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and {high!r:.20}; gptviz has 1 and 4 alone"
             )
-        settings["rotary_context"] = int(found["original_max_position_embeddings"])
+        # As in transformers since version 5.
+        whole = given.optional("original_max_position_embeddings")
+        usual = given.optional("max_position_embeddings")
+        first = found if whole is None else given
+        settings["rotary_context"] = first.ours("rotary_context", "original_max_position_embeddings", usual)
     return settings
 
 
-# How the fields of a `table` are read that are no whole numbers, and written that have their own default.
+# How the fields of a `table` are read that are no numbers, and written that have their own default.
 _READ: dict[str, Callable[[Given, str, Any], Any]] = {
     "activation": Given.activation,
-    "norm_eps": Given.number,
     "tied": Given.switch,
 }
 _WRITTEN: dict[str, Callable[[Config], Any]] = {

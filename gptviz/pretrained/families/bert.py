@@ -49,7 +49,7 @@ class LabelsOfTexts(Family):
             mask="full",
             head=self.head,
             n_label=len(labels),
-            padding=given.fields.get("pad_token_id", 0),
+            padding=given.ours("padding", "pad_token_id", 0, needed=False),
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class LabelsOfTexts(Family):
         """
         names = given.optional("id2label")
         if names is None:
-            return tuple(f"LABEL_{label}" for label in range(given.whole("num_labels", 2)))
+            return tuple(f"LABEL_{label}" for label in range(given.ours("n_label", "num_labels", 2)))
         numbers = [str(number) for number in range(len(names))] if isinstance(names, dict) else []
         if not isinstance(names, dict) or names.keys() != set(numbers):
             raise ImportRefusedError(f"config.json: id2label is {names!r:.80}; it must name the labels 0, 1, 2 and so on")

@@ -16,7 +16,7 @@ from gptviz.model.builder import lay_out
 from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import turned_pairs
 
-from .base import Family, Given, eps_of
+from .base import Family, Given, ImportRefusedError, eps_of
 from .registry import FAMILIES
 
 # Tensors that a family may have although our model lacks them: a bias of 0 and a gain of 1 change nothing.
@@ -104,8 +104,8 @@ def _as_one_of(family: Family, config: Config) -> Expressed | None:
     """The config of this family that is nearest to `config`, or None if that is not a possible model."""
     try:
         fields = family.fields(config)
-        return None if fields is None else Expressed(family, fields, family.config(Given(fields, family.title)))
-    except (ValueError, TypeError):
+        return None if fields is None else Expressed(family, fields, family.our_config(Given(fields, family.title)))
+    except ImportRefusedError:
         return None
 
 

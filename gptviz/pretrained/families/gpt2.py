@@ -8,8 +8,22 @@ from typing import Any, ClassVar
 import torch
 
 from gptviz.model import Config
+from gptviz.model.config import MOST_BLOCKS
 
-from .base import Family, Given, Match, by_head, ends, layer_types, linear, norm, same, stacked, window_pattern
+from .base import (
+    Family,
+    Given,
+    ImportRefusedError,
+    Match,
+    by_head,
+    ends,
+    layer_types,
+    linear,
+    norm,
+    same,
+    stacked,
+    window_pattern,
+)
 
 
 class GPT2(Family):
@@ -33,7 +47,7 @@ class GPT2(Family):
         given.only("scale_attn_weights", True)
         given.only("add_cross_attention", False)
         read = self.read(given)
-        return Config(**read, d_mlp=given.optional("n_inner") or 4 * read["d_model"])
+        return Config(**read, d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"])
 
     def fields(self, config: Config) -> dict[str, Any]:
         return self.written(config) | {
@@ -76,12 +90,11 @@ class GPTNeo(Family):
         read = self.read(given)
         kinds = given.optional("attention_layers")
         if kinds is None:
-            types = given.optional("attention_types") or [[["global", "local"], read["n_layer"] // 2]]
-            kinds = [kind for group, times in types for kind in group * times]
+            kinds = _kinds(given.optional("attention_types") or [[["global", "local"], read["n_layer"] // 2]])
         return Config(
             **read,
-            d_mlp=given.optional("intermediate_size") or 4 * read["d_model"],
-            window=given.whole("window_size", 256),
+            d_mlp=given.ours("d_mlp", "intermediate_size", needed=False) or 4 * read["d_model"],
+            window=given.ours("window", "window_size", 256),
             window_pattern=window_pattern(kinds, "local", "global"),
             score_scale=1.0,
             qkv_bias=False,
@@ -109,6 +122,20 @@ class GPTNeo(Family):
             yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
             yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True)
             yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True)
+
+
+def _kinds(types: Any) -> list[Any]:
+    """The kind of each block, of groups of kinds and how many times each of them comes."""
+    kinds = list[Any]()
+    for pair in types if isinstance(types, list) else [types]:
+        match pair:
+            case [list() as group, int() as times] if 0 <= times * len(group) <= MOST_BLOCKS:
+                kinds += group * times
+            case _:
+                raise ImportRefusedError(
+                    f"config.json: attention_types is {types!r:.80}; it must list groups of kinds and numbers"
+                )
+    return kinds
 
 
 class OPT(Family):
@@ -181,8 +208,8 @@ class Bloom(Family):
 
     def config(self, given: Given) -> Config:
         given.only("apply_residual_connection_post_layernorm", False)
-        known = {"n_layer": given.whole("num_hidden_layers", 2), "n_head": given.whole("num_attention_heads", 8)}
-        read = self.read(Given({**known, **given.fields}, given.family))
+        older = given.ours("n_layer", "num_hidden_layers", 2), given.ours("n_head", "num_attention_heads", 8)
+        read = self.read(given.changed(dict(zip(("n_layer", "n_head"), older, strict=True))))
         return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)
 
     def fields(self, config: Config) -> dict[str, Any]:

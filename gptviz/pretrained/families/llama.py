@@ -61,7 +61,9 @@ class Llama(Family):
         """The fields of our config; families that differ change some of them."""
         given.only("pretraining_tp", 1)
         read = self.read(given)
-        heads, keys, size = read["n_head"], given.optional("num_key_value_heads"), given.optional("head_dim")
+        heads = read["n_head"]
+        keys = given.ours("n_kv_head", "num_key_value_heads", needed=False)
+        size = given.ours("d_head", "head_dim", needed=False)
         has_bias = {name: given.switch(name, False) for name in self.biases}
         bias = has_bias.get("attention_bias", False)
         return {
@@ -117,7 +119,7 @@ class Mistral(Llama):
     biases = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
-        return super().settings(given) | {"window": given.optional("sliding_window")}
+        return super().settings(given) | {"window": given.ours("window", "sliding_window", needed=False)}
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"sliding_window": config.window}
@@ -130,11 +132,13 @@ def chosen_windows(given: Given) -> dict[str, Any]:
     kinds = given.optional("layer_types")
     if kinds is None:
         first = given.whole("max_window_layers", 28)
-        kinds = ["sliding_attention" if i >= first else "full_attention" for i in range(given.whole("num_hidden_layers"))]
-    if "sliding_attention" not in kinds:
+        kinds = [
+            "sliding_attention" if i >= first else "full_attention" for i in range(given.ours("n_layer", "num_hidden_layers"))
+        ]
+    if not isinstance(kinds, list) or "sliding_attention" not in kinds:
         return {}
     return {
-        "window": given.whole("sliding_window"),
+        "window": given.ours("window", "sliding_window"),
         "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
     }
 
@@ -174,7 +178,7 @@ class Qwen3(Llama):
     biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        size = given.optional("head_dim") or 128
+        size = given.ours("d_head", "head_dim", needed=False) or 128
         return super().settings(given) | {"qk_norm": "separate", "d_head": size} | chosen_windows(given)
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -190,7 +194,7 @@ class Gemma(Llama):
 
     def settings(self, given: Given) -> dict[str, Any]:
         activation = given.optional("hidden_activation") or "gelu_pytorch_tanh"
-        changed = Given({"head_dim": 256, **given.fields, "hidden_act": activation}, given.family)
+        changed = given.changed({"head_dim": 256}, hidden_act=activation)
         changed.only("use_bidirectional_attention", False)
         settings = super().settings(changed)
         return settings | {"embed_scale": settings["d_model"] ** 0.5, "tied": given.switch("tie_word_embeddings", True)}
@@ -213,16 +217,16 @@ class Gemma2(Gemma):
     usual_caps: ClassVar[tuple[float | None, float | None]] = (50.0, 30.0)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        blocks = given.whole("num_hidden_layers")
+        blocks = given.ours("n_layer", "num_hidden_layers")
         kinds = given.optional("layer_types") or self.kinds(given, blocks)
         scores, logits = self.usual_caps
         return super().settings(given) | {
             "residual": "double-norm",
-            "window": given.whole("sliding_window", 4_096),
+            "window": given.ours("window", "sliding_window", 4_096),
             "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
-            "score_scale": given.number("query_pre_attn_scalar", 256) ** -0.5,
-            "score_cap": given.fields.get("attn_logit_softcapping", scores),
-            "logit_cap": given.fields.get("final_logit_softcapping", logits),
+            "score_scale": given.number("query_pre_attn_scalar", 256, low=1e-6) ** -0.5,
+            "score_cap": given.ours("score_cap", "attn_logit_softcapping", scores, needed=False),
+            "logit_cap": given.ours("logit_cap", "final_logit_softcapping", logits, needed=False),
         }
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
@@ -247,18 +251,19 @@ class Gemma3(Gemma2):
     usual_caps = (None, None)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        tables = given.optional("rope_parameters")
-        if tables is None:
-            near = given.number("rope_local_base_freq", 10_000)
-            far = rotary(Given({"rope_theta": 1e6, **given.fields}, given.family))
+        tables = Given(given.table("rope_parameters"), given.family, given.names)
+        if not tables.fields:
+            near = given.ours("window_rotary_base", "rope_local_base_freq", 10_000)
+            far = rotary(given, base=1e6)
         else:
-            near = float(tables["sliding_attention"].get("rope_theta", 10_000))
-            far = rotary(given, tables["full_attention"], base=1e6)
-        plain = Given({**given.fields, "rope_parameters": None, "rope_scaling": None}, given.family)
-        return super().settings(plain) | far | {"window_rotary_base": near, "qk_norm": "separate"}
+            windowed = Given(tables.table("sliding_attention"), given.family, given.names)
+            near = windowed.ours("window_rotary_base", "rope_theta", 10_000)
+            far = rotary(given, tables.table("full_attention"), base=1e6)
+        plain = given.changed(rope_parameters=None, rope_scaling=None)
+        return super().settings(plain) | far | {"window_rotary_base": float(near), "qk_norm": "separate"}
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
-        every = given.whole("sliding_window_pattern", 6)
+        every = given.whole("sliding_window_pattern", 6, low=1)
         return ["sliding_attention" if (index + 1) % every else "full_attention" for index in range(blocks)]
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -277,5 +282,5 @@ class Olmo2(Llama):
     }
 
     def settings(self, given: Given) -> dict[str, Any]:
-        settings = super().settings(Given({"rms_norm_eps": 1e-5, **given.fields}, given.family))
+        settings = super().settings(given.changed({"rms_norm_eps": 1e-5}))
         return settings | {"residual": "branch-norm", "qk_norm": "whole"}

@@ -45,7 +45,7 @@ class Mixture(Llama):
 
     def settings(self, given: Given) -> dict[str, Any]:
         name = next((name for name in self.names if given.optional(name) is not None), self.names[0])
-        count = given.whole(name, self.n_expert)
+        count = given.ours("n_expert", name, self.n_expert)
         return super().settings(given) | {"mlp": "experts", "n_expert": count, "mlp_bias": False}
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Mixtral(Mixture):
     table: ClassVar = Mixture.table | {"norm_eps": ("rms_norm_eps", 1e-5)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        return super().settings(given) | {"window": given.optional("sliding_window"), "expert_norm": True}
+        return super().settings(given) | {"window": given.ours("window", "sliding_window", needed=False), "expert_norm": True}
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"sliding_window": config.window}
@@ -143,7 +143,8 @@ class Qwen2Moe(_QwenMixture, Qwen2):
         bias = given.switch("qkv_bias", True)
         if given.optional("layer_types") is None:
             given.only("use_sliding_window", False)  # which blocks then have a window, versions of its code see differently
-        return super().settings(given) | {"d_shared": given.whole("shared_expert_intermediate_size", 5_632), "qkv_bias": bias}
+        shared = given.ours("d_shared", "shared_expert_intermediate_size", 5_632)
+        return super().settings(given) | {"d_shared": shared, "qkv_bias": bias}
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"shared_expert_intermediate_size": config.d_shared, "qkv_bias": config.qkv_bias}
@@ -166,10 +167,10 @@ class Qwen3Moe(_QwenMixture, Qwen3):
     table: ClassVar = _QwenMixture.table | {"n_active": ("num_experts_per_tok", 8)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        width = given.whole("hidden_size") // given.whole("num_attention_heads")
+        width = given.ours("d_model", "hidden_size") // given.ours("n_head", "num_attention_heads")
         has_window = given.switch("use_sliding_window", False)
-        plain = Given({"head_dim": width, **given.fields, "use_sliding_window": False}, given.family)
-        return super().settings(plain) | {"window": given.whole("sliding_window", 4_096) if has_window else None}
+        plain = given.changed({"head_dim": width}, use_sliding_window=False)
+        return super().settings(plain) | {"window": given.ours("window", "sliding_window", 4_096) if has_window else None}
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"use_sliding_window": config.window is not None, "sliding_window": config.window}
@@ -209,18 +210,23 @@ class GraniteMoe(Mixture):
     )
 
     def settings(self, given: Given) -> dict[str, Any]:
+        self._factors(given)
         return super().settings(given) | {
             "expert_norm": True,
-            "embed_scale": given.number("embedding_multiplier", 1.0),
-            "score_scale": given.number("attention_multiplier", 1.0),
+            "embed_scale": given.ours("embed_scale", "embedding_multiplier", 1.0),
+            "score_scale": given.ours("score_scale", "attention_multiplier", 1.0),
         }
+
+    def _factors(self, given: Given) -> tuple[float, float]:
+        """What sublayers are multiplied by, and what logits are divided by."""
+        return given.number("residual_multiplier", 1.0), given.number("logits_scaling", 1.0, low=1e-6)
 
     def fields(self, config: Config) -> dict[str, Any]:
         scales = {"embedding_multiplier": config.embed_scale, "attention_multiplier": config.scale}
         return super().fields(config) | scales | {"residual_multiplier": 1.0, "logits_scaling": 1.0}
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        of_sublayers, of_logits = given.number("residual_multiplier", 1.0), given.number("logits_scaling", 1.0)
+        of_sublayers, of_logits = self._factors(given)
         for name, tensor in super().tensors(config, given, take):
             if name.endswith((".attention.output.weight", ".attention.output.bias", ".down.weight")) and of_sublayers != 1:
                 yield name, tensor.float() * of_sublayers

@@ -43,8 +43,8 @@ class GPTNeoX(Family):
     def config(self, given: Given) -> Config:
         turning = rotary(given)
         if given.optional("rope_parameters") is None:
-            turning["rotary_base"] = given.number("rotary_emb_base", 10_000)
-            turning["rotary_fraction"] = given.number("rotary_pct", 0.25)
+            turning["rotary_base"] = float(given.ours("rotary_base", "rotary_emb_base", 10_000))
+            turning["rotary_fraction"] = float(given.ours("rotary_fraction", "rotary_pct", 0.25))
         bias = given.switch("attention_bias", True)
         return Config(
             **self.read(given),
@@ -100,10 +100,10 @@ class GPTJ(Family):
         given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one has not
         return Config(
             **read,
-            d_mlp=given.optional("n_inner") or 4 * read["d_model"],
+            d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"],
             residual="parallel-one-norm",
             positions="rotary",
-            rotary_fraction=given.whole("rotary_dim", 64) / (read["d_model"] // read["n_head"]),
+            rotary_fraction=given.whole("rotary_dim", 64) / max(1, read["d_model"] // read["n_head"]),
             qkv_bias=False,
             output_bias=False,
             unembed_bias=True,
@@ -148,10 +148,10 @@ class Phi(Family):
     def config(self, given: Given) -> Config:
         given.only("qk_layernorm", False)
         given.only("tie_word_embeddings", False)
-        read, keys = self.read(given), given.optional("num_key_value_heads")
+        read, keys = self.read(given), given.ours("n_kv_head", "num_key_value_heads", needed=False)
         turning = rotary(given)
         if given.optional("rope_parameters") is None:
-            turning["rotary_fraction"] = given.number("partial_rotary_factor", 0.5)
+            turning["rotary_fraction"] = float(given.ours("rotary_fraction", "partial_rotary_factor", 0.5))
         return Config(
             **read,
             n_kv_head=None if keys in (None, read["n_head"]) else keys,

@@ -96,12 +96,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
         ImportRefusedError: gptviz has no part for a feature of it, or a size is impossible.
     """
     family, given = described(fields)
-    try:
-        return Outline(family.title, family.config(given))
-    except ImportRefusedError:
-        raise
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ImportRefusedError(f"config.json: {error}") from None
+    return Outline(family.title, family.our_config(given))
 
 
 def licence_in(folder: Path) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -124,7 +125,7 @@ class GGUF(ModelSource):
         """Its family, and its settings under the names of that family's config.json."""
         architecture = self._setting("general.architecture")
         known = ARCHITECTURES | MIXTURES
-        if architecture not in known:
+        if not isinstance(architecture, str) or architecture not in known:
             raise ImportRefusedError(
                 f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files gptviz opens {', '.join(known)}"
             )
@@ -156,7 +157,7 @@ class GGUF(ModelSource):
 
     def _gemma3(self, fields: dict[str, Any]) -> None:
         scale, pattern = self._number("gemma3.attention.scale"), self._setting("gemma3.attention.sliding_window_pattern")
-        fields["query_pre_attn_scalar"] = scale**-2 if scale else fields.get("head_dim", 256)
+        fields["query_pre_attn_scalar"] = 1 / scale / scale if scale else fields.get("head_dim", 256)
         if isinstance(pattern, list):
             fields["layer_types"] = ["sliding_attention" if windowed else "full_attention" for windowed in pattern]
         elif pattern is not None:
@@ -201,12 +202,12 @@ class GGUF(ModelSource):
 
     def outline(self) -> Outline:
         kind, given = self._described
+        own = {name: ending for ending, names in (SETTINGS | OF_MIXTURES).items() for name in names}
         try:
-            config = FAMILIES[kind].config(given)
+            config = FAMILIES[kind].our_config(given)
         except ImportRefusedError as error:
-            raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
-        except (ValueError, TypeError) as error:
-            raise ImportRefusedError(f"{self.path.name}: {error}") from None
+            words = re.sub(r"[a-z]\w*", lambda name: own.get(name[0], name[0]), str(error).removeprefix("config.json: "))
+            raise ImportRefusedError(f"{self.path.name}: {words}") from None
         return Outline(FAMILIES[kind].title, config, self._setting("general.license"))
 
     def opened(self) -> Opened:

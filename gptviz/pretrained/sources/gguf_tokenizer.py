@@ -63,7 +63,7 @@ class HeaderTokens:
         if kind is None:
             return None
         kinds: dict[str, Callable[[], Tokenizer]] = {"gpt2": self._byte_pairs, "llama": self._sentencepiece}
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise ImportRefusedError(
                 f"its tokenizer is of kind {kind!r:.40}; of GGUF files gptviz reads {' and '.join(map(repr, kinds))}"
             )
@@ -78,7 +78,7 @@ class HeaderTokens:
                 "it does not say how a text is cut into tokens (tokenizer.ggml.pre is missing): "
                 "convert the model again with a newer llama.cpp"
             )
-        if name not in CUTS:
+        if not isinstance(name, str) or name not in CUTS:
             raise ImportRefusedError(
                 f"a text is cut into tokens as {name!r:.40} says (tokenizer.ggml.pre); gptviz knows {', '.join(CUTS)}"
             )

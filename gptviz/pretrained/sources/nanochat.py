@@ -21,7 +21,6 @@ from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
-from gptviz.model.config import MOST_BLOCKS
 
 from ..families import Given, ImportRefusedError
 from ..families.base import MISMATCHED, ShapeError, in_order, lacking, without_place
@@ -135,41 +134,45 @@ class NanoChat(ModelSource):
     def outline(self) -> Outline:
         given, meta, version = self._settings, _meta_of(self._file).name, self._version
         try:
-            width, heads = given.whole("n_embd"), given.whole("n_head")
-            keys = given.whole("n_kv_head", heads)
-            context, n_layer = given.whole("sequence_len"), given.whole("n_layer")
-            window = version.window(context) + 1  # with its own token
-            blocks = _windows(given, n_layer)
-            config = Config(
-                vocab_size=given.whole("vocab_size"),
-                context_length=context,
-                d_model=width,
-                n_layer=n_layer,
-                n_head=heads,
-                n_kv_head=None if keys == heads else keys,
-                norm="rmsnorm",
-                norm_eps=EPS,
-                norm_gain=False,
-                positions="rotary",
-                rotary_base=version.base,
-                window=window if "w" in blocks and window < context else None,
-                window_pattern=blocks,
-                score_scale=None if version.sharper == 1 else version.sharper**2 * (width // heads) ** -0.5,
-                smear=self._tensors["smear_gate.weight"].shape[-1] if version.has[2:] else 0,
-                mix_embedding=bool(version.has),
-                backout=bool(version.has[2:]),
-                value_gate=version.gate,
-                activation="relu2",
-                embed_norm=True,
-                qk_norm="shared",
-                logit_cap=LOGIT_CAP,
-                qkv_bias=False,
-                output_bias=False,
-                mlp_bias=False,
-            )
-        except (ImportRefusedError, ValueError, TypeError, ZeroDivisionError) as error:
+            with given.refusing():
+                config = self._config(given, version)
+        except ImportRefusedError as error:
             raise ImportRefusedError(f"{meta}: {str(error).removeprefix('config.json: ')}") from None
         return Outline(TITLE, config)
+
+    def _config(self, given: Given, version: Version) -> Config:
+        width, heads = given.ours("d_model", "n_embd"), given.ours("n_head", "n_head")
+        keys = given.ours("n_kv_head", "n_kv_head", heads)
+        context, n_layer = given.ours("context_length", "sequence_len"), given.ours("n_layer", "n_layer")
+        window = version.window(context) + 1  # with its own token
+        blocks = _windows(given, n_layer)
+        return Config(
+            vocab_size=given.ours("vocab_size", "vocab_size"),
+            context_length=context,
+            d_model=width,
+            n_layer=n_layer,
+            n_head=heads,
+            n_kv_head=None if keys == heads else keys,
+            norm="rmsnorm",
+            norm_eps=EPS,
+            norm_gain=False,
+            positions="rotary",
+            rotary_base=version.base,
+            window=window if "w" in blocks and window < context else None,
+            window_pattern=blocks,
+            score_scale=None if version.sharper == 1 else version.sharper**2 * (width // heads) ** -0.5,
+            smear=self._tensors["smear_gate.weight"].shape[-1] if version.has[2:] else 0,
+            mix_embedding=bool(version.has),
+            backout=bool(version.has[2:]),
+            value_gate=version.gate,
+            activation="relu2",
+            embed_norm=True,
+            qk_norm="shared",
+            logit_cap=LOGIT_CAP,
+            qkv_bias=False,
+            output_bias=False,
+            mlp_bias=False,
+        )
 
     def opened(self) -> Opened:
         outline = self.outline()
@@ -253,7 +256,7 @@ def _windows(given: Given, n_layer: int) -> str:
     pattern = "L" if pattern is None else pattern
     if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):
         raise ImportRefusedError(f"config.json: window_pattern is {pattern!r:.80}; it must be letters S and L, such as SSSL")
-    letters = ["wf"[pattern.upper()[block % len(pattern)] == "L"] for block in range(min(n_layer, MOST_BLOCKS))]
+    letters = ["wf"[pattern.upper()[block % len(pattern)] == "L"] for block in range(n_layer)]
     return "".join([*letters[:-1], "f"])
 
 

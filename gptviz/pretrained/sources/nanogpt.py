@@ -203,7 +203,8 @@ def _as_gpt2(settings: Mapping[str, Any], title: str, *, activation: str, tied: 
 def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Config:
     """Our config of nanoGPT's `model_args`; with biases, all its parts have them."""
     bias: dict[str, Any] = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
-    return replace(FAMILIES["gpt2"].config(given), dropout=float(settings.get("dropout") or 0.0), **bias)
+    with given.refusing():
+        return replace(FAMILIES["gpt2"].config(given), dropout=settings.get("dropout") or 0.0, **bias)
 
 
 def _turned(name: str, tensor: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from gptviz.machine.bounded import parse_json, read_regular, require_regular
+from gptviz.machine.bounded import TooMuchError, parse_json, read_regular, require_regular
 
 from ..families import ImportRefusedError
 from ..families.base import lacking
@@ -184,6 +184,8 @@ def reading(path: Path) -> Iterator[None]:
         ) from None
     except ImportRefusedError:
         raise
+    except TooMuchError as error:
+        raise ImportRefusedError(f"{path.name}: {error}") from None
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError, KeyError, MemoryError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise ImportRefusedError(f"{path.name} is damaged or cut short ({first}): copy or download it again") from None

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gptviz.machine import progress
-from gptviz.machine.bounded import SURROGATE, read_regular
+from gptviz.machine.bounded import SURROGATE, TooMuchError, read_regular
 from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
+from .bounds import check_sizes, slow_pattern, slow_work
 from .growth import check_growth
-from .merging import Merge, Merging, needed, replayed
+from .merging import Merge, Merging, replayed
+from .reading_outside import Read, ReadingOutside
 
 if TYPE_CHECKING:
     import tokenizers
@@ -54,14 +56,16 @@ class BPETokenizer(Tokenizer):
 
     Args:
         backend: a tokenizer of the `tokenizers` library, of any model.
+        outside: what reads texts with it where it may take any time; `backend` then lacks the stages that it has.
 
     Raises:
-        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, or as in `growth.check_growth`.
+        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, a token around texts is none of them, or as in
+            `growth.check_growth`.
     """
 
     kind = "bpe"
 
-    def __init__(self, backend: "tokenizers.Tokenizer") -> None:
+    def __init__(self, backend: "tokenizers.Tokenizer", outside: ReadingOutside | None = None) -> None:
         backend.no_truncation()
         backend.no_padding()
         if getattr(backend.model, "dropout", None) is not None:
@@ -72,12 +76,17 @@ class BPETokenizer(Tokenizer):
             raise ValueError("the tokenizer's vocabulary is empty")
         if sorted(vocabulary.values()) != list(range(len(tokens))):
             raise ValueError(f"the ids of the tokenizer's {len(tokens)} tokens must run from 0 to {len(tokens) - 1}")
-        fields = _fields(backend)
+        fields = _fields(backend) | (outside.stages if outside else {})
         check_growth(fields)
+        if outside is None and (reason := slow_work(fields)) is not None:
+            with as_value_error("this tokenizer cannot be opened"):
+                outside = ReadingOutside(backend.to_str(), reason)
         model = fields["model"]
-        self._backend = backend
+        self._backend, self._outside = backend, outside
+        self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
         self._bytes = _token_bytes(tokens, fields)
+        self.checked([*self.before, *self.after])
         # Backwards, so that of two tokens for the same text the first is found.
         self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
@@ -176,8 +185,13 @@ class BPETokenizer(Tokenizer):
         if not isinstance(fields.get("model"), dict):
             raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
         with as_value_error("this tokenizer.json cannot be opened"):
-            backend = Backend.from_str(json.dumps(fields) if text is None else text)
-        return cls(backend)
+            check_sizes(fields)
+            text = json.dumps(fields) if text is None else text
+            if (reason := slow_pattern(fields)) is None:
+                return cls(Backend.from_str(text))
+            outside = ReadingOutside(text, reason)
+            backend = Backend.from_str(json.dumps(fields | dict.fromkeys(outside.stages)))
+        return cls(backend, outside)
 
     @property
     def vocab_size(self) -> int:
@@ -198,7 +212,7 @@ class BPETokenizer(Tokenizer):
         """
         clean = _without_surrogates(text)
         with as_value_error("this tokenizer cannot read the text"):
-            read = self._backend.encode(clean, add_special_tokens=False)
+            read = self._reader.encode(clean, add_special_tokens=False)
             gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
         ends = np.array([end for _, end in read.offsets])
         for match in SURROGATE.finditer(text):
@@ -239,7 +253,7 @@ class BPETokenizer(Tokenizer):
         pieces: list[Ids] = []
         while batch := [_without_surrogates(chunk) for chunk in islice(chunks, _CHUNKS_AT_A_TIME)]:
             with as_value_error("this tokenizer cannot read the text"):
-                read = self._backend.encode_batch_fast(batch, add_special_tokens=False)
+                read = self._reader.encode_batch_fast(batch, add_special_tokens=False)
             pieces += [np.array(part.ids, np.int64) for part in read]
         ids = np.concatenate(pieces)
         before, after = self._missing_frame(ids)
@@ -346,7 +360,7 @@ class BPETokenizer(Tokenizer):
             [text] if i in whole or (not self._byte_level and _BYTE_FALLBACK.fullmatch(text)) else [*text]
             for i, text in zip(ids, texts, strict=True)
         ]
-        made = replayed(tokens, needed(self.merges(), texts))
+        made = replayed(tokens, {pair: rank for rank, pair in enumerate(self.merges())})
         symbols = [symbol for token in tokens for symbol in token]
         known = tuple(map(self._id_of_written, symbols))
         merges = [
@@ -366,9 +380,10 @@ class BPETokenizer(Tokenizer):
 
     def to_json(self) -> str:
         """A Hugging Face `tokenizer.json`, which other programs open too."""
-        return self._backend.to_str()
+        content = self._backend.to_str()
+        return content if self._outside is None else json.dumps(json.loads(content) | self._outside.stages)
 
-    def _read_as_unknown(self, text: str, read: "tokenizers.Encoding") -> _Gaps:
+    def _read_as_unknown(self, text: str, read: "tokenizers.Encoding | Read") -> _Gaps:
         """The places in `text` that the unknown token stands for, and those that no token covers."""
         instead, own = self.label(self._unknown_id or 0), self.piece(self._unknown_id or 0)
         gaps: _Gaps = {}
@@ -389,28 +404,29 @@ class BPETokenizer(Tokenizer):
 
     def _left_out(self, text: str) -> _Gaps:
         """The characters that a vocabulary without an unknown token leaves out as a whole or in part."""
-        lacking = {character for character in set(text) if self._leaves_out(character)}
+        lacking = self._lacking([*set(text)])
         if not lacking:
             return {}
         places = [i for i, character in enumerate(text) if character in lacking]
         # The library's offsets are wrong after a character that it left out, so the tokens between these are counted.
         edges = [0, *(edge for place in places for edge in (place, place + 1))]
         parts = [text[start:end] for start, end in pairwise(edges)]
-        counts = [len(read.ids) for read in self._backend.encode_batch_fast(parts, add_special_tokens=False)]
+        counts = [len(read.ids) for read in self._reader.encode_batch_fast(parts, add_special_tokens=False)]
         return {(place, place + 1): (int(at), "") for place, at in zip(places, np.cumsum(counts)[0::2], strict=True)}
 
-    def _leaves_out(self, character: str) -> bool:
+    def _lacking(self, characters: list[str]) -> set[str]:
         if self._byte_level:
-            return not self._missing_bytes.isdisjoint(character.encode())
-        return not character.isspace() and not self._backend.encode(character, add_special_tokens=False).ids
+            return {one for one in characters if not self._missing_bytes.isdisjoint(one.encode())}
+        read = self._reader.encode_batch_fast(characters, add_special_tokens=False)
+        return {one for one, tokens in zip(characters, read, strict=True) if not tokens.ids and not one.isspace()}
 
 
 @contextmanager
 def as_value_error(what: str) -> Iterator[None]:
-    """Turn any error of the library into a `ValueError` that begins with `what`."""
+    """Turn any error of the library into a `ValueError` that begins with `what`; a `TooMuchError` stays."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, TooMuchError):
         raise
     except BaseException as error:  # it raises Exception itself, and a Rust panic as a BaseException
         raise ValueError(f"{what}: {error}") from None

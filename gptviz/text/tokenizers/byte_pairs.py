@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gptviz.machine.bounded import TooMuchError
+
+from .bounds import MOST_ADDED, check_tokens
 from .bpe import BPETokenizer, as_value_error
+from .quick_patterns import is_quick
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,15 @@ def byte_pairs(
 
     Raises:
         ValueError: it cannot be opened; the message says what is wrong.
+        TooMuchError: a token is too long, or the pattern may take any time.
     """
     from tokenizers import AddedToken, decoders, models, normalizers
     from tokenizers import Tokenizer as Backend
 
+    check_tokens(tokens)
+    check_tokens([tokens[place] for place in (*special, *whole)], MOST_ADDED)
+    if cut.pattern is not None and not is_quick(cut.pattern):
+        raise TooMuchError(f"the pattern that cuts a text, {cut.pattern!r:.80}, is none of those that are known to be quick")
     vocabulary = {token: place for place, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens):
         raise ValueError("two tokens of the vocabulary are the same text")

@@ -11,8 +11,13 @@ import base64
 import binascii
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
+
+from gptviz.machine.bounded import TooMuchError
+
+from .quick_patterns import is_quick
 
 MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
 _OTHER: Final = ""  # stands for all characters that no rule names
@@ -29,13 +34,13 @@ def check_growth(fields: Mapping[str, Any]) -> None:
         fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
 
     Raises:
-        ValueError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
+        TooMuchError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
     """
     for stage in _STAGES:
-        steps = [*_steps(fields.get(stage))]
+        steps = [*steps_of(fields.get(stage))]
         bound = growth(steps) * (1 + sum(len(step.get(name) or "") for step in steps for name in _PUT_IN))
         if bound > MOST_GROWTH:
-            raise ValueError(
+            raise TooMuchError(
                 f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which can fill the memory; "
                 f"at most {MOST_GROWTH} are accepted"
             )
@@ -83,7 +88,7 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     return max(sum(counts.values()) for counts in became.values())
 
 
-def _steps(part: Any) -> Iterator[dict[str, Any]]:
+def steps_of(part: Any) -> Iterator[dict[str, Any]]:
     """The steps of a stage, in order, those of a `Sequence` one by one."""
     if not part:
         return
@@ -94,7 +99,7 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
         yield part if spaces is None else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
     for each in inner:
         for step in each:
-            yield from _steps(step)
+            yield from steps_of(step)
 
 
 def _text(step: Mapping[str, Any]) -> str:
@@ -111,7 +116,15 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     itself, content = Counter([character]), Counter(str(step["content"]))
     if text := _text(step):
         return itself | content if character == text[0] else itself
-    return itself + content
+    return itself | content if _finds_something(str(step["pattern"].get("Regex", ""))) else itself + content
+
+
+@lru_cache(maxsize=256)
+def _finds_something(pattern: str) -> bool:
+    """Whether it is known that a regular expression finds at least a character wherever it fits."""
+    from tokenizers import Regex, normalizers
+
+    return is_quick(pattern) and not normalizers.Replace(Regex(pattern), "found").normalize_str("")
 
 
 def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> dict[str, float]:

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,13 +16,15 @@ from gptviz.text.visible_form import visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown
 from .bpe import as_value_error
+from .growth import check_growth
 from .padded import LARGEST, unused_label
-from .sentencepiece import SPACE
+from .sentencepiece import SPACE, model_in
 from .special_tokens import NAMES, SpecialTokensTokenizer
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
+MOST_LONE: Final = 20  # surrogates that are reported; for each of them the text before it is read again
 # The language to write, for a model that writes several: the first token of a source, such as >>fr<<.
 _LANGUAGE: Final = re.compile(">>.*?<<", re.DOTALL)
 
@@ -121,7 +124,8 @@ class MarianTokenizer(SpecialTokensTokenizer):
             for place, piece in enumerate(pieces)
             if piece not in self._ids
         ]
-        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in SURROGATE.finditer(text)]
+        lone = islice(SURROGATE.finditer(text), MOST_LONE)
+        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in lone]
         unknown.sort(key=lambda one: one.position)
         return Encoding([self._ids.get(piece, self._unknown) for piece in pieces], tuple(unknown))
 
@@ -197,6 +201,8 @@ def _opened(content: bytes, name: str) -> SentencePieceProcessor:
     from sentencepiece import SentencePieceProcessor
 
     with as_value_error(f"{name}.spm is no vocabulary of SentencePiece, or is cut short"):
+        characters = base64.b64encode(model_in(content).normalizer_spec.precompiled_charsmap).decode()
+        check_growth({"normalizer": {"type": "Precompiled", "precompiled_charsmap": characters}})
         vocabulary = SentencePieceProcessor()
         vocabulary.LoadFromSerializedProto(content)
     return vocabulary

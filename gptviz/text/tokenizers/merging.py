@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from heapq import heappop, heappush
 
 
 @dataclass(frozen=True)
@@ -46,32 +46,40 @@ class Merging:
         return tuple(token for token in tokens if token is not None)
 
 
-def needed(merges: Iterable[Sequence[str]], tokens: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Those of all `merges`, the best first, that can be a step on the way to one of these `tokens`, with their ranks."""
-    parts = {token[start:end] for token in tokens for start in range(len(token)) for end in range(start + 2, len(token) + 1)}
-    return {(left, right): rank for rank, (left, right) in enumerate(merges) if left + right in parts}
-
-
 def replayed(tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], int]) -> list[tuple[int, int, int, int]]:
     """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in their order.
 
     A merge across two tokens was never made, or they would not be two: so each is built as if it stood alone. The order is that
     of the text: of all pairs the one with the lowest rank is next, and of those the one that comes first.
+
+    Args:
+        tokens: the symbols of each.
+        ranks: of the merges, by the two texts that are merged.
     """
     texts = [symbol for token in tokens for symbol in token]
     token_of = [place for place, token in enumerate(tokens) for _ in token]
-    starts, made = list(range(len(texts))), list[tuple[int, int, int, int]]()
-    while True:
-        possible = [
-            (ranks[texts[left], texts[right]], left, right)
-            for left, right in pairwise(starts)
-            if token_of[left] == token_of[right] and (texts[left], texts[right]) in ranks
-        ]
-        if not possible:
-            return made
-        rank, left, right = min(possible)
-        at = starts.index(right)
-        end = starts[at + 1] if at + 1 < len(starts) else len(texts)
+    count = len(texts)
+    before, after = list(range(-1, count - 1)), list(range(1, count + 1))
+    possible, made = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
+
+    def note(left: int, right: int) -> None:
+        if left >= 0 and right < count and token_of[left] == token_of[right]:
+            rank = ranks.get((texts[left], texts[right]))
+            if rank is not None:
+                heappush(possible, (rank, left, right))
+
+    for left in range(count):
+        note(left, left + 1)
+    while possible:
+        rank, left, right = heappop(possible)
+        if after[left] != right or ranks.get((texts[left], texts[right])) != rank:
+            continue  # one of the two was merged with another one before
+        end = after[right]
         made.append((left, right, end, rank))
         texts[left] += texts[right]
-        del starts[at]
+        after[left], after[right] = end, right
+        if end < count:
+            before[end] = left
+        note(before[left], left)
+        note(left, end)
+    return made

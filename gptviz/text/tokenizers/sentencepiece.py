@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from gptviz.machine.bounded import TooMuchError
+
+from .bounds import MOST_CHARACTERS, check_tokens
 from .bpe import BPETokenizer, as_value_error
 
 if TYPE_CHECKING:
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
 
 SPACE: Final = "▁"  # U+2581, which stands for a space
 MOST_PIECES: Final = 1_000_000
-LONGEST_PIECE: Final = 1_000  # characters
 # In a file, each piece takes at least one byte with this value; parsing takes a hundred times as much memory as an empty piece.
 _TAG: Final = b"\n"
 
@@ -73,12 +75,7 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
     Raises:
         ValueError: it is damaged, or of a kind that gptviz does not read.
     """
-    from sentencepiece import sentencepiece_model_pb2 as description
-
-    if content.count(_TAG) > 4 * MOST_PIECES:
-        raise ValueError(f"it has more than {MOST_PIECES:,} pieces")
-    with as_value_error("it is no model of SentencePiece, or is cut short"):
-        model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
+    model = model_in(content)
     trained, normal = model.trainer_spec, model.normalizer_spec
     kinds = {trained.BPE: False, trained.UNIGRAM: True}
     if trained.model_type not in kinds:
@@ -110,6 +107,23 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
     )
 
 
+def model_in(content: bytes) -> Any:
+    """The description of a model of SentencePiece in a file with this content, in the library's own form.
+
+    Raises:
+        ValueError: it is damaged.
+        TooMuchError: a piece is too long, or there are too many.
+    """
+    from sentencepiece import sentencepiece_model_pb2 as description
+
+    if content.count(_TAG) > 4 * MOST_PIECES:
+        raise TooMuchError(f"it has more than {MOST_PIECES:,} pieces")
+    with as_value_error("it is no model of SentencePiece, or is cut short"):
+        model: Any = description.ModelProto.FromString(content)  # type: ignore[attr-defined]
+    check_tokens([piece.piece for piece in model.pieces], MOST_CHARACTERS)
+    return model
+
+
 def from_pieces(pieces: Pieces) -> BPETokenizer:
     """The tokenizer with these pieces.
 
@@ -133,6 +147,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
 def _checked(pieces: Pieces) -> list[str]:
     """The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them."""
     count = len(pieces.texts)
+    check_tokens(pieces.texts, MOST_CHARACTERS)
     if not 0 < count <= MOST_PIECES:
         raise ValueError(f"it has {count:,} pieces; there must be from 1 to {MOST_PIECES:,}")
     if len(pieces.scores) != count or len(pieces.kinds) != count:
@@ -141,8 +156,8 @@ def _checked(pieces: Pieces) -> list[str]:
     for text, kind in zip(pieces.texts, pieces.kinds, strict=True):
         if kind not in known:
             raise ValueError(f"the piece {text!r:.80} is of the kind {kind}, which gptviz does not know")
-        if not text or len(text) > LONGEST_PIECE:
-            raise ValueError(f"a piece has {len(text):,} characters; there must be from 1 to {LONGEST_PIECE:,}")
+        if not text:
+            raise ValueError("one of its pieces is empty")
         if kind == PieceKind.USER_DEFINED:
             text = text.replace(SPACE, " ") if pieces.space_before else text.replace(" ", SPACE)
         texts.append(text)
@@ -214,7 +229,7 @@ def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
     if pieces.single_spaces:
-        steps += [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex("^ +|(?<! ) +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if pieces.space_before:
         steps.append(normalizers.Prepend(SPACE))
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
