@@ -1,8 +1,8 @@
 """`python -m benchmarks.training [--threads N] [--sizes i ii iii] [--float32]`: what a training step makes of the processor.
 
 The limit of a processor is the rate of one large product in bfloat16, or in float32, measured in the same run. The operations of
-a step are those that have to be: six for each weight and token, and the products of attention. Its share of the limit is told as a whole,
-and of its products alone, which no change to the rest can exceed. Steps take turns, the fastest of each counts; results:
+a step are those that have to be: six for each weight and token, and the products of attention. Its share of the limit is told as
+a whole, and of its products alone, which no change to the rest can exceed. Steps take turns, the fastest of each counts; results:
 benchmarks/training.md.
 """
 

@@ -1,24 +1,66 @@
-"""How many lines of Python each room has, so that growth is seen: `python -m tests.lines`."""
+"""How many lines each room has, its budget, and what came since the last tag: `python -m tests.lines`.
+
+A change that needs more lines than a room's budget raises the number in a commit of its own, which says why. Lines that a change
+saved are taken off the budget.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
+# The most lines of Python in each room of gptviz/ (of ui/, in each of its own rooms), of tests/, and of the views' scripts.
+BUDGET: dict[str, int] = {}
 
 
-def lines(folder: Path) -> Counter[str]:
-    """The lines of each room of a folder, its own files being one room, called "."."""
+def room(path: str) -> str | None:
+    """The room that a file counts for, or None where its lines are not counted."""
+    top, *folders, _ = PurePosixPath(path).parts if "/" in path else ("", path)
+    if top == "tests":
+        return "tests" if path.endswith(".py") else None
+    if top != "gptviz":
+        return None
+    if path.endswith((".js", ".css")):
+        return "views' scripts and styles"
+    depth = 2 if folders[:1] == ["ui"] else 1
+    return "/".join(["gptviz", *folders[:depth]]) if path.endswith(".py") else None
+
+
+def counted(texts: dict[str, bytes]) -> Counter[str]:
+    """The lines of each room, of the texts of files by their paths."""
     rooms: Counter[str] = Counter()
-    for file in folder.rglob("*.py"):
-        room = file.relative_to(folder).parts[0] if file.parent != folder else "."
-        rooms[room] += len(file.read_text(encoding="utf-8").splitlines())
+    for path, text in texts.items():
+        if (name := room(path)) is not None:
+            rooms[name] += text.count(b"\n")
     return rooms
 
 
+def here() -> Counter[str]:
+    """The lines of each room as they are now."""
+    files = [file for folder in ("gptviz", "tests") for file in (ROOT / folder).rglob("*.*") if file.is_file()]
+    paths = {file.relative_to(ROOT).as_posix(): file for file in files}
+    return counted({path: file.read_bytes() for path, file in paths.items() if room(path) is not None})
+
+
+def at_last_tag() -> Counter[str] | None:
+    """The lines of each room at the last tag, or None where there is no tag or no git."""
+
+    def git(*arguments: str) -> bytes:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=True).stdout
+
+    try:
+        tag = git("describe", "--tags", "--abbrev=0").decode().strip()
+        paths = git("ls-tree", "-r", "--name-only", tag, "gptviz", "tests").decode().splitlines()
+        return counted({path: git("show", f"{tag}:{path}") for path in paths if room(path) is not None})
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 if __name__ == "__main__":
-    for name in ("gptviz", "tests"):
-        rooms = lines(ROOT / name)
-        each = ", ".join(f"{room} {count:,}" for room, count in rooms.most_common())
-        print(f"{name}/ has {rooms.total():,} lines of Python: {each}")
+    rooms, before = here(), at_last_tag()
+    for name, count in rooms.most_common():
+        since = "" if before is None else f", {count - before[name]:+,} since the last tag"
+        print(f"{name:<28} {count:>7,} of {BUDGET.get(name, 0):>7,}{since}")
+    print(f"gptviz/ has {sum(count for name, count in rooms.items() if name.startswith('gptviz')):,} lines of Python")
