@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import GROUPS, PAGES
-from gptviz.ui.pages.home import PAGE
+from gptviz.ui.menu import GROUPS, PAGES
+from gptviz.ui.records.home import PAGE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.frame import open_page
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.attention import PAGE
+from gptviz.ui.records.attention import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)

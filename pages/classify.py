@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.classify import PAGE
+from gptviz.ui.records.classify import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.classify import VIEWS, WORDS
 from gptviz.ui.pages.classify.decision import check_words, verdict
 from gptviz.ui.pages.classify.show import show
 from gptviz.ui.pages.classify.tries import tries
+from gptviz.ui.records.classify import VIEWS, WORDS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this

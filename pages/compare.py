@@ -2,15 +2,16 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.compare import PAGE
+from gptviz.ui.records.compare import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.compare import VIEWS, words
+from gptviz.ui.pages.compare import words
 from gptviz.ui.pages.compare.show import SHOWS
 from gptviz.ui.pages.compare.sides import bar_of_b
 from gptviz.ui.pages.compare.tries import tries
+from gptviz.ui.records.compare import VIEWS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this

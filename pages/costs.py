@@ -2,15 +2,16 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.costs import PAGE
+from gptviz.ui.records.costs import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.costs import BITS, COUNTS, counts, fewer_bits, planner
+from gptviz.ui.pages.costs import counts, fewer_bits, planner
 from gptviz.ui.pages.costs.tries import tries
 from gptviz.ui.pages.costs.views import view_control
 from gptviz.ui.pages.costs.words import HOW, LIMITS, code
+from gptviz.ui.records.costs import BITS, COUNTS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this

@@ -2,16 +2,17 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.heads import PAGE
+from gptviz.ui.records.heads import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.heads import DOES, VIEWS, does, reads
+from gptviz.ui.pages.heads import does, reads
 from gptviz.ui.pages.heads.choices import setting
 from gptviz.ui.pages.heads.computed import composed, scores, with_losses
 from gptviz.ui.pages.heads.tries import tries
 from gptviz.ui.pages.heads.words import HOW, HOW_READS, LIMITS, LIMITS_READS, code, code_reads
+from gptviz.ui.records.heads import DOES, VIEWS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder

@@ -1,6 +1,6 @@
 """All lessons in their order: a newcomer begins with the first."""
 
-from gptviz.ui.pages.lessons import PAGE
+from gptviz.ui.records.lessons import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)

@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.neurons import PAGE
+from gptviz.ui.records.neurons import PAGE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.attention import PAGE as ATTENTION
-from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.pages.neurons import experts, show, waves
 from gptviz.ui.pages.neurons.choices import EXPERTS, chosen, setting, view
 from gptviz.ui.pages.neurons.computed import seen
 from gptviz.ui.pages.neurons.tries import tries
 from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.by_token import by_token

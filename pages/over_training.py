@@ -2,14 +2,15 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.over_training import PAGE
+from gptviz.ui.records.over_training import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.over_training import APART, RELATIVES, beside, choices, show, words
+from gptviz.ui.pages.over_training import beside, choices, show, words
 from gptviz.ui.pages.over_training.computed import followed
 from gptviz.ui.pages.over_training.tries import tries
+from gptviz.ui.records.over_training import APART, RELATIVES
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar

@@ -1,6 +1,6 @@
 """Patching: which piece of a model's computation carries the answer from one prompt to another."""
 
-from gptviz.ui.pages.patching import PAGE
+from gptviz.ui.records.patching import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)

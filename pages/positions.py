@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.positions import PAGE
+from gptviz.ui.records.positions import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.stream import PAGE
+from gptviz.ui.records.stream import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.stream import DIRECTIONS, LENGTHS, WRITTEN, show, words
+from gptviz.ui.pages.stream import show, words
 from gptviz.ui.pages.stream.tries import tries, who_writes_most
+from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, WRITTEN
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.read import read_by

@@ -1,13 +1,14 @@
 """Tokens: what a text becomes before a model reads it, what languages cost, and how the pieces are learned."""
 
-from gptviz.ui.pages.tokens import PAGE
+from gptviz.ui.records.tokens import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.tokens import COMPARE, CUT, VIEWS, show
+from gptviz.ui.pages.tokens import show
 from gptviz.ui.pages.tokens.tries import tries
 from gptviz.ui.pages.tokens.words import HOW, LIMITS
+from gptviz.ui.records.tokens import COMPARE, CUT, VIEWS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.translate import PAGE
+from gptviz.ui.records.translate import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS, attention, beam_search, next_token
+from gptviz.ui.pages.translate import attention, beam_search, next_token
 from gptviz.ui.pages.translate.known import say_languages, warn_of_unknown_words
 from gptviz.ui.pages.translate.translation import output_control, remark, sampling_control
 from gptviz.ui.pages.translate.tries import tries
@@ -19,6 +19,7 @@ from gptviz.ui.pages.translate.words import (
     LIMITS_BEAMS,
     LIMITS_NEXT,
 )
+from gptviz.ui.records.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this

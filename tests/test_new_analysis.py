@@ -188,7 +188,7 @@ next_step()
     "tests/app/test_repeats_page.py": '''
 """The page Repeats, and the way to it."""
 
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from tests.app.opening import headings, opened
 from tests.tiny import TinyModel
 

@@ -36,7 +36,7 @@ class Page:
     """A page of the app.
 
     Attributes:
-        name: its script is `pages/NAME.py`, its own code lies in `gptviz/ui/pages/NAME`; the first page is "home".
+        name: its script is `pages/NAME.py`, what it shows lies in `gptviz/ui/pages/NAME`; the first page is "home".
         icon: as Streamlit names it.
         group: where the menu and Home show it.
         place: its place within the group, in the order in which a newcomer reads: tens, so that another page fits between.

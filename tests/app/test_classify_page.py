@@ -22,8 +22,9 @@ from gptviz.figures.kit.format import percent, signed
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
-from gptviz.ui.pages.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS, evaluation, held_out, own_file
+from gptviz.ui.pages.classify import evaluation, held_out, own_file
 from gptviz.ui.pages.classify.decision import ALONE
+from gptviz.ui.records.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
 from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import chart, page_at, ran, says

@@ -21,8 +21,9 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.heads import DOES, READS, computed
+from gptviz.ui.pages.heads import computed
 from gptviz.ui.pages.heads.choices import HELD_OUT, PROMPT
+from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES

@@ -16,7 +16,7 @@ from gptviz.components.kit import unpack
 from gptviz.components.model_map import TensorPage
 from gptviz.figures.kit.format import percent
 from gptviz.machine.files import home
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from gptviz.ui.pages.home.computed import SHOWN, shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import append_token, model_map

@@ -14,8 +14,9 @@ import gptviz
 from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.learning import learned
-from gptviz.ui.pages.tokens import COMPARE, LEARN, computed
+from gptviz.ui.pages.tokens import computed
 from gptviz.ui.pages.tokens.choices import IN_A_FOLDER, LEARNED
+from gptviz.ui.records.tokens import COMPARE, LEARN
 from gptviz.ui.views.texts import PASSAGES
 from tests.app.opening import chart, opened, page_at, ran, says, strip, views
 from tests.app.test_chat_turn import CHATML, TURN

@@ -24,7 +24,7 @@ from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
-from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import contrasts, edits, encoder_decoder

@@ -19,9 +19,9 @@ from gptviz.model import Config
 from gptviz.model.parts.heads import HEADS
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.model.precision import rounds
-from gptviz.ui.pages.attention import PAGE as ATTENTION
-from gptviz.ui.pages.classify import PAGE as CLASSIFY
-from gptviz.ui.pages.neurons import PAGE as NEURONS
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.classify import PAGE as CLASSIFY
+from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import Subject

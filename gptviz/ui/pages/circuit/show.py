@@ -22,7 +22,7 @@ from gptviz.machine.job import Job
 from gptviz.machine.memory import FLOAT32
 from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import shortened

@@ -20,12 +20,11 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
+from gptviz.ui.records.classify import WORDS
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
-
-from . import WORDS
 
 MOST_MISTAKES = 20
 AT_A_TIME = 4_096  # texts that are filled up to one length together

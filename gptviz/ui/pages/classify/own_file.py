@@ -16,7 +16,7 @@ from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary

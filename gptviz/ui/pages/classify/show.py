@@ -5,12 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.interp.reading.classification import has_shares
-from gptviz.ui.pages.attention import PAGE as ATTENTION_PAGE
+from gptviz.ui.records.attention import PAGE as ATTENTION_PAGE
+from gptviz.ui.records.classify import ATTENTION, HELD_OUT, WORDS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
 
-from . import ATTENTION, HELD_OUT, WORDS, words
+from . import words
 from .decision import decision_by_word, text_places, words_left_out
 from .held_out import held_out
 from .own_file import own_file, probability_table

@@ -7,11 +7,11 @@ from gptviz.interp.explaining.decision import decisive_token
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.reading.overview import largest_head
 from gptviz.text import WordTokenizer, words_of
+from gptviz.ui.records.classify import ATTENTION, WORDS
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import Try, escaped
 
-from . import ATTENTION, WORDS
 from .decision import judged, logits_without, text_places
 from .held_out import worst
 

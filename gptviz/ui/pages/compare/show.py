@@ -19,11 +19,11 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS, WEIGHTS
 from gptviz.ui.pages.compare import answers as answering
 from gptviz.ui.pages.compare import rows as by_row
 from gptviz.ui.pages.compare.sides import Sides, own_text, side
 from gptviz.ui.pages.compare.weights import differing
+from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS, WEIGHTS
 from gptviz.ui.shell.subject import ModelKey
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 

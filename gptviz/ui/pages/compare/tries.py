@@ -10,9 +10,9 @@ import numpy as np
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.interp import compare
 from gptviz.runs import checkpoints
-from gptviz.ui.pages.compare import ANSWERS, ROWS
 from gptviz.ui.pages.compare.show import distributions
 from gptviz.ui.pages.compare.sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, other_prompt, own_text
+from gptviz.ui.records.compare import ANSWERS, ROWS
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
 from gptviz.ui.widgets import Try, escaped, in_quotes
 

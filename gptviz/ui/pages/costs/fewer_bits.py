@@ -17,7 +17,7 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, Transformer, parameter_count, precision
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
-from gptviz.ui.pages.compare import PAGE as COMPARE
+from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts, opening
 from gptviz.ui.shell.subject import edits as on_screen

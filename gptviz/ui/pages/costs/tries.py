@@ -8,9 +8,9 @@ from gptviz.interp.changing.fewer_bits import weight
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config
+from gptviz.ui.records.costs import BITS
 from gptviz.ui.widgets import Try
 
-from . import BITS
 from .counts import BATCHES, CostSetting, costs_of, held
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from gptviz.ui.records.costs import BITS, PLAN, VIEWS
 from gptviz.ui.widgets import addresses, controls
-
-from . import BITS, PLAN, VIEWS
 
 # The keys of the address that the controls of one view alone have.
 OWN = {PLAN: {"plan_of", "plan_steps"}, BITS: {"bits", "scale", "matrix"}}

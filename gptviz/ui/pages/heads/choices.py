@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gptviz.interp.units.head_scores import SCORES, AttentionPart
 from gptviz.interp.units.unit import Unit, unit
+from gptviz.ui.records.heads import READS
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.views import attention, encoder_decoder, held_out
@@ -13,8 +14,6 @@ from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import addresses, controls
-
-from . import READS
 
 RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
 # The key in the address of the head that is shown.

@@ -16,7 +16,7 @@ from gptviz.figures.kit.heat import attention_pattern
 from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention, edits

@@ -6,13 +6,13 @@ import numpy as np
 
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.units.head_scores import HeadScores
+from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell.subject import language_model
 from gptviz.ui.views import attention
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import Try, in_quotes
 
-from . import DOES, READS
 from .choices import CHOSEN, HELD_OUT, HeadSetting
 from .computed import CLEARLY, KINDS, chance, composed, known, pattern, ranked, scores, with_losses
 from .reads import largest_pairs

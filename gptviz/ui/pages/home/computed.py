@@ -23,16 +23,16 @@ from gptviz.interp.reading.classification import judge
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
 from gptviz.text import Encoding
-from gptviz.ui.pages.attention import PAGE as ATTENTION
-from gptviz.ui.pages.classify import PAGE as CLASSIFY
-from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.generate import PAGE as GENERATE
-from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
-from gptviz.ui.pages.positions import PAGE as POSITIONS
-from gptviz.ui.pages.runs import PAGE as RUNS
-from gptviz.ui.pages.tokens import PAGE as TOKENS
-from gptviz.ui.pages.train import PAGE as TRAIN
-from gptviz.ui.pages.translate import PAGE as TRANSLATE
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.classify import PAGE as CLASSIFY
+from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.records.generate import PAGE as GENERATE
+from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.records.positions import PAGE as POSITIONS
+from gptviz.ui.records.runs import PAGE as RUNS
+from gptviz.ui.records.tokens import PAGE as TOKENS
+from gptviz.ui.records.train import PAGE as TRAIN
+from gptviz.ui.records.translate import PAGE as TRANSLATE
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.views import encoder_decoder, model_map
 from gptviz.ui.views.entries import default_comparison, entries

@@ -13,6 +13,7 @@ from gptviz.model.parts.heads import HEADS
 from gptviz.settings.address_values import Values
 from gptviz.settings.known_names import instead
 from gptviz.text.datasets.tasks import Modular
+from gptviz.ui.records.over_training import APART, RELATIVES, TOGETHER
 from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_contrasts
@@ -20,7 +21,6 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.headings import say_chosen
 
-from . import APART, RELATIVES, TOGETHER
 from .beside import relatives
 from .computed import likeliest
 

@@ -12,8 +12,8 @@ from gptviz.figures.training import over_training as figures
 from gptviz.interp.over_training.history import History, in_order
 from gptviz.interp.units.unit import unit
 from gptviz.model import Config
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import escaped, show_figure, theme

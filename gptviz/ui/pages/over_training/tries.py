@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from gptviz.figures.kit.format import brief
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import Question
+from gptviz.ui.records.over_training import APART, RELATIVES
 from gptviz.ui.shell.subject import Subject, scrubber
 from gptviz.ui.widgets import Try, escaped
 
-from . import APART, RELATIVES
 from .beside import relatives
 from .choices import KEY, Axes, possible
 from .computed import values

@@ -16,7 +16,7 @@ from gptviz.interp.changing.patching import Patched
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.job import Job, Stage
 from gptviz.settings.address_values import Values
-from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed, show_figure, theme

@@ -11,7 +11,7 @@ from gptviz.figures.kit import thumbnail
 from gptviz.figures.kit.format import brief, percent, small
 from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.widgets import escaped, theme

@@ -11,7 +11,7 @@ import streamlit as st
 
 from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints, manage
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.shell.subject.model_list import imported

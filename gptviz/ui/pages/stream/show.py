@@ -16,13 +16,13 @@ from gptviz.interp.reading import stream as interp
 from gptviz.interp.reading.embeddings import METHODS, Projection
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
+from gptviz.ui.records.stream import VIEWS
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
-from . import VIEWS
 from .computed import (
     ALL,
     AS_IS,

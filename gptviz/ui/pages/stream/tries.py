@@ -8,11 +8,11 @@ from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.stream import StreamSummary
+from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, MAP, WRITTEN
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import Try, capitalised, escaped
 
-from . import DIRECTIONS, LENGTHS, MAP, WRITTEN
 from .computed import ALL, DIRECTION, cosines_of, lengths_of, maps_of, median_of, shares_of, stream_summary
 
 # The vector of a position is called long if it is this many times as long as the median.

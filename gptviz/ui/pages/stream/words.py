@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, WRITTEN
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import projections
 from gptviz.ui.views.read import Read, opening_code
 
-from . import DIRECTIONS, LENGTHS, WRITTEN
 from .computed import MOST_POSITIONS, MapChoice
 
 HOW = (

@@ -21,7 +21,8 @@ from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.learning import BYTES, Learned
 from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Cost, Piece, pieces
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.tokens import COMPARE, PAGE
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.chat_turn import frame_of
@@ -30,7 +31,7 @@ from gptviz.ui.widgets import addresses, capitalised, controls, escaped, in_quot
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
 
-from . import COMPARE, PAGE, choices, computed, words
+from . import choices, computed, words
 from .choices import Beside
 
 # How tokens of each kind look: colour, and the line below.

@@ -6,10 +6,9 @@ from gptviz.figures.kit.format import counted
 from gptviz.text import Tokenizer
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.pieces import cost
+from gptviz.ui.records.tokens import COMPARE, CUT, LEARN
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import Try
-
-from . import COMPARE, CUT, LEARN
 
 COMMON, RARE = "the king and the queen", "the unicorn and the porcupine"
 

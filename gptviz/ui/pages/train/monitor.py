@@ -7,11 +7,11 @@ from collections.abc import Callable
 import streamlit as st
 
 from gptviz.runs import checkpoints
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.compare import ANSWERS
-from gptviz.ui.pages.compare import PAGE as COMPARE
-from gptviz.ui.pages.home import PAGE as HOME
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.compare import ANSWERS
+from gptviz.ui.records.compare import PAGE as COMPARE
+from gptviz.ui.records.home import PAGE as HOME
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.learning_curves import curve_of, most_of_its_fall
 from gptviz.ui.widgets import escaped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gptviz.interp.reading import cross_attention
+from gptviz.ui.records.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 from gptviz.ui.views import attention
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.sampling import PLAIN
 
-from . import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN
 from .translation import Translation, answer_of, output_of, special_tokens_of
 
 # The entry in the card of a model that was trained on dates, and a date to try on it.

@@ -14,7 +14,7 @@ from gptviz.components.search import index, payload, search
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 
 from ..subject.model_list import said_by_card
 from .glossary import MEANINGS

@@ -17,7 +17,7 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.headings import say_below_titles
 
