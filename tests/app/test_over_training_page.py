@@ -24,9 +24,9 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.ui.pages.attribution.setting import AttributionSetting
-from gptviz.ui.pages.circuit import computed as circuit
+from gptviz.ui.pages.circuit import graph as circuit
 from gptviz.ui.pages.classify.decision import judged
-from gptviz.ui.pages.context import computed as context
+from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.pages.embeddings import computed as embeddings
 from gptviz.ui.pages.heads import choices
 from gptviz.ui.pages.heads import computed as heads

@@ -1,40 +1,41 @@
-"""The views of the page Circuit: the graph, the check, and the node that is open."""
+"""The circuit of one guess: what is asked, the graph, and what the check says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import streamlit as st
+import torch
 from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.circuit_graph import address, circuit_graph, payload
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import brief, counted, percent, power, signed
-from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node, circuit
 from gptviz.interp.explaining.circuit_check import Checked
-from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
+from gptviz.interp.explaining.circuit_check import check as check_of
+from gptviz.interp.explaining.circuit_reads import means, numbers_of_a_token
 from gptviz.interp.units.unit import heads_and_mlps
-from gptviz.machine import job
+from gptviz.machine import job, progress
 from gptviz.machine.job import Job
 from gptviz.machine.memory import FLOAT32
 from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
+from gptviz.text.datasets.base import Contrast
 from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import edits
-from gptviz.ui.views.contrasts import known_contrast
+from gptviz.ui.views.contrasts import known_contrast, known_contrasts
 from gptviz.ui.views.guesses import logits_after
-from gptviz.ui.views.text_position import position, strip
-from gptviz.ui.widgets import addresses, capitalised, controls, escaped, jobs
+from gptviz.ui.views.text_position import END, position, strip
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs
 from gptviz.ui.widgets.headings import settings
-
-from .computed import CircuitChoice, checked, find, found
-from .words import code
 
 # How many of the likeliest tokens are offered.
 OFFERED = 50
@@ -54,33 +55,37 @@ ARRANGED = "pins and groups of a file"
 MUCH_LESS = 2 / 3
 # The most bytes that are kept of what the parts of a model wrote at every token.
 MOST_BYTES = 288 * 2**20
+# The share of the logit that the suggestion of a smaller graph asks for.
+CORE = 0.5
+# Heads that a sentence names.
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class CircuitChoice:
+    """The logit that is explained, and how much of it.
+
+    Attributes:
+        position: after which token the guess is made.
+        token: whose logit.
+        against: whose logit is subtracted; None for none.
+        share: how much is to be traced back.
+        beyond_mean: whether only that counts which parts add beyond their means over this text.
+        boxes: the most boxes of the graph.
+    """
+
+    position: int
+    token: int
+    against: int | None
+    share: float
+    beyond_mean: bool = True
+    boxes: int = MOST_NODES
 
 
 def with_room(subject: Subject) -> Subject:
     """The subject with as much of its prompt as there is room for: a circuit needs all that every part wrote."""
     most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
     return shortened(subject, most, "For a circuit all that every part writes at every token is held in memory")
-
-
-def is_large(subject: Subject) -> bool:
-    """Whether the search for a circuit, about a pass for each of its nodes, takes so long that it is shown and can be stopped."""
-    return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
-
-
-def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
-    """The chosen circuit, or None, with how far the search is, as long as that of a large model is not found."""
-    if not is_large(subject):
-        return found(subject.key, subject.seen, chosen)
-    key = ("circuit", subject.key, subject.seen, chosen)
-
-    def begin() -> Job[Circuit]:
-        return job.begin(key, "Finding the circuit", lambda _: find(subject.key, subject.seen, chosen))
-
-    going = job.found(key) or begin()
-    jobs.follow(going, "circuit")
-    if going.state in ("stopped", "failed"):
-        jobs.begin_button("Find the circuit", begin, icon=":material/account_tree:", key="find the circuit")
-    return going.value
 
 
 def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
@@ -100,7 +105,6 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
     offered = offered_ids(subject, at)
     names = _names(subject, offered)
     is_old = LINKED in st.query_params
-    controls.notices_in(st.container())
     with of:
         token = controls.select(
             "Logit of",
@@ -153,14 +157,6 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
     return CircuitChoice(at, int(token), None if other is None else int(other), share, beyond_mean, most)
 
 
-def rival(subject: Subject, at: int, token: int) -> int | None:
-    """The wrong answer to a prompt with a known answer, else the likeliest token but `token`; None if there is no other one."""
-    known = known_contrast(subject.lm, subject.prompt, token) if at == len(subject.seen) - 1 else None
-    if known is not None:
-        return subject.lm.token(known.wrong)
-    return next((one for one in offered_ids(subject, at) if one != token), None)
-
-
 def offered_ids(subject: Subject, at: int) -> list[int]:
     """The likeliest next tokens, the likeliest first, and the one that really comes next."""
     logits = logits_after(subject.key, subject.seen, at)
@@ -176,6 +172,103 @@ def _names(subject: Subject, tokens: list[int]) -> dict[str, str]:
         str(token): label if labels.count(label) == 1 and label != NOTHING else f"{label} (token {token})"
         for token, label in zip(tokens, labels, strict=True)
     }
+
+
+def rival(subject: Subject, at: int, token: int) -> int | None:
+    """The wrong answer to a prompt with a known answer, else the likeliest token but `token`; None if there is no other one."""
+    known = known_contrast(subject.lm, subject.prompt, token) if at == len(subject.seen) - 1 else None
+    if known is not None:
+        return subject.lm.token(known.wrong)
+    return next((one for one in offered_ids(subject, at) if one != token), None)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
+def found(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
+    """The circuit of a guess after `ids`."""
+    return find(key, ids, chosen)
+
+
+def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
+    lm = language_model(key)
+    text = torch.tensor(ids, device=lm.device)
+    with progress.part(0, 10):  # one pass, and the search takes as long as many
+        usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
+    asked = chosen.position, chosen.token, chosen.against, chosen.share
+    with progress.part(1, 10, 9):
+        return circuit(lm.model, text, *asked, usual=usual, most=chosen.boxes)
+
+
+def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
+    """The graph in sentences."""
+    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
+    sentences = [
+        f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
+        f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
+        f"{percent(data.share)} back to its tokens."
+    ]
+    if not data.reached:
+        sentences.append(
+            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."
+        )
+    sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
+    return " ".join(sentences)
+
+
+def _answer(subject: Subject, chosen: CircuitChoice) -> str:
+    """The number that is taken apart, as Markdown."""
+    label = subject.lm.tokenizer.label
+    minus = "" if chosen.against is None else f" minus that of “{escaped(label(chosen.against))}”"
+    return f"the logit of “{escaped(label(chosen.token))}”{minus}"
+
+
+def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
+    """The chosen circuit, or None, with how far the search is, as long as that of a large model is not found."""
+    if not is_large(subject):
+        return found(subject.key, subject.seen, chosen)
+    key = ("circuit", subject.key, subject.seen, chosen)
+
+    def begin() -> Job[Circuit]:
+        return job.begin(key, "Finding the circuit", lambda _: find(subject.key, subject.seen, chosen))
+
+    going = job.found(key) or begin()
+    jobs.follow(going, "circuit")
+    if going.state in ("stopped", "failed"):
+        jobs.begin_button("Find the circuit", begin, icon=":material/account_tree:", key="find the circuit")
+    return going.value
+
+
+def is_large(subject: Subject) -> bool:
+    """Whether the search for a circuit, about a pass for each of its nodes, takes so long that it is shown and can be stopped."""
+    return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
+
+
+def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> Checked | None:
+    """The check of the graph, at once for a small model, else once it is asked for; None until then."""
+    is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
+    return checked(subject.key, subject.seen, chosen, data) if is_asked or not is_large(subject) else None
+
+
+@st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
+def checked(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice, _circuit: Circuit) -> Checked:
+    """The answer that is left with everything outside the circuit of `chosen` at its mean over `ids`."""
+    lm = language_model(key)
+    return check_of(_circuit, lm.model, means(lm.model, torch.tensor([ids], device=lm.device)))
+
+
+def disagreement(data: Circuit, result: Checked | None) -> str | None:
+    """The sentence that is said where the check keeps much less of the answer than the graph traces back."""
+    if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
+        return None
+    much = "only" if result.share >= 0 else "even less than without the graph:"
+    return (
+        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but with everything else at its mean "
+        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters more than its lines say."
+    )
+
+
+def _kept(share: float) -> str:
+    """A share that may be negative, or more than all, in percent."""
+    return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
 def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mapping[str, Any]) -> None:
@@ -205,51 +298,23 @@ def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mappi
     circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
 
 
+def code(subject: Subject, chosen: CircuitChoice) -> str:
+    """The lines of Python that compute the same graph and its check."""
+    against = "" if chosen.against is None else f", against={chosen.against}"
+    mean = "" if chosen.beyond_mean else ", beyond_mean=False"
+    options = f"{against}, share={chosen.share:g}{mean}, most={chosen.boxes}"
+    return f"""{opening(subject.lm)}
+found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{options})
+numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
+checked = lm.check_circuit(found)
+checked.kept, checked.whole, checked.without"""
+
+
 def _open(name: str) -> None:
     """Open a box, or close it where it is open."""
     closed = CLOSED if LINKED in st.query_params else None
     now = st.query_params.get(OPENED, st.query_params.get(LINKED))
     addresses.write(OPENED, closed if now == name else name)
-
-
-def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
-    """The graph in sentences."""
-    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
-    sentences = [
-        f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
-        f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
-        f"{percent(data.share)} back to its tokens."
-    ]
-    if not data.reached:
-        sentences.append(
-            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."
-        )
-    sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
-    return " ".join(sentences)
-
-
-def _answer(subject: Subject, chosen: CircuitChoice) -> str:
-    """The number that is taken apart, as Markdown."""
-    label = subject.lm.tokenizer.label
-    minus = "" if chosen.against is None else f" minus that of “{escaped(label(chosen.against))}”"
-    return f"the logit of “{escaped(label(chosen.token))}”{minus}"
-
-
-def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> Checked | None:
-    """The check of the graph, at once for a small model, else once it is asked for; None until then."""
-    is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
-    return checked(subject.key, subject.seen, chosen, data) if is_asked or not is_large(subject) else None
-
-
-def disagreement(data: Circuit, result: Checked | None) -> str | None:
-    """The sentence that is said where the check keeps much less of the answer than the graph traces back."""
-    if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
-        return None
-    much = "only" if result.share >= 0 else "even less than without the graph:"
-    return (
-        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but with everything else at its mean "
-        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters more than its lines say."
-    )
 
 
 def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Checked | None) -> None:
@@ -268,6 +333,10 @@ def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Ch
             st.caption("Not checked yet: the share says what the lines add up to, not what the model does without the rest.")
         return
     label = subject.lm.tokenizer.label
+    more = (
+        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
+        "outside the graph write, and of what those write the mean is enough for much of the answer. "
+    )
     likeliest = "still" if result.likeliest == chosen.token else "then"
     with st.container(border=True):
         st.markdown(
@@ -275,23 +344,10 @@ def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Ch
             f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their means it is "
             f"{brief(result.without)}. "
             + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
-            + (_more(data) if data.share < MUCH_LESS * result.share else "")
+            + (more if data.share < MUCH_LESS * result.share else "")
             + f"The likeliest token is {likeliest} “{escaped(label(result.likeliest))}”, and “{escaped(label(chosen.token))}” "
             f"has {percent(result.probability)}."
         )
-
-
-def _more(data: Circuit) -> str:
-    """The sentence that is said where the check keeps much more of the answer than the graph traces back."""
-    return (
-        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
-        "outside the graph write, and of what those write the mean is enough for much of the answer. "
-    )
-
-
-def _kept(share: float) -> str:
-    """A share that may be negative, or more than all, in percent."""
-    return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
 def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
@@ -314,19 +370,6 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
                 frame.link(PAGES[page], text, query={**frame.shared_state(), **query})
             if node.unit.is_head or node.unit.part == "mlp":
                 edits.switch(node.unit, key="switch off the node")
-
-
-def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
-    """Pages that look into a node: name, label and what the address asks for."""
-    unit, at = node.unit, str(node.position)
-    assert unit is not None
-    if unit.is_head:
-        place = {"block": str(unit.block), "head": str(unit.index), "query": at}
-        return [
-            ("attention", "What it looks at", place),
-            ("attribution", "What it adds by itself", {"position": at, "part": unit.name}),
-        ]
-    return [("neurons", "Its neurons", {"block": str(unit.block)})]
 
 
 def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) -> str:
@@ -354,3 +397,105 @@ def _called(subject: Subject, data: Circuit, node: Node) -> str:
     token = escaped(subject.lm.tokenizer.label(data.ids[node.position]))
     what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
     return f"{what} at {node.position}" if what else f"what {node.unit.title} wrote at {node.position}, “{token}”"
+
+
+def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
+    """Pages that look into a node: name, label and what the address asks for."""
+    unit, at = node.unit, str(node.position)
+    assert unit is not None
+    if unit.is_head:
+        place = {"block": str(unit.block), "head": str(unit.index), "query": at}
+        return [
+            ("attention", "What it looks at", place),
+            ("attribution", "What it adds by itself", {"position": at, "part": unit.name}),
+        ]
+    return [("neurons", "Its neurons", {"block": str(unit.block)})]
+
+
+def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """The suggestions for this model, text and graph."""
+    return [
+        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, chosen, contrast)),
+        *_the_core(subject, chosen, data),
+        *_the_strongest(subject, chosen, data),
+        *_the_difference(subject, chosen),
+        *_the_example(subject),
+    ]
+
+
+def _known(subject: Subject, chosen: CircuitChoice, contrast: Contrast) -> list[Try]:
+    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one, and
+    the page does not show it already.
+    """
+    ids = tuple(subject.lm.tokenizer.encode(contrast.clean).ids)
+    right, wrong = subject.lm.token(contrast.right), subject.lm.token(contrast.wrong)
+    if len(ids) > subject.lm.model.config.context_length:
+        return []
+    asked = CircuitChoice(len(ids) - 1, right, wrong, SHARE, boxes=BOXES)
+    if ids == subject.seen and chosen == asked:
+        return []
+    logits = logits_after(subject.key, ids, asked.position)
+    if logits.argmax() != right or wrong not in np.argsort(-logits, kind="stable")[:OFFERED]:
+        return []
+    data = found(subject.key, ids, asked)
+    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
+    best = max(heads, key=lambda node: data.given[node], default=None)
+    strongest = (
+        ""
+        if best is None or best.unit is None
+        else f" Of all heads, {best.unit.title} gives most to the boxes above it ({signed(data.given[best])})."
+    )
+    notice = (
+        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {brief(data.total)}. "
+        f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
+    )
+    state = {"prompt": contrast.clean, "token": str(right), "against": RIVAL, "share": SHARE, "boxes": BOXES, "beyond_mean": True}
+    return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]
+
+
+def _the_core(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """A smaller graph, where there is one."""
+    if chosen.share <= CORE or is_large(subject):
+        return []
+    core = found(subject.key, subject.seen, replace(chosen, share=CORE))
+    if len(core.nodes) >= len(data.nodes):
+        return []
+    heads = [node.unit.title for node in core.nodes if node.unit is not None and node.unit.is_head]
+    named = ", ".join(dict.fromkeys(heads[:MOST_NAMED]))
+    among = f" Among them: {named}." if named else " There is no head among them."
+    notice = f"{len(core.nodes)} of the {len(data.nodes)} boxes are enough for {percent(core.share)}.{among}"
+    return [Try("Its core alone", notice, {"share": CORE, "boxes": chosen.boxes})]
+
+
+def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """The head that gives most."""
+    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
+    if not heads:
+        return []
+    best = max(heads, key=lambda node: abs(data.given[node]))
+    assert best.unit is not None
+    name = capitalised(best.unit.title)
+    notice = f"{name} at position {best.position}: {said_of(subject, chosen, data, best)} Open it, and see what it looks at."
+    return [Try("The strongest head", notice, query={OPENED: best.name})]
+
+
+def _the_difference(subject: Subject, chosen: CircuitChoice) -> list[Try]:
+    """The likeliest token against the next one."""
+    first, second, *_ = [*offered_ids(subject, chosen.position), None, None]
+    if chosen.against is not None or first is None or second is None:
+        return []
+    logits = logits_after(subject.key, subject.seen, chosen.position)
+    one, other = (escaped(subject.lm.tokenizer.label(token)) for token in (first, second))
+    notice = (
+        f"“{one}” is ahead of “{other}” by {brief(float(logits[first] - logits[second]))}. What parts add to both drops out: "
+        "what is left decides between them."
+    )
+    return [Try("Why not the second one?", notice, {"token": str(first), "against": str(second)})]
+
+
+def _the_example(subject: Subject) -> list[Try]:
+    """For a model of a task: the example, where another text is on screen."""
+    if not subject.on_task or subject.prompt == subject.default:
+        return []
+    notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
+    return [Try("An example", notice, {"prompt": subject.default}, END)]
