@@ -27,7 +27,7 @@ from gptviz.ui.pages.attribution.setting import AttributionSetting
 from gptviz.ui.pages.circuit import graph as circuit
 from gptviz.ui.pages.classify.decision import judged
 from gptviz.ui.pages.context import left_out as context
-from gptviz.ui.pages.embeddings import computed as embeddings
+from gptviz.ui.pages.embeddings import token_map as embeddings
 from gptviz.ui.pages.heads import choices
 from gptviz.ui.pages.heads import computed as heads
 from gptviz.ui.pages.over_training.computed import values

@@ -20,8 +20,6 @@ from gptviz.ui.widgets import addresses, escaped, visit
 from .graph import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES, CircuitChoice
 
 MOST = 1  # MB
-
-
 _ROUND, _READ = "graphs opened so far", "file with a graph"
 
 

@@ -19,11 +19,13 @@ from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.pages.compare.sides import Sides
+from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
+
+from .sides import Sides, code
 
 SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
 MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000
@@ -64,6 +66,19 @@ def _shares(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -
 def _texts(key: ModelKey, sentence: str) -> list[str]:
     lm = language_model(key)
     return [lm.generate(sentence, LONGEST_TEXT, **vars(Sampling(seed=seed))) for seed in range(TEXTS)]
+
+
+def answers(sides: Sides) -> Shown:
+    """Sentences that both complete, beside the shares in their data, unless one of them cannot read them."""
+    sentences, words = asked(sides)
+    try:
+        compared = found(sides, sentences, words)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return NOTHING
+    show(sides, sentences, words, compared)
+    call = f"{list(sentences)!r}, {list(words)!r}"
+    return Shown(compared.table, code(sides, f"compare.compared(a.answers({call}), b.answers({call}))", of_models=True))
 
 
 def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,10 +17,12 @@ from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.interp.reading.row_losses import difference
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.pages.compare.sides import Sides
+from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+
+from .sides import Sides, code
 
 TEXT, ORDER = "rows_text", "rows_first"
 LONGEST, LONGEST_QUOTED = 20_000, 60
@@ -35,6 +37,20 @@ def _rows(key: ModelKey, text: str | None) -> list[Row]:
 @jobs.resource("Reading the rows", max_entries=32)
 def _losses(key: ModelKey, rows_of: ModelKey, text: str | None) -> LabelledArray:
     return language_model(key).losses_of_rows(_rows(rows_of, text))
+
+
+def rows(sides: Sides) -> Shown:
+    """The loss of single rows of the data, unless B reads other tokens."""
+    text = asked(sides)
+    try:
+        some, losses = found(sides, text)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return NOTHING
+    show(sides, some, losses)
+    own = f"a.data_rows({'' if text is None else repr(text)})"
+    call = f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))"
+    return Shown(losses.table, code(sides, call, of_models=True))
 
 
 def asked(sides: Sides) -> str | None:

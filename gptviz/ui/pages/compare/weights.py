@@ -15,10 +15,12 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import precision
 from gptviz.model.lora import MergedTransformer
-from gptviz.ui.pages.compare.sides import Sides, side
+from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+
+from .sides import Sides, code, side
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
@@ -28,7 +30,7 @@ FEWEST_SHOWN = 16
 
 
 @jobs.resource("Comparing the weights", max_entries=16)
-def _weights(a: ModelKey, b: ModelKey) -> Compared:
+def compared_weights(a: ModelKey, b: ModelKey) -> Compared:
     return compare.weights(side(a, ()), side(b, ()))
 
 
@@ -42,11 +44,11 @@ def _moved(a: ModelKey, b: ModelKey, ids: tuple[int, ...]) -> LabelledArray | No
     return compare.moved_guesses(side(a, ids), side(b, ids))
 
 
-def differing(sides: Sides) -> Compared:
+def weights(sides: Sides) -> Shown:
     """How far every matrix of B is from that of A, its singular values, what that does to the text on screen, and for an adapter
     the losses along its strength.
     """
-    found = _weights(sides.a.key, sides.b.key)
+    found = compared_weights(sides.a.key, sides.b.key)
     if found.difference is None:
         st.info(f"{found.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
     elif not found.largest:
@@ -54,7 +56,7 @@ def differing(sides: Sides) -> Compared:
     else:
         _heat_map(sides, found)
     _along_strength(sides)
-    return found
+    return Shown(found.table, code(sides, "compare.weights(a, b)"))
 
 
 def _heat_map(sides: Sides, found: Compared) -> None:

@@ -1,15 +1,16 @@
-"""The views of the page Compare: the same figure of A and of B on one scale, and the difference B − A around 0."""
+"""Each view of what is different."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from gptviz.figures.changing import compared as figures
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import OUTPUT, PATTERN
 from gptviz.interp import compare
 from gptviz.interp.compare import LENS, Compared, Moved
@@ -17,15 +18,17 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.units.head_scores import SCORES
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.pages.compare import answers as answering
-from gptviz.ui.pages.compare import rows as by_row
-from gptviz.ui.pages.compare.sides import Sides, own_text, side
-from gptviz.ui.pages.compare.weights import differing
+from gptviz.runs import checkpoints
 from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS, WEIGHTS
-from gptviz.ui.shell.subject import ModelKey
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
+from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
+
+from .answers import answers
+from .rows import rows
+from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, code, other_prompt, own_text, side
+from .weights import weights
 
 # So many rows end within a window 800 pixels high.
 SHOWN = 12
@@ -38,32 +41,7 @@ MOST_TOKENS, FEWEST_TOKENS = 256, 16
 Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class ViewNumbers:
-    """The numbers behind a view, and the `call` of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or
-    where it is `of_models` two models.
-    """
-
-    numbers: Callable[[], LabelledArray]
-    call: str
-    of_models: bool = False
-
-
-# Shared by all sessions: read-only. A long text is read once for all comparisons.
-@jobs.resource("Reading the text", max_entries=32)
-def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
-    return compare.distribution(side(key, ids))
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def distributions(key: Key) -> Compared:
-    """The probabilities of the next token of both sides."""
-    a, b = key[:2], key[2:]
-    of_a = own_text(*a).distribution
-    return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
-
-
-def next_token(sides: Sides) -> ViewNumbers:
+def next_token(sides: Sides) -> Shown:
     """The probability of each token to come next."""
     found = distributions(sides.key)
     some = compare.chosen(found, SHOWN, LEAST_SHOWN)
@@ -84,21 +62,21 @@ def next_token(sides: Sides) -> ViewNumbers:
         f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
         "would move."
     )
-    return ViewNumbers(found.table, "compare.next_token(a, b)")
+    return Shown(found.table, code(sides, "compare.next_token(a, b)"))
 
 
-def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool) -> None:
-    """Bars of A and B on one scale, and next to them bars of the difference, which goes to the right for `more` in B."""
-    assert some.difference is not None
-    left, right = st.columns(2)
-    top = max(float(np.nanmax(one.values, initial=0.0)) for one in (some.a, some.b))
-    with left.container(gap="xsmall"):
-        st.markdown("**A** and **B**, on one scale")
-        show_figure(figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent), key=keys[0], alt=alts[0])
-    with right.container(gap="xsmall"):
-        st.markdown(f"**B − A**: to the right {more}")
-        figure = figures.differences(some.difference, theme(), limit=some.largest, percent=in_percent)
-        show_figure(figure, key=keys[1], alt=alts[1])
+@st.cache_resource(max_entries=16, show_spinner=False)
+def distributions(key: Key) -> Compared:
+    """The probabilities of the next token of both sides."""
+    a, b = key[:2], key[2:]
+    of_a = own_text(*a).distribution
+    return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
+
+
+# Shared by all sessions: read-only. A long text is read once for all comparisons.
+@jobs.resource("Reading the text", max_entries=32)
+def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
+    return compare.distribution(side(key, ids))
 
 
 def _say_what_is_missing(found: Compared) -> None:
@@ -115,6 +93,20 @@ def _say_what_is_missing(found: Compared) -> None:
     )
 
 
+def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool) -> None:
+    """Bars of A and B on one scale, and next to them bars of the difference, which goes to the right for `more` in B."""
+    assert some.difference is not None
+    left, right = st.columns(2)
+    top = max(float(np.nanmax(one.values, initial=0.0)) for one in (some.a, some.b))
+    with left.container(gap="xsmall"):
+        st.markdown("**A** and **B**, on one scale")
+        show_figure(figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent), key=keys[0], alt=alts[0])
+    with right.container(gap="xsmall"):
+        st.markdown(f"**B − A**: to the right {more}")
+        figure = figures.differences(some.difference, theme(), limit=some.largest, percent=in_percent)
+        show_figure(figure, key=keys[1], alt=alts[1])
+
+
 @jobs.resource("Comparing every head", max_entries=8)
 def _changed_heads(key: Key, last: int | None) -> LabelledArray | None:
     return compare.changed_heads(side(*key[:2]), side(*key[2:]), last)
@@ -125,26 +117,13 @@ def _attention(key: Key, block: int, head: int | None, last: int | None) -> Comp
     return compare.attention(side(*key[:2]), side(*key[2:]), block, head, last)
 
 
-def _last(sides: Sides, most: int) -> int | None:
-    """How many tokens at the end are shown, where a text has more than `most`, or None if all are."""
-    longest = max(len(one.seen) for one in (sides.a, sides.b))
-    if longest <= most:
-        return None
-    st.caption(f"Of a text of more than {most:,} tokens the last {most:,} are shown; all of it is read.")
-    return most
-
-
-def _in_call(last: int | None) -> str:
-    return "" if last is None else f", last={last}"
-
-
-def attention(sides: Sides) -> ViewNumbers | None:
-    """The pattern of a head, or the mean of a block, or None if a model has no blocks."""
+def attention(sides: Sides) -> Shown:
+    """The pattern of a head, or the mean of a block, unless a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     n_layer, n_head = min(config.n_layer for config in configs), min(config.n_head for config in configs)
     if not n_layer:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
-        return None
+        return NOTHING
     last = _last(sides, MOST_TOKENS)
     table = _changed_heads(sides.key, last)
     options: dict[str, tuple[int, int | None]] = {}
@@ -179,7 +158,20 @@ def attention(sides: Sides) -> ViewNumbers | None:
         )
     if len({(config.n_layer, config.n_head) for config in configs}) > 1:
         st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
-    return ViewNumbers(found.table, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})")
+    return Shown(found.table, code(sides, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})"))
+
+
+def _last(sides: Sides, most: int) -> int | None:
+    """How many tokens at the end are shown, where a text has more than `most`, or None if all are."""
+    longest = max(len(one.seen) for one in (sides.a, sides.b))
+    if longest <= most:
+        return None
+    st.caption(f"Of a text of more than {most:,} tokens the last {most:,} are shown; all of it is read.")
+    return most
+
+
+def _in_call(last: int | None) -> str:
+    return "" if last is None else f", last={last}"
 
 
 def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
@@ -209,8 +201,8 @@ def _embeddings(key: Key, space: str) -> Moved:
     return compare.embeddings(side(*key[:2]), side(*key[2:]), space)
 
 
-def tokens(sides: Sides) -> ViewNumbers | None:
-    """Where the vectors of the tokens lie, or None if the vocabularies have too little in common."""
+def tokens(sides: Sides) -> Shown:
+    """Where the vectors of the tokens lie, unless the vocabularies have too little in common."""
     spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
     space = spaces[0]
     if len(spaces) > 1:
@@ -221,7 +213,7 @@ def tokens(sides: Sides) -> ViewNumbers | None:
         found = _embeddings((sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]), space)
     except ValueError as error:
         st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/difference:")
-        return None
+        return NOTHING
     if sides.a.key == sides.b.key:
         st.info(
             "A and B are the same model: a prompt does not change the vectors of its tokens. Choose another step or model for B.",
@@ -258,7 +250,7 @@ def tokens(sides: Sides) -> ViewNumbers | None:
             key="distances",
             alt=f"How far the tokens moved, over all dimensions.{moved}",
         )
-    return ViewNumbers(found.points.table, f"compare.embeddings(a, b, {space!r}).points")
+    return Shown(found.points.table, code(sides, f"compare.embeddings(a, b, {space!r}).points"))
 
 
 @jobs.resource("Reading every layer", max_entries=8)
@@ -266,7 +258,7 @@ def _lens(key: Key, quantity: str, last: int | None) -> Compared:
     return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
 
 
-def lens(sides: Sides) -> ViewNumbers:
+def lens(sides: Sides) -> Shown:
     """The guesses that the model would make if it stopped after each layer."""
     quantity = controls.select(
         "Of every layer and token",
@@ -277,17 +269,14 @@ def lens(sides: Sides) -> ViewNumbers:
         format_func=lambda name: {"entropy": "entropy"}.get(name, f"probability {LENS[name][0]}"),
         segmented=True,
     )
-    each = max(_work_of_token(one.lm.model.config) for one in (sides.a, sides.b))
+    # What is multiplied for one token: the unembedding after every layer.
+    configs = [one.lm.model.config for one in (sides.a, sides.b)]
+    each = max(config.vocab_size * config.d_model * (1 + 2 * config.n_layer) for config in configs)
     last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
     found = _lens(sides.key, quantity, last)
     limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (found.a, found.b))
     _triple(found, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
-    return ViewNumbers(found.table, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})")
-
-
-def _work_of_token(config: Config) -> int:
-    """How many multiplications the lens does for one token: the unembedding after every layer."""
-    return config.vocab_size * config.d_model * (1 + 2 * config.n_layer)
+    return Shown(found.table, code(sides, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})"))
 
 
 @jobs.resource("Adding up", max_entries=8)
@@ -295,15 +284,15 @@ def _attribution(key: Key, token: str) -> Compared:
     return compare.attribution(side(*key[:2]), side(*key[2:]), token)
 
 
-def attribution(sides: Sides) -> ViewNumbers | None:
-    """The amount that each part adds to the logit of a token, or None if nothing can be added up."""
+def attribution(sides: Sides) -> Shown:
+    """The amount that each part adds to the logit of a token, unless nothing can be added up."""
     some = compare.chosen(distributions(sides.key), SHOWN, LEAST_SHOWN)
     assert some.difference is not None
     by_name = dict(zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True))
     names = [name for name, value in by_name.items() if not np.isnan(value)]
     if not names:
         st.info("The vocabularies have none of these tokens in common: there is nothing to add up.", icon=":material/difference:")
-        return None
+        return NOTHING
     most = max(names, key=lambda name: abs(by_name[name]))
     chosen = controls.select(
         "Token",
@@ -317,7 +306,7 @@ def attribution(sides: Sides) -> ViewNumbers | None:
         found = _attribution(sides.key, token)
     except ValueError as error:
         st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/info:")
-        return None
+        return NOTHING
     logits = [float(np.nansum(one.values)) for one in (found.a, found.b)]
     sums = f"**{logits[0]:.3f}** in A and **{logits[1]:.3f}** in B".replace("-", "−")
     st.markdown(f"The logit of {in_quotes(token)} is {sums}; the parts of each side add up to it.")
@@ -327,7 +316,7 @@ def attribution(sides: Sides) -> ViewNumbers | None:
         f"What parts add to the logit of {token}, B minus A.",
     )
     _bars(parts, keys=("parts", "part differences"), alts=alts, more="what adds more in B", in_percent=False)
-    return ViewNumbers(found.table, f"compare.attribution(a, b, {token!r})")
+    return Shown(found.table, code(sides, f"compare.attribution(a, b, {token!r})"))
 
 
 @jobs.resource("Scoring every head", max_entries=16)
@@ -335,11 +324,11 @@ def _head_scores(key: Key, score: str) -> Compared:
     return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
 
 
-def heads(sides: Sides) -> ViewNumbers | None:
-    """One score of every head, or None if a model has no blocks."""
+def heads(sides: Sides) -> Shown:
+    """One score of every head, unless a model has no blocks."""
     if not all(one.lm.model.config.n_layer for one in (sides.a, sides.b)):
         st.info("One of the models has no blocks, and so no heads.", icon=":material/info:")
-        return None
+        return NOTHING
     score = controls.select(
         "Score",
         list(compare.HEAD_SCORES),
@@ -353,45 +342,13 @@ def heads(sides: Sides) -> ViewNumbers | None:
     every = every[~np.isnan(every)]
     if not every.size:
         st.info("This score has no meaning for these texts: no token of them stands twice.", icon=":material/info:")
-        return None
+        return NOTHING
     limit = SCORES[score].high or float(every.max()) or 1.0
     _triple(found, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
-    return ViewNumbers(found.table, f"compare.head_scores(a, b, {score!r})")
+    return Shown(found.table, code(sides, f"compare.head_scores(a, b, {score!r})"))
 
 
-def answers(sides: Sides) -> ViewNumbers | None:
-    """Sentences that both complete, beside the shares in their data, or None if one of them cannot read them."""
-    sentences, words = answering.asked(sides)
-    try:
-        found = answering.found(sides, sentences, words)
-    except ValueError as error:
-        st.info(f"{escaped(str(error))}.", icon=":material/info:")
-        return None
-    answering.show(sides, sentences, words, found)
-    asked = f"{list(sentences)!r}, {list(words)!r}"
-    return ViewNumbers(found.table, f"compare.compared(a.answers({asked}), b.answers({asked}))", of_models=True)
-
-
-def rows(sides: Sides) -> ViewNumbers | None:
-    """The loss of single rows of the data, or None if B reads other tokens."""
-    text = by_row.asked(sides)
-    try:
-        some, found = by_row.found(sides, text)
-    except ValueError as error:
-        st.info(f"{escaped(str(error))}.", icon=":material/info:")
-        return None
-    by_row.show(sides, some, found)
-    own = f"a.data_rows({'' if text is None else repr(text)})"
-    return ViewNumbers(found.table, f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))", of_models=True)
-
-
-def weights(sides: Sides) -> ViewNumbers:
-    """How far each matrix of B is from that of A."""
-    found = differing(sides)
-    return ViewNumbers(found.table, "compare.weights(a, b)")
-
-
-SHOWS: dict[str, Callable[[Sides], ViewNumbers | None]] = {
+SHOWS: dict[str, Callable[[Sides], Shown]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
     EMBEDDINGS: tokens,
@@ -402,3 +359,133 @@ SHOWS: dict[str, Callable[[Sides], ViewNumbers | None]] = {
     ROWS: rows,
     WEIGHTS: weights,
 }
+
+
+def tries(sides: Sides) -> list[Try]:
+    """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
+    offers = [
+        _half_way(sides.a),
+        _other_data(sides.a),
+        _training(sides.a),
+        _other_token(sides.a),
+        _without_head(sides.a),
+        _rows(sides.a),
+    ]
+    found = [offer for offer in offers if offer is not None]
+    if np.isfinite(distributions(sides.key).a.values).any():
+        return found
+    return []
+
+
+def _half_way(a: Subject) -> Try | None:
+    """A LoRA adapter half way to its base."""
+    if a.lm.base is None or a.key.edits:
+        return None
+    half = edits.at_strength(a.key, 0.5)
+    moved, token, tuned, then = _moved(a.key, a.seen, half, a.seen)
+    notice = (
+        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength {token} has {percent(then)} "
+        f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider above does so on every page."
+    )
+    return Try("Half the adapter", notice, _state(**{EDITS: ", ".join(half.edits)}))
+
+
+def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
+    """How much probability moves, and the likeliest token of A with its probability in A and in B."""
+    found = distributions((a, a_ids, b, b_ids))
+    top = int(np.nanargmax(found.a.values))
+    before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
+    return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+
+
+def _state(**chosen: Any) -> dict[str, Any]:
+    return {MODEL: SAME, PROMPT: "", EDITS: "", **chosen}
+
+
+def _other_data(a: Subject) -> Try | None:
+    """Another model of the same task with other settings: what both answer to the first question of the task."""
+    sentences, words = ((), ()) if a.lm.task is None else a.lm.task.questions()
+    other = _twin(a.key.name)
+    if not sentences or other is None:
+        return None
+    b = language_model(model_key(other, a.key.device, None, a.key.precision))
+    try:
+        likely = [float(lm.answers(sentences[:1], words[:1]).values[0, 0]) for lm in (a.lm, b)]
+    except ValueError:  # it has other words
+        return None
+    notice = (
+        f"{escaped(a.key.name)} and {escaped(other)} were trained on other shares of the same sentences. After "
+        f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the other {percent(likely[1])}: what "
+        "are the shares in their data?"
+    )
+    return Try("Other data", notice, _state(**{MODEL: other, "compared": ANSWERS}))
+
+
+def _twin(name: str) -> str | None:
+    """The model that was begun together with this one, or else another one that has learned the same task with other settings."""
+    own, names = checkpoints.read_card(checkpoints.find(name)), [one for one in kinds.models_of("decoder") if one != name]
+    if own.twin in names:
+        return own.twin
+    cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
+    return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
+
+
+def _training(a: Subject) -> Try | None:
+    """The model at the first of its snapshots, as a rule before its training."""
+    steps = scrubber.steps(a.key.name)
+    if len(steps) < 2 or a.key.step is not None:
+        return None
+    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen)
+    notice = (
+        f"After {counted(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
+        f"{percent(moved)} of the probability of the next token moved."
+    )
+    return Try("Where it began", notice, _state(**{STEP: str(steps[0])}))
+
+
+def _other_token(a: Subject) -> Try | None:
+    changed = other_prompt(a)
+    ids = tuple(a.lm.tokenizer.encode(changed).ids)
+    if len(ids) != len(a.seen) or sum(one != other for one, other in zip(a.seen, ids, strict=True)) != 1:
+        return None
+    moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
+    at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
+    label = a.lm.tokenizer.label
+    notice = (
+        f"With {in_quotes(label(ids[at]))} in the place of {in_quotes(label(a.seen[at]))} at position {at}, {token} goes from "
+        f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("One other token", notice, _state(**{PROMPT: changed, **step}))
+
+
+def _without_head(a: Subject) -> Try | None:
+    """B without the head that adds most to the model's guess."""
+    strongest = own_text(a.key, a.seen).strongest
+    if strongest is None:
+        return None
+    name, title, value = strongest.name, strongest.title, strongest.value
+    listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
+    try:
+        _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)
+    except ValueError:  # there are as many edits as a model may have
+        return None
+    notice = (
+        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {brief(value)}. Switched off in B, that "
+        f"token goes from {percent(before)} to {percent(after)}."
+    )
+    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))
+
+
+def _rows(a: Subject) -> Try | None:
+    """The rows of the data one by one, for a model that was trained on a text or a task that is here."""
+    try:
+        a.lm.trained_on()
+    except (ValueError, OSError):
+        return None
+    notice = (
+        "The sentences or lines of its data one by one: which does it find hard, which had it read in its training, and what did "
+        "that change?"
+    )
+    return Try("Row by row", notice, _state(compared=ROWS))
