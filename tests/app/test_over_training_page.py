@@ -30,8 +30,8 @@ from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.pages.embeddings import token_map as embeddings
 from gptviz.ui.pages.heads import choices
 from gptviz.ui.pages.heads import computed as heads
-from gptviz.ui.pages.over_training.computed import values
-from gptviz.ui.pages.stream import computed as stream
+from gptviz.ui.pages.over_training.charts import values_at as values
+from gptviz.ui.pages.stream import vectors as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.pages.translate.translation import output_of
 from gptviz.ui.shell.subject.bar import read_prompt

@@ -28,7 +28,7 @@ from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import beam_search, translation
-from gptviz.ui.pages.translate.known import known_words, unknown_words
+from gptviz.ui.pages.translate.translation import known_words, unknown_words
 from gptviz.ui.records.translate import CROSS_ATTENTION, VIEWS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder

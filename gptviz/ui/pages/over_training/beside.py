@@ -1,4 +1,4 @@
-"""The losses of a model while it was trained, beside those of its relatives: the same experiment with one thing changed."""
+"""Several models that learned from each other's weights, on one axis."""
 
 from __future__ import annotations
 

@@ -90,16 +90,12 @@ def search(subject: Subject) -> Search:
 def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
     figure = beams.tree(search.nodes, search.result.path(search.result.best.node), theme(), width=search.width)
-    show_figure(figure, key="tree", alt=description(search))
-
-
-def description(search: Search) -> str:
-    """The tree in words, for somebody who cannot see it."""
     best, found = search.result.best, search.result.finished
-    return (
+    alt = (
         f"A beam search of width {search.width}: {counted(len(search.nodes) - 1, 'candidate')}, {counted(len(found), 'answer')}. "
         f"The best is “{search.subject.lm.tokenizer.decode(best.ids)}”, with a sum of {signed(best.total)} nats."
     )
+    show_figure(figure, key="tree", alt=alt)
 
 
 def show_answers(search: Search) -> None:
