@@ -21,7 +21,7 @@ from gptviz.machine.job import Job
 from gptviz.runs import checkpoints
 from gptviz.text import task
 from gptviz.ui.pages.embeddings import token_map
-from gptviz.ui.pages.generate import beginning
+from gptviz.ui.pages.generate import writing
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
@@ -169,7 +169,7 @@ def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
 def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beginning, "FIRST_TOKENS", 12)
+    monkeypatch.setattr(writing, "FIRST_TOKENS", 12)
     at = page("pages/generate.py", step="0")
     texts = {"0": at.session_state["writing"].text}
     for step in ("1", "last", "0"):
