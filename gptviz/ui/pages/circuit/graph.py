@@ -103,7 +103,11 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         st.error(f"{name}: the model's logits are not numbers: its weights are damaged. Choose another model or step above.")
         return None
     offered = offered_ids(subject, at)
-    names = _names(subject, offered)
+    labels = [subject.lm.tokenizer.label(one) for one in offered]  # tokens that look alike have their number in their name
+    names = {
+        str(one): label if labels.count(label) == 1 and label != NOTHING else f"{label} (token {one})"
+        for one, label in zip(offered, labels, strict=True)
+    }
     is_old = LINKED in st.query_params
     with of:
         token = controls.select(
@@ -163,15 +167,6 @@ def offered_ids(subject: Subject, at: int) -> list[int]:
     likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
     really = [subject.seen[at + 1]] if at + 1 < len(subject.seen) else []
     return list(dict.fromkeys([*likely, *really]))
-
-
-def _names(subject: Subject, tokens: list[int]) -> dict[str, str]:
-    """The names of tokens in a list, by their number; tokens that look alike have it in their name."""
-    labels = [subject.lm.tokenizer.label(token) for token in tokens]
-    return {
-        str(token): label if labels.count(label) == 1 and label != NOTHING else f"{label} (token {token})"
-        for token, label in zip(tokens, labels, strict=True)
-    }
 
 
 def rival(subject: Subject, at: int, token: int) -> int | None:
@@ -414,12 +409,14 @@ def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
 
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     """The suggestions for this model, text and graph."""
+    notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
+    example = Try("An example", notice, {"prompt": subject.default}, END)
     return [
         *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, chosen, contrast)),
         *_the_core(subject, chosen, data),
         *_the_strongest(subject, chosen, data),
         *_the_difference(subject, chosen),
-        *_the_example(subject),
+        *([example] if subject.on_task and subject.prompt != subject.default else []),
     ]
 
 
@@ -491,11 +488,3 @@ def _the_difference(subject: Subject, chosen: CircuitChoice) -> list[Try]:
         "what is left decides between them."
     )
     return [Try("Why not the second one?", notice, {"token": str(first), "against": str(second)})]
-
-
-def _the_example(subject: Subject) -> list[Try]:
-    """For a model of a task: the example, where another text is on screen."""
-    if not subject.on_task or subject.prompt == subject.default:
-        return []
-    notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
-    return [Try("An example", notice, {"prompt": subject.default}, END)]

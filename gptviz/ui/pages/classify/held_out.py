@@ -118,7 +118,10 @@ wrong = mistakes(held_out.labels, probabilities)"""
 def _without_texts(subject: Subject, error: Exception) -> None:
     """The results on held-out texts that the card records, for texts that are not on this machine, and how to provide them."""
     card = subject.lm.card
-    accuracy, counts = on_card(card), confusion_on_card(card, subject.lm.labels)
+    accuracy, names, counts = on_card(card), subject.lm.labels, None
+    if card.confusion is not None and len(card.confusion) == len(names):
+        axes = Axis("label", names), Axis("predicted", names)
+        counts = LabelledArray(np.array(card.confusion, np.int64), axes, "texts")
     bring = "Give a labelled file to test it on"
     if card.corpus_sha256 is not None:
         bring += "; in the one it was trained on, the texts held out are found again"
@@ -150,13 +153,6 @@ def on_card(card: Card) -> str | None:
     trained_on = "" if card.training_accuracy is None else f", and on {percent(card.training_accuracy)} of those it learned from"
     baseline = "" if of_baseline is None else f"; TF-IDF baseline {percent(of_baseline)}"
     return f"Right on {percent(own)} {of}{trained_on}{baseline}"
-
-
-def confusion_on_card(card: Card, names: tuple[str, ...]) -> LabelledArray | None:
-    """The confusion matrix [label, predicted] of the held-out texts, as the card records it, or None if it has none."""
-    if card.confusion is None or len(card.confusion) != len(names):
-        return None
-    return LabelledArray(np.array(card.confusion, np.int64), (Axis("label", names), Axis("predicted", names)), "texts")
 
 
 def show_confusion(counts: LabelledArray, what: str, key: str) -> None:

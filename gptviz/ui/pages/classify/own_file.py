@@ -122,7 +122,8 @@ def own_file(subject: Subject) -> Shown:
         )
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
-    shown = Shown(lambda: probability_table(file, answers, subject.lm.labels), code(subject, file.name), "Many texts")
+    axes = Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)), Axis("label", subject.lm.labels)
+    shown = Shown(lambda: LabelledArray(answers, axes, "probability"), code(subject, file.name), "Many texts")
     if file.labelled is None:
         st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
         return shown
@@ -167,12 +168,6 @@ def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...])
     if len(names) <= MOST_LABELS:
         columns |= {f"probability of {name}": 100 * probabilities[:, i] for i, name in enumerate(names)}
     return pd.DataFrame(columns)
-
-
-def probability_table(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> LabelledArray:
-    """The probability of every label for every text of a file [text, label]."""
-    titles = tuple(text[:LONGEST_TITLE] for text in file.texts)
-    return LabelledArray(probabilities, (Axis("text", titles), Axis("label", names)), "probability")
 
 
 def code(subject: Subject, name: str) -> str:

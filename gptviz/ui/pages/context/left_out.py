@@ -132,20 +132,15 @@ def which_tokens(subject: Subject, text: MeasuredText, left_out: LeftOut) -> Non
 
 def _most(text: MeasuredText, left_out: LeftOut, quoted: Callable[[str], str] = in_quotes) -> str:
     """A sentence on the cell with the largest rise; `quoted` names a token, as Markdown unless another way is given."""
-    guess, place = _largest(left_out)
-    rise = float(left_out.rise[guess, left_out.places.index(place)])
+    finite = np.where(np.isfinite(left_out.rise), left_out.rise, -np.inf)
+    guess, column = (int(at) for at in np.unravel_index(finite.argmax(), finite.shape))
+    place = left_out.places[column]
+    rise = float(left_out.rise[guess, column])
     if rise <= 0:
         return "No guess gets worse without one of the tokens before it."
     return (
         f"The largest loss: {named(text, guess, quoted)} is guessed {rise:.2f} nats worse without {named(text, place, quoted)}."
     )
-
-
-def _largest(left_out: LeftOut) -> tuple[int, int]:
-    """The guess and the place left out with the largest rise."""
-    rise = np.where(np.isfinite(left_out.rise), left_out.rise, -np.inf)
-    guess, column = (int(at) for at in np.unravel_index(rise.argmax(), rise.shape))
-    return guess, left_out.places[column]
 
 
 def named(text: MeasuredText, place: int, quoted: Callable[[str], str] = in_quotes) -> str:

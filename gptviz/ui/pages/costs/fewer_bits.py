@@ -38,6 +38,7 @@ USUAL, USUAL_SCALE = "4", "g32"
 MOST_AT_ONCE = 20_000_000
 # How many matrices the table lists.
 LISTED = 12
+_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
 
 
 def show(subject: Subject) -> Shown:
@@ -108,18 +109,6 @@ def _setting(config: Config, key: ModelKey) -> str | None:
     return f"{WEIGHTS if matrix == ALL else matrix}={f'{kind}bit.{scale}' if kind.isdecimal() else kind}"
 
 
-@jobs.data("Comparing the weights", max_entries=32)
-def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
-    whole, other = language_model(before).model, language_model(shown).model
-    kept = quantisers(edits(shown.edits, whole.config), whole.config)
-    return computed.errors(whole, other, kept)
-
-
-@jobs.data("Reading the prompt", max_entries=32)
-def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
-    return computed.divergences(language_model(before).model, language_model(shown).model, ids)
-
-
 def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before, config = subject.key, subject.lm.model.config
@@ -157,6 +146,18 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     return Shown(None if table is None else lambda: table, _code(subject, shown, text), VIEW)
 
 
+@jobs.data("Comparing the weights", max_entries=32)
+def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
+    whole, other = language_model(before).model, language_model(shown).model
+    kept = quantisers(edits(shown.edits, whole.config), whole.config)
+    return computed.errors(whole, other, kept)
+
+
+@jobs.data("Reading the prompt", max_entries=32)
+def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
+    return computed.divergences(language_model(before).model, language_model(shown).model, ids)
+
+
 def _errors_shown(found: list[MatrixError]) -> None:
     """The errors by block and matrix, and the matrices that lose most."""
     ordered = computed.most_first(found)
@@ -185,9 +186,6 @@ def _errors_shown(found: list[MatrixError]) -> None:
         column_config=digits,
         alt=f"The {min(LISTED, len(found))} matrices that lose most, with their outliers",
     )
-
-
-_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
 
 
 def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:

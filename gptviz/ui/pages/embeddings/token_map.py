@@ -192,7 +192,9 @@ def cloud(
 ) -> None:
     """The tokens as points: `token` with lines to its neighbours, those of `prompt` in thin rings; a click chooses one."""
     vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
-    trained = trails_of(view) if view.method == "PCA" else None
+    trained = None
+    if view.method == "PCA" and (every := scrubber.steps(view.key.name)):
+        trained = trails_of(scrubber.as_saved_last(view.key), every, view.space, view.dimensions)
 
     def pick(point: Sequence[int]) -> None:
         st.session_state["token"] = vocabulary.names[projected.ids[point[0]]]
@@ -218,14 +220,8 @@ def cloud(
     )
 
 
-def trails_of(view: ProjectionChoice) -> Trails | None:
-    """The trails of all tokens, with the choices of `view`, or None for a model without snapshots."""
-    every = scrubber.steps(view.key.name)
-    return _trails(scrubber.as_saved_last(view.key), every, view.space, view.dimensions) if every else None
-
-
 @st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
-def _trails(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Trails:
+def trails_of(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Trails:
     axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
     points, names = [], []
     for one in scrubber.compared_keys(key):

@@ -39,7 +39,7 @@ class Shelf:
     """
 
     def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
-        self._trees: ByteCache[str, ShelvedTree] = ByteCache(_bytes, most_bytes, most)
+        self._trees: ByteCache[str, ShelvedTree] = ByteCache(lambda kept: kept.tree.bytes, most_bytes, most)
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -135,7 +135,3 @@ def explain(writing: Writing) -> None:
             "Download the text to keep it.",
             icon=":material/link_off:",
         )
-
-
-def _bytes(kept: ShelvedTree) -> int:
-    return kept.tree.bytes

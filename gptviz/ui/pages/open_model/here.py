@@ -255,7 +255,9 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: 
         elif trouble := problem(about):
             st.caption(f":material/block: {escaped(trouble)}")
         elif pressed("Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))):
-            begin(place.given, _suggested(place))
+            # Ollama and the cache of the hub name files by hashes: a path there does not tell the model's name.
+            by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
+            begin(place.given, place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None)
 
 
 def line(about: Summary) -> str:
@@ -284,12 +286,6 @@ def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any]
     except checkpoints.CheckpointError as error:
         st.session_state[_FAILED] = str(error)
     st.rerun()
-
-
-def _suggested(place: Place) -> str | None:
-    """A name for a model whose path does not tell it: Ollama and the cache of the hub name files by hashes."""
-    by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
-    return place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None
 
 
 def _weights(folder: Path) -> tuple[str, int | None]:
@@ -339,11 +335,13 @@ def _result() -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.info(escaped(done), width="stretch")
             if token := st.session_state.pop(_TOKEN, None):
-                st.button("Undo", key="undo", on_click=_bring_back, args=(token,), icon=":material/undo:")
-
-
-def _bring_back(token: str) -> None:
-    _attempt(lambda: f"{manage.undelete(token)} is back.")
+                st.button(
+                    "Undo",
+                    key="undo",
+                    on_click=_attempt,
+                    args=(lambda: f"{manage.undelete(token)} is back.",),
+                    icon=":material/undo:",
+                )
 
 
 def _attempt(action: Callable[[], str]) -> None:

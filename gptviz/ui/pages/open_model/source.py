@@ -86,7 +86,11 @@ def _local(path: Path) -> None:
         _card(str(path), f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.", "")
         return
     if peft.is_adapter(path):
-        _adapter(path)
+        try:
+            base = checkpoints.name_of(imports.base_named(peft.read(path).base))
+            _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
+        except (ImportRefusedError, checkpoints.CheckpointError) as error:
+            _card(str(path), "A LoRA adapter of PEFT.", str(error))
         return
     if path.is_dir() and not (path / "config.json").exists():
         inside = models_inside(path)
@@ -108,15 +112,6 @@ def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
             st.caption(f":material/block: {escaped(trouble)}")
         elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
             begin(given)
-
-
-def _adapter(path: Path) -> None:
-    """A LoRA adapter of PEFT: the model here that it changes, or why it does not open."""
-    try:
-        base = checkpoints.name_of(imports.base_named(peft.read(path).base))
-        _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
-    except (ImportRefusedError, checkpoints.CheckpointError) as error:
-        _card(str(path), "A LoRA adapter of PEFT.", str(error))
 
 
 def mapped(path: Path) -> bool:

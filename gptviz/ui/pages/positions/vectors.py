@@ -66,6 +66,12 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         tokens = framed(subject, kind, stack)
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
+    frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt." if len(tokens) > 1 else ""
+    if len(tokens) == 1:
+        frame = " The frame marks the prompt."
+    whole = subject.lm.model.config.context_length
+    places = positions.shown(subject.lm.model.config)
+    thinned = f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}." if len(places) < whole else ""
     added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
     config = stack_of(subject.lm.model, stack).config
     about = part.about_of(config.in_block(block) if kind == config.positions else config)
@@ -74,7 +80,7 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         with st.container(width=pixels(height + BESIDE) if is_square else "stretch"):
             show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
         with st.container():
-            st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{_thinned(key)}{_frame_says(tokens)}")
+            st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{thinned}{frame}")
 
 
 def _without_positions(key: ModelKey, stack: str) -> str:
@@ -129,26 +135,6 @@ def map_shows(kind: str) -> str:
     if acts_on == "query and key":
         return "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score"
     return f"the cosine between the vectors of any two {'positions' if acts_on == 'embedding' else 'distances'}"
-
-
-def _thinned(key: ModelKey) -> str:
-    """A sentence for pictures that do not show every position; else empty."""
-    config = language_model(key).model.config
-    places = positions.shown(config)
-    if len(places) == config.context_length:
-        return ""
-    return f" One in {places.step} of the {config.context_length:,} positions is shown, up to {places[-1]:,}."
-
-
-def _frame_says(tokens: Sequence[str]) -> str:
-    """A sentence on the frame around the prompt's positions; empty if there is none."""
-    if not tokens:
-        return ""
-    return (
-        f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
-        if len(tokens) > 1
-        else " The frame marks the prompt."
-    )
 
 
 def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:

@@ -31,6 +31,16 @@ from .learn import LEARNED, OTHER, OWN, given, learned_from, to_learn
 
 IN_A_FOLDER: Final = "in a folder of yours"
 LONGEST_PATH = 1_000
+# A tokenizer does not read a text of which it lacks a larger share of the tokens.
+MOST_LACKING = 0.1
+SHORT: Final = {
+    "characters": "one token per character",
+    "symbols": "one token per symbol",
+    "words": "one token per word",
+    "merges": "byte-pair encoding",
+    "longest pieces": "WordPiece",
+    "likeliest pieces": "Unigram",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +68,6 @@ class Beside:
         return cls(name, tokenizer_at(path), f"gptviz.pretrained.opening.tokenizer_at(Path({str(path)!r}))")
 
 
-# A tokenizer does not read a text of which it lacks a larger share of the tokens.
-MOST_LACKING = 0.1
-SHORT: Final = {
-    "characters": "one token per character",
-    "symbols": "one token per symbol",
-    "words": "one token per word",
-    "merges": "byte-pair encoding",
-    "longest pieces": "WordPiece",
-    "likeliest pieces": "Unigram",
-}
-
-
 def compare(subject: Subject) -> Shown:
     """Two tokenizers on the text on screen, and on eight languages, numbers and code."""
     own = Beside.of_model(subject.key.name)
@@ -94,7 +92,15 @@ def compare(subject: Subject) -> Shown:
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
     st.markdown("**What languages cost**")
     dear = times(found)
-    said = "; ".join(f"with {one} {_dearest(dear, place)}" for place, one in enumerate(found))
+    dearest, lacking = [], []
+    for name, column in zip(found, dear.values.T, strict=True):
+        gone, most = np.isnan(column), "none can be read"
+        if not gone.all():
+            most = f"most in {dear.axes[0].labels[np.nanargmax(column)]}, {np.nanmax(column):.1f} times"
+        dearest.append(f"with {name} {most}")
+        if gone.any():
+            lacking.append(f"{name} cannot read {', '.join(np.array(dear.axes[0].labels)[gone])}")
+    said, no_bar = "; ".join(dearest), f"No bar: {'; '.join(lacking)}." if lacking else ""
     show_figure(
         figures.costs(dear, theme(), height=320),
         key="languages",
@@ -102,7 +108,7 @@ def compare(subject: Subject) -> Shown:
     )
     st.caption(
         f"The same sentences in eight languages: how many times as many tokens as in {FIRST} they take, {escaped(said)}. A text "
-        f"that takes more tokens costs more to read, and fills the context sooner. {escaped(_lacking(dear))}"
+        f"that takes more tokens costs more to read, and fills the context sooner. {escaped(no_bar)}"
     )
     rows = [
         {
@@ -205,6 +211,42 @@ def places_inside(folder: Path) -> dict[str, Place]:
     return {place.name: place for place in (*found.tokenizers, *found.models)}
 
 
+def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
+    """What each of the examples, which are short, costs a tokenizer."""
+    return {title: cost(tokenizer, text) for title, text in examples().items()}
+
+
+def times(found: dict[str, dict[str, Cost]]) -> LabelledArray:
+    """How many times as many tokens as `FIRST` each language takes: [text, tokenizer]; of costs by tokenizer and text. NaN where
+    the vocabulary lacks much of one of the two texts.
+    """
+    languages = tuple(examples())[:TRANSLATED]
+
+    def ratio(text: Cost, usual: Cost) -> float:
+        is_read = all(one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual))
+        return text.tokens / usual.tokens if is_read else np.nan
+
+    values = np.array([[ratio(one[text], one[FIRST]) for one in found.values()] for text in languages])
+    return LabelledArray(values, (Axis("text", languages), Axis("tokenizer", tuple(found))), f"tokens, {FIRST} = 1")
+
+
+def code(*codes: str) -> str:
+    """The lines of `gptviz` that compare tokenizers, each made by one of these expressions."""
+    uses = {
+        "gptviz.text": "import gptviz.text",
+        "gptviz.pretrained": "import gptviz.pretrained.opening",
+        "learned(": "from gptviz.text.tokenizers.learning import learned",
+        "Path(": "from pathlib import Path",
+    }
+    more = "".join(f"{line}\n" for use, line in uses.items() if any(use in code for code in codes))
+    return f"""import gptviz
+{more}from gptviz.text.datasets.languages import examples
+from gptviz.text.tokenizers.pieces import cost
+
+tokenizers = [{", ".join(codes)}]
+[{{name: cost(one, text) for name, text in examples().items()}} for one in tokenizers]"""
+
+
 @st.cache_resource(max_entries=4, show_spinner="Reading the tokenizer")
 def tokenizer_at(path: Path) -> Tokenizer:
     """The tokenizer of a model of another program, or of a folder with a tokenizer alone."""
@@ -225,58 +267,3 @@ def tokenizer_named(name: str) -> Tokenizer:
 @st.cache_resource(max_entries=8, show_spinner="Reading the tokenizer")
 def _of_model(folder: Path, written: float) -> Tokenizer:
     return checkpoints.read_tokenizer(folder)
-
-
-def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
-    """What each of the examples, which are short, costs a tokenizer."""
-    return {title: cost(tokenizer, text) for title, text in examples().items()}
-
-
-def times(found: dict[str, dict[str, Cost]]) -> LabelledArray:
-    """How many times as many tokens as `FIRST` each language takes: [text, tokenizer]; of costs by tokenizer and text."""
-    languages = tuple(examples())[:TRANSLATED]
-    values = np.array([[_ratio(one[text], one[FIRST]) for one in found.values()] for text in languages])
-    return LabelledArray(values, (Axis("text", languages), Axis("tokenizer", tuple(found))), f"tokens, {FIRST} = 1")
-
-
-def _ratio(text: Cost, usual: Cost) -> float:
-    """How many times as many tokens a text takes as the `usual` one; NaN where the vocabulary lacks much of one of them."""
-    is_read = all(one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual))
-    return text.tokens / usual.tokens if is_read else np.nan
-
-
-def _dearest(times: LabelledArray, tokenizer: int) -> str:
-    """The language that costs a tokenizer most, in words."""
-    values = times.values[:, tokenizer]
-    if np.isnan(values).all():
-        return "none can be read"
-    most = int(np.nanargmax(values))
-    return f"most in {times.axes[0].labels[most]}, {values[most]:.1f} times"
-
-
-def _lacking(times: LabelledArray) -> str:
-    """A sentence on the languages that have no bar; empty if all have one."""
-    texts, tokenizers = times.axes
-    said = [
-        f"{name} cannot read {', '.join(label for label, value in zip(texts.labels, row, strict=True) if np.isnan(value))}"
-        for name, row in zip(tokenizers.labels, times.values.T, strict=True)
-        if np.isnan(row).any()
-    ]
-    return f"No bar: {'; '.join(said)}." if said else ""
-
-
-def code(*codes: str) -> str:
-    """The lines of `gptviz` that compare tokenizers, each made by one of these expressions."""
-    uses = {
-        "gptviz.text": "import gptviz.text",
-        "gptviz.pretrained": "import gptviz.pretrained.opening",
-        "learned(": "from gptviz.text.tokenizers.learning import learned",
-        "Path(": "from pathlib import Path",
-    }
-    more = "".join(f"{line}\n" for use, line in uses.items() if any(use in code for code in codes))
-    return f"""import gptviz
-{more}from gptviz.text.datasets.languages import examples
-from gptviz.text.tokenizers.pieces import cost
-
-tokenizers = [{", ".join(codes)}]
-[{{name: cost(one, text) for name, text in examples().items()}} for one in tokenizers]"""

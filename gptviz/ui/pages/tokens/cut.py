@@ -75,7 +75,12 @@ def cut(subject: Subject) -> Shown:
     strip(found, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen)
     st.caption(summary(found, len(subject.encoding.ids), subject.prompt))
     st.markdown("**How a word is cut**")
-    texts = _texts(found)
+    # Each word of the text as its tokens show it, by its number.
+    data, labels = dict[int, bytes](), dict[int, str]()
+    for piece in found:
+        data[piece.word] = data.get(piece.word, b"") + piece.data
+        labels[piece.word] = labels.get(piece.word, "") + piece.label
+    texts = {word: visible(data[word].decode("utf-8", "replace")) or labels[word] for word in data}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         picking.pick(
             "Word",
@@ -182,15 +187,6 @@ def summary(found: Sequence[Piece], whole: int, text: str) -> str:
         f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, {counted(size, 'byte')}: "
         f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"
     )
-
-
-def _texts(found: Sequence[Piece]) -> dict[int, str]:
-    """Each word of the text as its tokens show it, by its number."""
-    data, labels = dict[int, bytes](), dict[int, str]()
-    for piece in found:
-        data[piece.word] = data.get(piece.word, b"") + piece.data
-        labels[piece.word] = labels.get(piece.word, "") + piece.label
-    return {number: visible(data[number].decode("utf-8", "replace")) or labels[number] for number in data}
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

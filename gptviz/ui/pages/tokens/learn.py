@@ -53,7 +53,8 @@ def learn(subject: Subject) -> Shown:
         st.info("This text has no two neighbours that could be merged: type a longer one above.")
         return NOTHING
     about = "How many merges are made. The text, the pairs and the mark on the curve follow it."
-    options = stops(count)
+    # Each of the first merges, then ever larger steps.
+    options = sorted({*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         made = played(FILM, options, about)
     cut_text = cut_after(text, most, made, subject.prompt)
@@ -108,11 +109,6 @@ def learned_from(text: str, merges: int) -> Learned:
     found = learned(text, merges)
     _ = found.tokens
     return found
-
-
-def stops(count: int) -> list[int]:
-    """Numbers of merges on a slider: each of the first, then ever larger steps up to `count`."""
-    return sorted({*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()})
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

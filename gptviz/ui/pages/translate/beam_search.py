@@ -41,6 +41,28 @@ class Search:
     nodes: tuple[beams.DrawnNode, ...]
 
 
+def search(subject: Subject) -> Search:
+    """The controls `width` and `penalty`, and the search that they describe."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        width = controls.whole(
+            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
+        )
+        penalty = controls.real(
+            "Length penalty",
+            0.0,
+            1.0,
+            key="penalty",
+            default=0.0,
+            step=0.1,
+            help=(
+                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
+                "by the mean per token."
+            ),
+        )
+    special_tokens_of(subject)  # the page stops where nothing can be searched
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
+
+
 # Shared by all sessions: read-only.
 @st.cache_resource(max_entries=4, show_spinner="Searching")
 def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
@@ -63,28 +85,6 @@ def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) 
         for node, written in zip(result.nodes, ids, strict=True)
     )
     return result, nodes
-
-
-def search(subject: Subject) -> Search:
-    """The controls `width` and `penalty`, and the search that they describe."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        width = controls.whole(
-            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
-        )
-        penalty = controls.real(
-            "Length penalty",
-            0.0,
-            1.0,
-            key="penalty",
-            default=0.0,
-            step=0.1,
-            help=(
-                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
-                "by the mean per token."
-            ),
-        )
-    special_tokens_of(subject)  # the page stops where nothing can be searched
-    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
 
 
 def show_tree(search: Search) -> None:
