@@ -30,7 +30,7 @@ from gptviz.model.parts.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
+from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table
 from tests.app.opening import opened
 from tests.command_line import Capture, output
 from tests.tiny import TinyModel, scrambled, some_ids, tiny

@@ -1,26 +1,47 @@
-"""The views of the page Gradients: its controls and its panels."""
+"""How much of the gradient reaches each block of fresh models."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import streamlit as st
+import torch
 
 from gptviz.figures.kit.format import power
 from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
 from gptviz.interp.reading import gradients
 from gptviz.labelled_array import LabelledArray
+from gptviz.model import Config
 from gptviz.model.config import describe_field
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
-from gptviz.ui.widgets import controls, show_figure, theme
-
-from .computed import DEFAULTS, Setup
+from gptviz.text import CharTokenizer
+from gptviz.ui.shell.subject import prompts
+from gptviz.ui.widgets import Try, controls, show_figure, theme
 
 WIDTHS = (16, 32, 64, 128)
 CLOSE, ALL = "Close up", "All decades"
 SCALES = (CLOSE, ALL)
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
+TEXT = prompts.LINES_WITHOUT_CHOICE
+HEADS = 4
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The properties that all models share: blocks, width of the stream, and how their matrices are drawn (see `fresh`)."""
+
+    depth: int = 12
+    std: float = gradients.INITIAL_STD
+    width: int = 64
+    activation: str = "relu"
+    shrink: bool = True
+    seed: int = 0
+
+
+# What the page opens on.
+DEFAULTS: dict[str, Any] = asdict(Setup())
 
 
 def setup() -> Setup:
@@ -82,6 +103,22 @@ def setup() -> Setup:
     return Setup(depth, std, width, activation, shrink, seed)
 
 
+@st.cache_data(max_entries=64, show_spinner="Building the models")
+def table(chosen: Setup) -> LabelledArray:
+    """See `gptviz.interp.reading.gradients.compare`."""
+    tokenizer = CharTokenizer(TEXT)
+    ids = torch.tensor([tokenizer.encode(TEXT).ids])
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=chosen.width,
+        n_layer=chosen.depth,
+        n_head=HEADS,
+        activation=chosen.activation,
+    )
+    return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
+
+
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
     """The powers of ten on the axes, by the control `scale` if not all lines fit, and a sentence on what leaves them."""
     span, leaving = close_up(sizes)
@@ -117,3 +154,57 @@ def summary(sizes: LabelledArray) -> str:
     each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
     read = "Read the gradient from right to left. Between the end of the last block and block 0 it is multiplied by: "
     return read + "; ".join(each) + "."
+
+
+def tries() -> list[Try]:
+    """The suggestions, the same for every reader: the page is about no one model."""
+    return [
+        Try(
+            "32 blocks",
+            "With residual connections the gradient arrives at any depth. Without them and without norms (none), it becomes 0 in "
+            "float32 long before the first block.",
+            DEFAULTS | {"depth": 32},
+        ),
+        Try(
+            "Large weights",
+            "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
+            DEFAULTS | {"std": 0.32},
+        ),
+        Try(
+            "On the edge",
+            "With weights of exactly this size some of the gradient arrives even without residual connections: one step smaller, "
+            "and it vanishes; one step larger, and it explodes.",
+            DEFAULTS | {"std": 0.24},
+        ),
+        Try(
+            "Not divided by depth",
+            "Larger weights, whose size does not depend on the number of blocks: post-norm now loses a little of the gradient in "
+            "most blocks, and plain explodes.",
+            DEFAULTS | {"std": 0.12, "shrink": False},
+        ),
+    ]
+
+
+def code(chosen: Setup) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    return f"""import torch
+
+from gptviz.interp.reading import gradients
+from gptviz.model import Config
+from gptviz.text import CharTokenizer
+
+text = {TEXT!r}
+tokenizer = CharTokenizer(text)
+ids = torch.tensor([tokenizer.encode(text).ids])
+config = Config(
+    vocab_size=tokenizer.vocab_size,
+    context_length=ids.shape[1],
+    d_model={chosen.width},
+    n_layer={chosen.depth},
+    n_head={HEADS},
+    activation={chosen.activation!r},
+)
+sizes = gradients.compare(
+    config, ids[:, :-1], ids[:, 1:], seed={chosen.seed}, std={chosen.std}, shrink={chosen.shrink}
+)  # [quantity, residual, block]
+gradients.reaching(sizes)  # what share reaches block 0"""
