@@ -1,7 +1,9 @@
-"""The computations of Home: the guesses of the model for the prompt, and a small picture of every other page."""
+"""The model at a glance, and the pictures of the pages that Home leads to."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +15,7 @@ import torch
 from gptviz.components.model_map import HIDDEN, WHOLE_SHARE
 from gptviz.components.token_strip import Token
 from gptviz.figures.kit import thumbnail
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import KIND_COLOURS, Theme
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation
@@ -22,6 +24,7 @@ from gptviz.interp.reading import cross_attention, embeddings, next_token, posit
 from gptviz.interp.reading.classification import judge
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, parameter_count
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.text import Encoding
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.classify import PAGE as CLASSIFY
@@ -33,10 +36,12 @@ from gptviz.ui.records.runs import PAGE as RUNS
 from gptviz.ui.records.tokens import PAGE as TOKENS
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.records.translate import PAGE as TRANSLATE
-from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, scrubber
 from gptviz.ui.views import encoder_decoder, model_map
 from gptviz.ui.views.entries import default_comparison, entries
 from gptviz.ui.views.guesses import guesses, logits_after
+from gptviz.ui.widgets import in_quotes
 
 SHOWN = 8
 # The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the end is read for it.
@@ -112,6 +117,28 @@ def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
     return tuple(Token(lm.tokenizer.label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True))
 
 
+def say_guess(guesses: Sequence[Token]) -> None:
+    """The likeliest next token of a decoder, and how much of all probability the list on the map has; nothing where the model's
+    numbers are damaged.
+    """
+    shares = [guess.probability for guess in guesses if guess.probability is not None and math.isfinite(guess.probability)]
+    if shares and len(shares) == len(guesses):
+        st.caption(
+            f"After this text {in_quotes(guesses[0].label)} is the likeliest next token, with {percent(shares[0])}. The "
+            f"{counted(len(shares), 'token')} in the list have {percent(min(1.0, sum(shares)))} of all probability."
+        )
+
+
+def link_to_own_page(subject: Subject) -> None:
+    """For a model that guesses no next token: what it does instead, and a link to the page that shows it."""
+    if subject.kind == "decoder":
+        return
+    kind = MODEL_KINDS[subject.kind]
+    st.caption(f"This model is {kind.with_article}: it {kind.does}; it does not continue a text.")
+    page = frame.page_about(kind.name)
+    frame.link(page, f"Look at it closely: {page.title}")
+
+
 @st.cache_data(max_entries=16, show_spinner=False)
 def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
     """An SVG for the card of each page by its name, where this model has something to show there."""
@@ -139,19 +166,6 @@ def pictures(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     return drawn
 
 
-def learning(name: str, theme: Theme) -> dict[str, str]:
-    """An SVG for the cards of the pages about training: how the model `name` learned, and the models worth comparing."""
-    models = entries()
-    compared = [curve for other in default_comparison(models) if (curve := models[other].curve) is not None]
-    if not compared:
-        return {}
-    own = models[name].curve if name in models and models[name].has_curve else None
-    return {
-        TRAIN.name: thumbnail.curves([own or compared[0]], theme),
-        RUNS.name: thumbnail.curves(compared, theme),
-    }
-
-
 def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
     """The pictures for a decoder: the text that it writes, and the likeliest next tokens."""
     lm = language_model(key)
@@ -164,6 +178,16 @@ def _of_decoder(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, 
     with suppress(ValueError):  # nothing is drawn from logits that are no numbers
         drawn[GENERATE.name] = _text(key, ids, theme)
     return drawn
+
+
+def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
+    lm = language_model(key)
+    read = list(ids[-MOST_READ:])
+    grown = Generation(lm.model, lm.tensor(Encoding(read)), Sampling(temperature=0.8), never=lm.tokenizer.unused_ids)
+    steps = list(islice(grown, affordable(lm.model, len(read), MOST_WRITTEN)))
+    labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
+    probabilities = [float(next_token.probabilities(step.logits[0])[step.tokens[0]]) for step in steps]
+    return thumbnail.text(labels, np.array(probabilities), theme, title="generated text")
 
 
 def _of_classifier(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str]:
@@ -182,11 +206,14 @@ def _of_both(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> dict[str, str
     return {TRANSLATE.name: thumbnail.pattern(cross.blocks[0][0], theme)}
 
 
-def _text(key: ModelKey, ids: tuple[int, ...], theme: Theme) -> str:
-    lm = language_model(key)
-    read = list(ids[-MOST_READ:])
-    grown = Generation(lm.model, lm.tensor(Encoding(read)), Sampling(temperature=0.8), never=lm.tokenizer.unused_ids)
-    steps = list(islice(grown, affordable(lm.model, len(read), MOST_WRITTEN)))
-    labels = [lm.tokenizer.label(int(step.tokens[0])) for step in steps]
-    probabilities = [float(next_token.probabilities(step.logits[0])[step.tokens[0]]) for step in steps]
-    return thumbnail.text(labels, np.array(probabilities), theme, title="generated text")
+def learning(name: str, theme: Theme) -> dict[str, str]:
+    """An SVG for the cards of the pages about training: how the model `name` learned, and the models worth comparing."""
+    models = entries()
+    compared = [curve for other in default_comparison(models) if (curve := models[other].curve) is not None]
+    if not compared:
+        return {}
+    own = models[name].curve if name in models and models[name].has_curve else None
+    return {
+        TRAIN.name: thumbnail.curves([own or compared[0]], theme),
+        RUNS.name: thumbnail.curves(compared, theme),
+    }
