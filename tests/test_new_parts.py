@@ -281,8 +281,7 @@ def test_the_numbers_of_a_new_kind_are_its_own() -> None:
 def _form() -> None:
     from gptviz.model import PRESETS, Config
     from gptviz.settings.fields import field_infos
-    from gptviz.ui.pages.train.fields import field_controls
-    from gptviz.ui.pages.train.rules import architecture_values
+    from gptviz.ui.pages.train.rules import architecture_values, field_controls
 
     field_controls(field_infos(Config), architecture_values(PRESETS["generator"]), ("n_layer",))
 
