@@ -45,7 +45,7 @@ def close(
     Args:
         offers: what to try; None where the page has no suggestions, or has shown them further up.
         numbers: as in `Shown`, and so are `code` and `view`.
-        more: Markdown that follows after how the view is computed: what depends on the model.
+        more: Markdown that follows after how the view is computed, such as what depends on the model.
     """
     if offers is not None:
         try_this(offers)
