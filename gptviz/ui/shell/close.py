@@ -51,5 +51,5 @@ def close(
         try_this(offers)
     if view is not None:
         about = page.about[view or next(iter(page.about))]
-        details(numbers, code=code, how=f"{about.how}\n\n{more}", limits=about.limits, key=page.name)
+        details(numbers, code=code, about=about._replace(how=f"{about.how}\n\n{more}"), key=page.name)
     next_step()
