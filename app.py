@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from gptviz.ui.pages import GROUPS, PAGES
-from gptviz.ui.pages.home import PAGE
+from gptviz.ui.menu import GROUPS, PAGES
+from gptviz.ui.records.home import PAGE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.home import computed, show
+from gptviz.ui.pages.home import glance as home
 from gptviz.ui.shell.around import lesson
 from gptviz.ui.shell.around.next_step import next_step, reading_order
 from gptviz.ui.shell.subject import kinds
@@ -19,15 +19,15 @@ from gptviz.ui.widgets.figure import theme
 
 subject = subject_bar()
 lesson.first()
-glance = computed.glance(subject.key, subject.seen)
+glance = home.glance(subject.key, subject.seen)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 if subject.kind == "decoder":
-    show.say_guess(glance.guesses)
-show.link_to_own_page(subject)
+    home.say_guess(glance.guesses)
+home.link_to_own_page(subject)
 next_step()
 
 st.header("Look inside, one page after the other", anchor=False)
-pictures = computed.pictures(subject.key, subject.seen, theme()) | computed.learning(subject.key.name, theme())
+pictures = home.pictures(subject.key, subject.seen, theme()) | home.learning(subject.key.name, theme())
 carried = frame.carried_state()  # once for all links
 numbers = {page.name: number for number, page in enumerate(reading_order(subject.kind)[1:], 1)}
 for place, (group, entries) in enumerate(GROUPS.items()):

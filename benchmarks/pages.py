@@ -26,11 +26,11 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.heads import PAGE as HEADS
-from gptviz.ui.pages.lessons import PAGE as LESSONS
-from gptviz.ui.pages.patching import PAGE as PATCHING
+from gptviz.ui.records.heads import PAGE as HEADS
+from gptviz.ui.records.lessons import PAGE as LESSONS
+from gptviz.ui.records.patching import PAGE as PATCHING
 from tests.browser.machinery import Visit, chromium, serve
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,10 +6,12 @@ import argparse
 import re
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from gptviz.__main__ import parser
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell.around.glossary import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages to those in docs/."""
     written = {name: beside(file) for name, file in BESIDE.items()}
     written |= {name: reference(title, places) for name, (title, places) in REFERENCE.items()}
-    written |= {"command-options": command_options(), "words": words()}
+    written |= {"command-options": command_options(), "words": words(), "how-it-is-computed": how_it_is_computed()}
     for name, text in written.items():
         files.append(File.generated(config, f"{name}.md", content=text))
     return files
@@ -81,6 +83,25 @@ def words() -> str:
     """The words of the field, as the app explains them."""
     meanings = (f"| {word} | {_plain(meaning)} |" for word, meaning in sorted(MEANINGS.items(), key=lambda one: one[0].lower()))
     return "# Words\n\n| word | what it means |\n|---|---|\n" + "\n".join(meanings)
+
+
+def how_it_is_computed() -> str:
+    """What the pages of the app say of how their views are computed, and of what these cannot show."""
+    parts = ["# How it is computed", "What each page of the app has folded below its figures."]
+    for page in PAGES.values():
+        for view, about in page.about.items():
+            parts += [f"## {page.title}" + (f": {view}" if view != page.title else ""), page.sentence]
+            parts += [_with_mathml(about.how), f"**What it cannot tell you.** {_with_mathml(about.limits)}"]
+    return "\n\n".join(parts)
+
+
+def _with_mathml(text: str) -> str:
+    """Markdown whose equations browsers draw by themselves."""
+
+    def drawn(equation: re.Match[str]) -> str:
+        return str(convert(equation[2], display="block" if equation[1] == "$$" else "inline"))
+
+    return re.sub(r"(\$\$?)(.+?)\1", drawn, text, flags=re.DOTALL)
 
 
 def _plain(text: str) -> str:

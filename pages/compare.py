@@ -2,22 +2,19 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.compare import PAGE
+from gptviz.ui.records.compare import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.compare import VIEWS, words
-from gptviz.ui.pages.compare.show import SHOWS
-from gptviz.ui.pages.compare.sides import bar_of_b
-from gptviz.ui.pages.compare.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.compare.sides import bar_of_b, said
+from gptviz.ui.pages.compare.views import SHOWS, tries
+from gptviz.ui.records.compare import VIEWS
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets import controls
 
 subject = subject_bar()
-controls.notices_in(st.container())
 with st.container(gap="xsmall"):
     compared, of_b = st.columns([4, 1])  # all views stand in one line, so that the picture begins high
     with of_b:
@@ -31,11 +28,7 @@ with st.container(gap="xsmall"):
             label_visibility="collapsed",
             segmented=True,
         )
-    st.caption(words.said(sides))
+    st.caption(said(sides))
     shown = SHOWS[view](sides)
 
-try_this(tries(sides))
-
-if shown is not None:
-    details(shown.numbers, code=words.code(sides, shown), how=words.HOW, limits=words.LIMITS, key="compare")
-next_step()
+close(PAGE, tries(sides), *shown)

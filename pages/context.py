@@ -2,41 +2,28 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.context import PAGE
+from gptviz.ui.records.context import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.context import show, words
-from gptviz.ui.pages.context.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.context import left_out
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls, try_this
-from gptviz.ui.widgets.details import details
 
 subject = subject_bar()
-controls.notices_in(st.container())
-text = show.text_of(subject)
-how = show.how_control()
-found = show.measured(subject, text, how)
+text = left_out.text_of(subject)
+how = left_out.how_control()
+found = left_out.measured(subject, text, how)
 if found is None:
     st.stop()
-show.which_tokens(subject, text, found.left_out)
+left_out.which_tokens(subject, text, found.left_out)
 left, right = st.columns(2, gap="medium")
 with left:
-    show.how_many(found.by_window)
+    left_out.how_many(found.by_window)
 with right:
-    show.where(text, found.loss)
+    left_out.where(text, found.loss)
+left_out.over_data(subject)
 
-show.over_data(subject)
-
-try_this(tries(subject, text, how))
-
-details(
-    lambda: found.left_out.labelled(text.labels),
-    code=words.code(subject, text, how),
-    how=words.HOW,
-    limits=words.LIMITS,
-    key="context",
-)
-next_step()
+offers, numbers = left_out.tries(subject, text, how), found.left_out.labelled
+close(PAGE, offers, lambda: numbers(text.labels), code=left_out.code(subject, text, how))

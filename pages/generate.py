@@ -2,30 +2,27 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.generate import PAGE
+from gptviz.ui.records.generate import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.generate import drafting, link, words
-from gptviz.ui.pages.generate.show import current_writing, explain_tree, show, stops_at_end, transport
-from gptviz.ui.pages.generate.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.generate import drafting, link, tree
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import try_this
-from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.sampling import sampling_controls
 
 subject = subject_bar()
 view = st.container()
 sampling = sampling_controls(temperature=0.8)
-writing = current_writing(subject, sampling, stops_at_end(subject))
+writing = tree.current_writing(subject, sampling, tree.stops_at_end(subject))
 
 with view:
-    speed = transport(writing)
-    show(writing, speed)
-    explain_tree(writing)
+    speed = tree.transport(writing)
+    tree.show(writing, speed)
+    tree.explain_tree(writing)
     link.explain(writing)
     if scrubber.steps(subject.key.name):
         st.caption(
@@ -34,7 +31,7 @@ with view:
         )
 
 drafting.show(subject, writing)
-try_this(tries(writing, subject))
+try_this(tree.tries(writing, subject))
 st.download_button(
     "Download the text",
     lambda: writing.document,
@@ -45,9 +42,4 @@ st.download_button(
     on_click="ignore",
 )
 
-details(
-    how=f"{words.HOW}\n\n{words.memory(writing)}",
-    limits=words.LIMITS,
-    key="generate",
-)
-next_step()
+close(PAGE, more=tree.memory(writing))

@@ -2,30 +2,28 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.gradients import PAGE
+from gptviz.ui.records.gradients import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
 from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui.pages.gradients import computed, show, words
-from gptviz.ui.pages.gradients.tries import tries
+from gptviz.ui.pages.gradients import by_block
 from gptviz.ui.shell.around import cores
-from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.widgets import controls, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.shell.close import close
+from gptviz.ui.widgets import controls
 
 controls.notices_in(st.container())
-chosen = show.setup()
+chosen = by_block.setup()
 cores.share()  # no model is opened here, which would do it
-sizes = computed.table(chosen)
+sizes = by_block.table(chosen)
 
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
         st.markdown("**Gradient of the loss**", width="content")
-        span, left_out = show.scale_control(sizes)
-    show.panel("gradient", sizes, GRADIENT, span, height=340)
+        span, left_out = by_block.scale_control(sizes)
+    by_block.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Beside it**", width="content")
@@ -42,10 +40,7 @@ with right:
             label_visibility="collapsed",
             segmented=True,
         )
-    show.panel("beside", sizes, beside, span, height=340)
-st.caption(left_out + show.summary(sizes))
+    by_block.panel("beside", sizes, beside, span, height=340)
+st.caption(left_out + by_block.summary(sizes))
 
-try_this(tries())
-
-details(lambda: sizes, code=words.code(chosen), how=words.HOW, limits=words.LIMITS, key="gradients")
-next_step()
+close(PAGE, by_block.tries(), lambda: sizes, code=by_block.code(chosen))

@@ -2,71 +2,62 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.neurons import PAGE
+from gptviz.ui.records.neurons import PAGE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.attention import PAGE as ATTENTION
-from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.neurons import experts, show, waves
-from gptviz.ui.pages.neurons.choices import EXPERTS, chosen, setting, view
-from gptviz.ui.pages.neurons.computed import seen
-from gptviz.ui.pages.neurons.tries import tries
-from gptviz.ui.pages.neurons.words import HOW, LIMITS, code
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.neurons import experts, neurons, waves
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.by_token import by_token
 from gptviz.ui.views.sums import WAVES
-from gptviz.ui.widgets import capitalised, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets import capitalised
 
 subject = subject_bar()
 config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:
     st.info("The blocks of this model have no MLP, and so no neurons." if config.n_layer else "This model has no blocks.")
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
-    next_step()
+    close(PAGE, view=None)
     st.stop()
-seen_as = view(subject)
-if seen_as == EXPERTS:
+seen_as = neurons.view(subject)
+if seen_as == neurons.EXPERTS:
     routed = experts.show(subject)
-    details(lambda: routed, code=experts.code(subject), how=experts.HOW, limits=experts.LIMITS, key="experts")
-    next_step()
+    close(PAGE, None, lambda: routed, experts.code(subject), seen_as)
     st.stop()
 if seen_as == WAVES:
     followed = waves.show(subject)
-    details(lambda: followed, code=waves.code(subject.lm), how=waves.HOW, limits=waves.LIMITS, key="neuron waves")
-    next_step()
+    close(PAGE, None, lambda: followed, waves.code(subject.lm), seen_as)
     st.stop()
-looked_at, by = setting(subject)
-observed = seen(looked_at)
+looked_at, by = neurons.setting(subject)
+observed = neurons.seen(looked_at)
 if observed is None:
     st.stop()
 
 left, right = st.columns([2, 3], gap="large")
 order = observed.activity.ranked(by)
-neuron = chosen(looked_at, order[0])
+neuron = neurons.chosen(looked_at, order[0])
 with left:
-    show.ranked(looked_at, observed.activity, by, order, neuron)
+    neurons.ranked(looked_at, observed.activity, by, order, neuron)
     by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 title = looked_at.unit(neuron).title
 with right:
     st.markdown(f"**{capitalised(title)}: where it is most active**")
-    show.strips(subject, looked_at, observed, neuron)
+    neurons.strips(subject, looked_at, observed, neuron)
 left, middle, right = st.columns(3, gap="large")
 with left:
-    show.distribution(observed.activity, neuron)
+    neurons.distribution(observed.activity, neuron)
 with middle:
     if subject.kind == "decoder":
-        show.speaks_for(looked_at, neuron)
+        neurons.speaks_for(looked_at, neuron)
     else:
         st.caption("This model guesses labels, not tokens: its neurons speak for no token.")
 with right:
-    value = show.steer(subject, looked_at, observed.activity, neuron)
+    value = neurons.steer(subject, looked_at, observed.activity, neuron)
 
-try_this(tries(subject, looked_at, observed))
-table = observed.activity.table()
-details(lambda: table, code=code(subject, looked_at, neuron, value), how=HOW, limits=LIMITS, key="neurons")
-next_step()
+offers, code = neurons.tries(subject, looked_at, observed), neurons.code(subject, looked_at, neuron, value)
+close(PAGE, offers, observed.activity.table, code)

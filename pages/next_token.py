@@ -2,19 +2,16 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.next_token import PAGE
+from gptviz.ui.records.next_token import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.next_token import guessing, show, words
-from gptviz.ui.pages.next_token.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.next_token import guessing, ledger
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import text_position
 from gptviz.ui.views.append_token import explain_refusal
-from gptviz.ui.widgets import try_this
-from gptviz.ui.widgets.details import details
 
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":
@@ -26,17 +23,14 @@ place = beside.container(gap="xsmall")
 with place:
     plays = guessing.switch()
 if plays:
-    guessing.game(subject, text, place)
-    try_this([])
+    close(PAGE, [], *guessing.game(subject, text, place))
 else:
     with place:
         position = text_position.position(len(subject.seen) - 1)
     with text:
         text_position.strip(subject, position)
     explain_refusal()
-    show.ledger(subject, position)
-    show.say_guess(subject, position)
-    show.say_rounding(subject, position)
-    try_this(tries(subject, position))
-    details(how=words.HOW, limits=words.LIMITS, key="next_token")
-next_step()
+    ledger.ledger(subject, position)
+    ledger.say_guess(subject, position)
+    ledger.say_rounding(subject, position)
+    close(PAGE, ledger.tries(subject, position))

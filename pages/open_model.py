@@ -2,28 +2,31 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.open_model import PAGE
+from gptviz.ui.records.open_model import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
 from gptviz.machine.hosting import hosting
+from gptviz.pretrained.families import FAMILIES
 from gptviz.runs import import_job
-from gptviz.ui.pages.open_model.here import free_memory, models_here, on_this_machine, read_more, summaries
-from gptviz.ui.pages.open_model.opened_before import opened_before
-from gptviz.ui.pages.open_model.progress import note_the_end, progress
-from gptviz.ui.pages.open_model.source import field, look_at, search_the_hub
-from gptviz.ui.pages.open_model.tries import tries
-from gptviz.ui.pages.open_model.upload import zip_box
-from gptviz.ui.pages.open_model.words import CODE, HOW, LIMITS, READ_ONLY
-from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.widgets import try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.pages.open_model import source
+from gptviz.ui.pages.open_model.here import (
+    free_memory,
+    models_here,
+    note_the_end,
+    on_this_machine,
+    opened_before,
+    progress,
+    read_more,
+    summaries,
+)
+from gptviz.ui.shell.close import close
 
 if hosting().read_only:  # a reader who may type paths here learns which files there are
-    st.info(READ_ONLY)
+    st.info("This server shows the models in its list, and opens no others: it is set to read-only.")
     opened_before()
-    next_step()
+    close(PAGE, view=None)
     st.stop()
 active = import_job.goes_on()
 
@@ -36,10 +39,10 @@ def going_on() -> None:
         note_the_end()
 
 
-given = field()
+given = source.field()
 going_on()
 if given:
-    look_at(given)
+    source.look_at(given)
 
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
@@ -61,10 +64,9 @@ here()
 opened_before()
 on_hub, as_zip = st.tabs(["From the hub", "From a zip file"], key="elsewhere")
 with on_hub:
-    search_the_hub()
+    source.search_the_hub()
 with as_zip:
-    zip_box()
+    source.zip_box()
 known = summaries(models_here())
-try_this(tries(list(known.items())))
-details(code=CODE, how=HOW, limits=LIMITS, key="open a model")
-next_step()
+families = ", ".join(sorted({family.title for family in FAMILIES.values()}))
+close(PAGE, source.tries(list(known.items())), code=source.CODE, more=f"The families that open here: {families}.")

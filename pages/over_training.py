@@ -2,57 +2,53 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.over_training import PAGE
+from gptviz.ui.records.over_training import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.over_training import APART, RELATIVES, beside, choices, show, words
-from gptviz.ui.pages.over_training.computed import followed
-from gptviz.ui.pages.over_training.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.over_training import beside, charts
+from gptviz.ui.records.over_training import APART, RELATIVES
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import escaped, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets import escaped
 
 subject = subject_bar()
 if not scrubber.steps(subject.key.name):
-    show.without_snapshots(subject)
-    next_step()
+    charts.without_snapshots(subject)
+    close(PAGE, view=None)
     st.stop()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     for_measures = st.container(width="stretch")
-    if (shown := choices.shown(subject.key.name)) != RELATIVES:
+    if (shown := charts.shown(subject.key.name)) != RELATIVES:
         with for_measures:
-            chosen = choices.measures(subject)
+            chosen = charts.measures(subject)
         with st.popover("More"):
-            axes = choices.Axes(shown == APART, *choices.logarithmic())
-            asked = choices.questions(subject, chosen)
+            axes = charts.Axes(shown == APART, *charts.logarithmic())
+            asked = charts.questions(subject, chosen)
 if shown == RELATIVES:
     beside.show(subject.key.name)
-    next_step()
+    close(PAGE, view=None)
     st.stop()
-choices.say_missing(subject)
+charts.say_missing(subject)
 histories = []
-charts, column = st.columns([3, 1], gap="large")
+pictures, column = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
-        history, progress = followed(subject.key, one, asked[one.name])
+        history, progress = charts.followed(subject.key, one, asked[one.name])
     except (ValueError, OSError) as error:
-        charts.info(escaped(f"{one.title}: {error}."))
+        pictures.info(escaped(f"{one.title}: {error}."))
         continue
-    with charts:
+    with pictures:
         if history is not None:
             histories.append(history)
-            show.chart(subject, history, axes, show.HEIGHTS[min(len(chosen), 3) - 1])
+            charts.chart(subject, history, axes, charts.HEIGHTS[min(len(chosen), 3) - 1])
         progress()
 with column:
-    show.which_came_first(subject, histories)
-    show.pages_at(subject, histories)
-try_this(tries(subject, histories, axes))
+    charts.which_came_first(subject, histories)
+    charts.pages_at(subject, histories)
 if histories:
-    details(
-        lambda: histories[0].labelled(), code=words.code(subject, asked), how=words.HOW, limits=words.LIMITS, key="over training"
-    )
-next_step()
+    close(PAGE, charts.tries(subject, histories, axes), lambda: histories[0].labelled(), charts.code(subject, asked))
+else:
+    close(PAGE, charts.tries(subject, histories, axes), view=None)

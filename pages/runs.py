@@ -2,25 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.runs import PAGE
+from gptviz.ui.records.runs import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
 from gptviz.settings.address_values import ANY
-from gptviz.ui.pages.runs.curves import chart, switches, validation_losses
-from gptviz.ui.pages.runs.differences import table_of_differences
-from gptviz.ui.pages.runs.experiments import experiments
-from gptviz.ui.pages.runs.ladder import ladder
+from gptviz.ui.pages.runs import curves
+from gptviz.ui.pages.runs.experiments import experiments, ladder
 from gptviz.ui.pages.runs.manage import one_model
-from gptviz.ui.pages.runs.selection import by_name, chosen
-from gptviz.ui.pages.runs.table import BESIDE, CURVES, HEIGHT, STYLE, table
-from gptviz.ui.pages.runs.tries import tries
-from gptviz.ui.pages.runs.words import HOW, LIMITS, code
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.close import close
 from gptviz.ui.views.entries import entries
 from gptviz.ui.widgets import addresses, try_this
-from gptviz.ui.widgets.details import details
 
 models = entries()
 if not models:
@@ -35,24 +28,24 @@ def compare() -> None:
     now = entries()
     if active and not any(entry.is_active for entry in now.values()):
         st.rerun()
-    compared = chosen(now)
-    st.html(STYLE)
+    compared = curves.chosen(now)
+    st.html(curves.STYLE)
     with st.container(horizontal=True):
-        with st.container(key=BESIDE):
-            table(now, [entry.name for entry in compared])
-        with st.container(key=CURVES):
+        with st.container(key=curves.BESIDE):
+            curves.table(now, [entry.name for entry in compared])
+        with st.container(key=curves.CURVES):
             with st.container(horizontal=True, vertical_alignment="center"):
-                log_steps, log_loss, training = switches()
+                log_steps, log_loss, training = curves.switches()
             if compared:
-                chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=HEIGHT)
+                curves.chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=curves.HEIGHT)
             else:
                 st.info("Nothing is chosen. Tick a model in the table, or choose one by name.", icon=":material/check_box:")
-            by_name(now, [entry.name for entry in compared])
-    table_of_differences(compared)
+            curves.by_name(now, [entry.name for entry in compared])
+    curves.table_of_differences(compared)
 
 
 compare()
-try_this(tries(models))
+try_this(curves.tries(models))
 addresses.takes("below", ANY)
 bought, offered = st.tabs(["What does each part bring?", "The experiments"], key="below", bind="query-params")
 with bought:
@@ -67,12 +60,5 @@ with offered:
 st.header("One model", anchor=False)
 one_model(models)
 
-compared = chosen(models, quiet=True)
-details(
-    lambda: validation_losses(compared),
-    code=code([entry.name for entry in compared]),
-    how=HOW,
-    limits=LIMITS,
-    key="runs",
-)
-next_step()
+compared = curves.chosen(models, quiet=True)
+close(PAGE, None, lambda: curves.validation_losses(compared), curves.code([entry.name for entry in compared]))

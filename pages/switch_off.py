@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.switch_off import PAGE
+from gptviz.ui.records.switch_off import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
@@ -10,22 +10,20 @@ open_page(PAGE)
 from gptviz.interp.changing.edits import MEAN, edit
 from gptviz.interp.over_prompts import Asked
 from gptviz.interp.units.unit import heads_and_mlps
-from gptviz.ui.pages.switch_off import choosing, grid, words
-from gptviz.ui.pages.switch_off.tries import example, tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.switch_off import grid
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.over_prompts import over_prompts
-from gptviz.ui.widgets import escaped, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets import escaped
 
 subject = subject_bar()
 lm = subject.lm
 if not (units := heads_and_mlps(lm.model.config)):
     st.info("This model has no heads and no MLPs: there is nothing to switch off but its embedding.")
-    choosing.form(lm.model.config)
-    next_step()
+    grid.form(lm.model.config)
+    close(PAGE, view=None)
     st.stop()
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -40,27 +38,19 @@ before = loss_texts.loss_of(subject.key.unedited, text)
 with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
 
-shown = subject.key if lm.edits else example(subject, units, without)
+shown = subject.key if lm.edits else grid.example(subject, units, without)
 with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
     numbers = before_after.figure(subject, shown)
 with left:
     before_after.losses(subject, shown, text)
-choosing.form(lm.model.config)
+grid.form(lm.model.config)
 before_after.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
 over_prompts(subject, "switch off", Asked(subject.seen, int(loss_texts.guess_of(subject.key.unedited, subject.seen).argmax())))
 
-try_this(tries(subject, text, before, without))
-
-details(
-    lambda: numbers,
-    code=before_after.code(subject, shown),
-    how=words.HOW,
-    limits=words.LIMITS,
-    key="switch_off",
-)
-next_step()
+offers, code = grid.tries(subject, text, before, without), before_after.code(subject, shown)
+close(PAGE, offers, lambda: numbers, code)

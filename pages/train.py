@@ -2,21 +2,18 @@
 
 import streamlit as st
 
-from gptviz.ui.pages.train import PAGE
+from gptviz.ui.records.train import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.train import monitor
+from gptviz.ui.pages.train import watch
 from gptviz.ui.pages.train.form import form, name_control, train_button
 from gptviz.ui.pages.train.inside import look_inside
-from gptviz.ui.pages.train.tries import tries
-from gptviz.ui.pages.train.words import HOW, LIMITS, code, validation_losses
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import device_box
 from gptviz.ui.views.planned_run import commands
-from gptviz.ui.widgets import controls, try_this
-from gptviz.ui.widgets.details import details
+from gptviz.ui.widgets import controls
 
 controls.notices_in(st.container())
 device = device_box()
@@ -28,21 +25,13 @@ with side, st.container(border=True):
     train_button(planned, name, device)
 
 with view:
-    watched = monitor.bar()
+    watched = watch.bar()
     if watched is None:
         st.info("There is no model yet: press Train.")
         st.stop()
-    monitor.live(watched)
+    watch.live(watched)
 
 look_inside(watched, device)
 
-try_this(tries(watched, planned.plan_name))
-
-details(
-    lambda: validation_losses(watched),
-    code=code(watched, commands(planned, name)),
-    how=HOW,
-    limits=LIMITS,
-    key="training",
-)
-next_step()
+offers, code = watch.tries(watched, planned.plan_name), watch.code(watched, commands(planned, name))
+close(PAGE, offers, lambda: watch.validation_losses(watched), code)

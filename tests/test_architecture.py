@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("torch", "tqdm", "gptviz", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals", "gptviz.language_model"),
         *("gptviz.model", "gptviz.text", "gptviz.generate", "gptviz.data", "gptviz.train", "gptviz.runs", "gptviz.interp"),
         *("gptviz.lessons", "gptviz.takehome"),
-        *("gptviz.ui.page", "gptviz.ui.pages"),  # the records of pages, which import nothing of the interface
+        "gptviz.ui.menu",  # the records of pages, which import nothing of the interface
     },
     "gptviz.__main__": {"gptviz", "gptviz.machine.terminal", "gptviz.commands"},
 }
@@ -75,8 +75,8 @@ POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "posix", "pty", "pwd", "readlin
 # These may import what they like.
 FREE = ("app", "pages", "gptviz.ui")
 
-# The rooms of the interface: each may import those before it. Within the last, no page imports another. The records of pages
-# lie in the folders of their pages, but every room reads them, so they are a room of their own that imports none of the others.
+# The rooms of the interface: each may import those before it. Within the last, no page imports another: a link to a page needs
+# its record alone. What a record is (`page`) and all of them in their order (`menu`) belong to the records.
 ROOMS = ("records", "widgets", "shell", "views", "pages")
 
 
@@ -144,11 +144,10 @@ def circle(graph: dict[str, set[str]]) -> str:
 def room_and_page(module: str) -> tuple[str, str]:
     """Of a module of the interface the room and, in the room of the pages, the page; else empty."""
     parts = module.split(".")
-    if module == "gptviz.ui.page" or (parts[:3] == ["gptviz", "ui", "pages"] and len(parts) < 5):
-        return "records", ""
-    if parts[:2] != ["gptviz", "ui"] or len(parts) < 4:
+    if parts[:2] != ["gptviz", "ui"] or len(parts) < 3:
         return "", ""
-    return parts[2], parts[3] if parts[2] == "pages" else ""
+    room = "records" if parts[2] in ("page", "menu") else parts[2]
+    return room, parts[3] if room == "pages" and len(parts) > 3 else ""
 
 
 def test_the_walk_sees_relative_late_and_aliased_imports() -> None:
@@ -237,9 +236,10 @@ def test_the_rooms_of_the_interface_stand_in_one_order_and_no_page_imports_anoth
 def test_the_records_of_all_pages_are_read_without_the_code_of_any_page() -> None:
     printed_elsewhere(
         "import sys\n"
-        "from gptviz.ui.pages import PAGES\n"
+        "from gptviz.ui.menu import PAGES\n"
         "read = {name for name in sys.modules if name.startswith('gptviz.ui.')}\n"
-        "expected = {'gptviz.ui.page', 'gptviz.ui.pages', *(f'gptviz.ui.pages.{name}' for name in PAGES)}\n"
+        "records = {f'gptviz.ui.records.{name}' for name in PAGES}\n"
+        "expected = {'gptviz.ui.page', 'gptviz.ui.menu', 'gptviz.ui.records', *records}\n"
         "if read != expected: sys.exit(f'{read ^ expected}')\n"
         "if 'streamlit' in sys.modules: sys.exit('Streamlit was imported')\n"
     )
@@ -252,8 +252,8 @@ def test_pages_that_visitors_open_at_the_same_time_are_all_imported() -> None:
         "from pathlib import Path\n"
         "from threading import Barrier, Thread\n"
         "sys.setswitchinterval(1e-5)\n"
-        "names = [f'gptviz.ui.pages.{folder.parent.name}' for folder in sorted(Path('gptviz/ui/pages').glob('*/__init__.py'))]\n"
-        "for room in ('text/tokenizers', 'text/datasets', 'pretrained/families'):\n"
+        "names = []\n"
+        "for room in ('ui/records', 'text/tokenizers', 'text/datasets', 'pretrained/families'):\n"
         "    names += [f'gptviz.{room}.{file.stem}'.replace('/', '.') for file in Path('gptviz', room).glob('*.py')]\n"
         "begin, failed = Barrier(len(names)), []\n"
         "def visit(name):\n"
@@ -261,7 +261,7 @@ def test_pages_that_visitors_open_at_the_same_time_are_all_imported() -> None:
         "    try:\n"
         "        import_module(name)\n"
         "        from gptviz.text import BPETokenizer, task\n"
-        "        from gptviz.ui.pages import PAGES\n"
+        "        from gptviz.ui.menu import PAGES\n"
         "        from gptviz.pretrained.families import FAMILIES\n"
         "    except BaseException as error:\n"
         "        failed.append(f'{name}: {error!r}')\n"
@@ -302,6 +302,6 @@ def test_the_heading_of_every_page_is_shown_before_the_page_imports_its_room() -
             if isinstance(line, ast.Expr) and ast.unparse(line) == "open_page(PAGE)":
                 break
             before |= {ast.unparse(line)} if isinstance(line, ast.ImportFrom) else set()
-        room = f"gptviz.ui.pages.{'home' if file.name == 'app.py' else file.stem}"
-        allowed = {f"from {room} import PAGE", "from gptviz.ui.pages import GROUPS, PAGES"}
+        record = f"gptviz.ui.records.{'home' if file.name == 'app.py' else file.stem}"
+        allowed = {f"from {record} import PAGE", "from gptviz.ui.menu import GROUPS, PAGES"}
         assert before - allowed <= {"from gptviz.ui.shell import frame", "from gptviz.ui.shell.frame import open_page"}, file.name

@@ -83,6 +83,14 @@ def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) ->
         assert all(one.operator == ">=" for one in versions), "no bound above that nothing is known to break"
 
 
+def test_the_wheel_has_what_explains_each_page(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as file:
+        packed = {name for name in file.namelist() if name.endswith("/about.md")}
+    written = {file.relative_to(ROOT).as_posix() for file in (ROOT / "gptviz").rglob("about.md")}
+    assert len(written) > 20
+    assert packed == written
+
+
 def checked(*command: str | Path) -> None:
     """Run a checker of this environment on the checkout; what it finds fails the test."""
     ended = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)

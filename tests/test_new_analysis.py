@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command("repeats", "How often each token of a text stood there before.", run, _options, place=165)
 ''',
-    f"{ROOM}/__init__.py": '''
+    "gptviz/ui/records/repeats.py": '''
 """The page Repeats."""
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
@@ -113,82 +113,72 @@ PAGE = Page(
     tour=(MODEL_ON_TOP, "The bars: a token that comes back has a high one.", DETAILS_BELOW),
 )
 ''',
-    f"{ROOM}/computed.py": '''
-"""What is computed for the page Repeats, once for all sessions."""
+    f"{ROOM}/bars.py": '''
+"""The tokens of a text, and how often each stood there before."""
 
 import streamlit as st
 
+from gptviz.figures.reading import repeats as figures
 from gptviz.interp.reading.repeats import repeats
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, language_model
+from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
+from gptviz.ui.widgets import Try
+from gptviz.ui.widgets.figure import show_figure, theme
+
+
+def bars(subject: Subject) -> LabelledArray:
+    """The bars, and the numbers that they show."""
+    found = counts(subject.key, subject.seen)
+    show_figure(figures.bars(found, theme(), height=300), key="repeats", alt="How often each token stood there before.")
+    return found
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def counts(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
-    """How often each of `ids` stood there before."""
+    """How often each of `ids` stood there before, once for all sessions."""
     return repeats(list(ids), [language_model(key).tokenizer.label(one) for one in ids])
-''',
-    f"{ROOM}/show.py": '''
-"""What the page Repeats shows."""
-
-from gptviz.figures.reading import repeats
-from gptviz.labelled_array import LabelledArray
-from gptviz.ui.widgets.figure import show_figure, theme
 
 
-def bars(counts: LabelledArray) -> None:
-    """The bars, with their heading."""
-    show_figure(repeats.bars(counts, theme(), height=300), key="repeats", alt="How often each token stood there before.")
-''',
-    f"{ROOM}/words.py": '''
-"""How the page Repeats counts, what it cannot show, and its code."""
-
-from gptviz.ui.shell.subject.models import Subject
-
-HOW = "For each token, the equal ones before it are counted."
-LIMITS = "Whether the model makes any use of them."
+def tries() -> list[Try]:
+    """A text of one token alone."""
+    return [Try("The same again", "Every token but the first stood there before.", {"prompt": "aaaa"})]
 
 
 def code(subject: Subject) -> str:
     """The lines of `gptviz` that compute the same numbers."""
     return f"from gptviz.interp.reading.repeats import repeats\\n\\nrepeats({list(subject.seen)}, {list(subject.labels)})"
 ''',
-    f"{ROOM}/tries.py": '''
-"""What the page Repeats suggests to try."""
+    f"{ROOM}/about.md": """
+# Repeats
 
-from gptviz.ui.widgets import Try
+## How it is computed
 
+For each token, the equal ones before it are counted.
 
-def tries() -> list[Try]:
-    """A text of one token alone."""
-    return [Try("The same again", "Every token but the first stood there before.", {"prompt": "aaaa"})]
-''',
+## What it cannot tell you
+
+Whether the model makes any use of them.
+""",
     "pages/repeats.py": '''
 """Which tokens come back?"""
 
-from gptviz.ui.pages.repeats import PAGE
+from gptviz.ui.records.repeats import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.repeats import computed, show, words
-from gptviz.ui.pages.repeats.tries import tries
-from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.pages.repeats.bars import bars, code, tries
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets.details import details
-from gptviz.ui.widgets import try_this
 
 subject = subject_bar()
-counts = computed.counts(subject.key, subject.seen)
-show.bars(counts)
-try_this(tries())
-details(lambda: counts, code=words.code(subject), how=words.HOW, limits=words.LIMITS, key="repeats")
-next_step()
+counts = bars(subject)
+close(PAGE, tries(), lambda: counts, code(subject))
 ''',
     "tests/app/test_repeats_page.py": '''
 """The page Repeats, and the way to it."""
 
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from tests.app.opening import headings, opened
 from tests.tiny import TinyModel
 
@@ -202,6 +192,7 @@ def test_the_page_shows_its_figure_its_words_and_its_tour(tiny_model: TinyModel)
     said = " ".join(text.value for text in at.markdown)
     assert "**token**: A piece of text" in said
     assert "a token that comes back has a high one" in said
+    assert "the equal ones before it are counted" in said
 
 
 def test_the_menu_and_home_lead_to_it(tiny_model: TinyModel) -> None:

@@ -30,7 +30,7 @@ from gptviz.model.parts.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
+from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table
 from tests.app.opening import opened
 from tests.command_line import Capture, output
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
@@ -281,8 +281,7 @@ def test_the_numbers_of_a_new_kind_are_its_own() -> None:
 def _form() -> None:
     from gptviz.model import PRESETS, Config
     from gptviz.settings.fields import field_infos
-    from gptviz.ui.pages.train.fields import field_controls
-    from gptviz.ui.pages.train.rules import architecture_values
+    from gptviz.ui.pages.train.rules import architecture_values, field_controls
 
     field_controls(field_infos(Config), architecture_values(PRESETS["generator"]), ("n_layer",))
 

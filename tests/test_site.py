@@ -14,6 +14,7 @@ import pytest
 
 import gptviz
 from gptviz.__main__ import parser
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell.around.glossary import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,6 +53,19 @@ def test_every_word_and_every_public_name_is_there(site: Path) -> None:
     for each in (gptviz.LanguageModel, gptviz.load, *(getattr(value, "fget", value) for value in public)):
         assert f'id="{each.__module__}.{each.__qualname__}"' in library
     assert 'id="gptviz.takehome.show.show"' in library
+
+
+def test_what_pages_say_of_how_they_compute_is_there_with_its_equations_drawn(site: Path) -> None:
+    page = site / "how-it-is-computed.html"
+    said = text_of(page)
+    explained = [about for page in PAGES.values() for about in page.about.values()]
+    assert len(explained) > 25
+    plain = [re.split(r"[*`$\n]", about.limits)[0].strip() for about in explained]
+    assert [text for text in plain if text not in said] == []
+    assert "$" not in said
+    assert page.read_text(encoding="utf-8").count("<math") == sum(
+        about.how.replace("$$", "$").count("$") // 2 for about in explained
+    )
 
 
 def test_nothing_is_asked_of_other_places(site: Path) -> None:

@@ -65,7 +65,7 @@ def _pages() -> Iterator[Exhibit]:
     """Each page as its picture shows it, in its other states, and about another model."""
     from gptviz.takehome.gallery import Exhibit
     from gptviz.takehome.page import read_page
-    from gptviz.ui.pages import PAGES
+    from gptviz.ui.menu import PAGES
 
     for page in PAGES.values():
         if page.group == "Your models":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from gptviz.model.kinds import MODEL_KINDS, Kind
 
@@ -31,12 +34,24 @@ class Keys:
     does: str
 
 
+class About(NamedTuple):
+    """What is folded below a view, as Markdown.
+
+    Attributes:
+        how: the equation, and the function that computes it.
+        limits: what the view leaves out or cannot show.
+    """
+
+    how: str
+    limits: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Page:
     """A page of the app.
 
     Attributes:
-        name: its script is `pages/NAME.py`, its own code lies in `gptviz/ui/pages/NAME`; the first page is "home".
+        name: its script is `pages/NAME.py`, what it shows lies in `gptviz/ui/pages/NAME`; the first page is "home".
         icon: as Streamlit names it.
         group: where the menu and Home show it.
         place: its place within the group, in the order in which a newcomer reads: tens, so that another page fits between.
@@ -79,6 +94,25 @@ class Page:
     def path(self) -> str:
         """Its script, as Streamlit names it."""
         return "app.py" if self.name == "home" else f"pages/{self.name}.py"
+
+    @property
+    def about(self) -> Mapping[str, About]:
+        """What `about.md` in its folder says of each of its views; empty if it has no such file."""
+        return _about(self.name)
+
+
+# A view in `about.md`: its name, and the two sections that each has.
+_ABOUT = re.compile(
+    r"^# ([^\n]+)\n\n## How it is computed\n\n(.+?)\n\n## What it cannot tell you\n\n(.+?)\s*(?=^# |\Z)", re.DOTALL | re.MULTILINE
+)
+
+
+@cache
+def _about(name: str) -> dict[str, About]:
+    file = Path(__file__).parent / "pages" / name / "about.md"
+    if not file.is_file():
+        return {}
+    return {view: About(how, limits) for view, how, limits in _ABOUT.findall(file.read_text(encoding="utf-8"))}
 
 
 def has_blocks(config: Config) -> bool:

@@ -13,7 +13,7 @@ import gptviz
 from gptviz.figures.kit.format import power, signed
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.attribution import show
+from gptviz.ui.pages.attribution import logit
 from tests.app.opening import chart, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -134,7 +134,7 @@ def test_a_model_without_blocks_or_with_an_edit_is_shown(tiny_model: TinyModel) 
     ],
 )
 def test_a_difference_of_logits_is_told_as_how_much_likelier_one_token_is(difference: float, words: str) -> None:
-    assert show._times(difference) == words
+    assert logit._times(difference) == words
 
 
 def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(tiny_classifier: TinyModel) -> None:

@@ -12,8 +12,8 @@ import gptviz
 from gptviz.components.circuit_graph import FORMAT
 from gptviz.figures.kit.format import brief, signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
-from gptviz.ui.pages.circuit import show as page_code
-from gptviz.ui.pages.circuit.tries import CORE
+from gptviz.ui.pages.circuit import graph as page_code
+from gptviz.ui.pages.circuit.graph import CORE
 from tests.app.opening import in_sight, opened, page_at, payload, ran, views
 from tests.tiny import TinyModel
 from tests.waiting import wait_until

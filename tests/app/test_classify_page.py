@@ -22,8 +22,9 @@ from gptviz.figures.kit.format import percent, signed
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
-from gptviz.ui.pages.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS, evaluation, held_out, own_file
+from gptviz.ui.pages.classify import held_out, own_file
 from gptviz.ui.pages.classify.decision import ALONE
+from gptviz.ui.records.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
 from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import chart, page_at, ran, says
@@ -257,8 +258,7 @@ def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Ma
 
 
 def test_a_mistake_longer_than_the_longest_prompt_is_cut(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (evaluation, held_out):
-        monkeypatch.setattr(module, "longest_prompt", lambda: 12)
+    monkeypatch.setattr(held_out, "longest_prompt", lambda: 12)
     at = page(view=WORDS, prompt="good")
     at.button(key="try A confident mistake").click().run()
     assert len(at.text_area(key="prompt").value) == 12
@@ -283,7 +283,7 @@ def test_a_file_is_labelled_as_the_model_labels_its_texts(labelled: LabelledText
 def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(
     labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "AT_A_TIME", 3)
+    monkeypatch.setattr(held_out, "AT_A_TIME", 3)
     at = page(view=OWN)
     expected = gptviz.load("judge").probabilities(table(at, "text"))
     np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
@@ -363,7 +363,7 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(labelled: LabelledTex
     assert card.labels == ("blue", "green", "red")
     assert card.corpus == "colours"
     assert gptviz.load(own_file.NAME).model.config.n_label == 3
-    assert evaluation.split(models.model_key(own_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
+    assert held_out.split(models.model_key(own_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
 
 
 def test_too_few_texts_cannot_train_and_the_page_says_so(labelled: LabelledTexts) -> None:

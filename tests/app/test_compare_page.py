@@ -13,8 +13,8 @@ from gptviz.figures.kit.format import brief, percent
 from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
 from gptviz.runs.imports import import_model
-from gptviz.ui.pages.compare import VIEWS
-from gptviz.ui.pages.compare.show import SHOWN
+from gptviz.ui.pages.compare.views import SHOWN
+from gptviz.ui.records.compare import VIEWS
 from tests import command_line
 from tests.app.conftest import with_snapshots
 from tests.app.opening import button, chart, page_at, ran, says

@@ -13,7 +13,7 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining import context_use as interp
 from gptviz.text.datasets.sentences import contrasts
-from gptviz.ui.pages.context import computed as context
+from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.app.opening import opened, page_at, says
 from tests.tiny import TinyModel

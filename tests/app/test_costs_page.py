@@ -13,7 +13,8 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.train import estimate
-from gptviz.ui.pages.costs import BITS, COUNTS, PLAN, planner
+from gptviz.ui.pages.costs import planner
+from gptviz.ui.records.costs import BITS, COUNTS, PLAN
 from gptviz.ui.views import planned_run
 from tests.app.conftest import SPEED
 from tests.app.opening import chart, page_at, ran

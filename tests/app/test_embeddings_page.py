@@ -22,7 +22,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
-from gptviz.ui.pages.embeddings import computed
+from gptviz.ui.pages.embeddings import token_map
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
@@ -121,7 +121,7 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.Monk
 
 def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
     at = page(model="tiny", token="q")
-    view = computed.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
+    view = token_map.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
     names = tokens(view.key).names
     from gptviz.ui.shell.subject.models import language_model
 
@@ -240,14 +240,14 @@ def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: py
 @pytest.mark.parametrize("n_tokens", [65, 300, 5_000])
 def test_the_way_back_to_a_step_depends_on_the_snapshots_alone_and_is_bounded(n_tokens: int) -> None:
     every = tuple(range(0, 360, 10))
-    assert computed.way_back(every, None, n_tokens) == (None,)
-    longest = computed.way_back(every, 0, n_tokens)
+    assert token_map.way_back(every, None, n_tokens) == (None,)
+    longest = token_map.way_back(every, 0, n_tokens)
     for step in every:
-        way = computed.way_back(every, step, n_tokens)
+        way = token_map.way_back(every, step, n_tokens)
         assert (way[0], way[-1]) == (None, step)
         assert list(way[1:]) == sorted(way[1:], reverse=True)
         assert set(way[:-1]) <= set(longest), "what leads to one step is on the way to every earlier one"
-    assert len(longest) - 2 <= max(1, computed.MOST_CARRIED // n_tokens)
+    assert len(longest) - 2 <= max(1, token_map.MOST_CARRIED // n_tokens)
     assert (len(longest) == len(every) + 1) == (n_tokens == 65), "of a small vocabulary every snapshot"
 
 

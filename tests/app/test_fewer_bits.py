@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.interp.changing.fewer_bits import by_block, errors
 from gptviz.machine.memory import in_bytes
-from gptviz.ui.pages.costs import BITS, fewer_bits
+from gptviz.ui.pages.costs import fewer_bits
+from gptviz.ui.records.costs import BITS
 from tests.app.opening import chart, page_at, payload, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel

@@ -28,10 +28,10 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
 from gptviz.model import Record
-from gptviz.ui.pages.generate import beginning, clicks, drafting, link, pace, words
+from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
-from gptviz.ui.pages.generate.picture import Picture
-from gptviz.ui.pages.generate.shelf import Shelf
+from gptviz.ui.pages.generate.link import Shelf
+from gptviz.ui.pages.generate.tree import Picture
 from gptviz.ui.pages.generate.writing import Writing
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
@@ -48,8 +48,8 @@ PROMPT = "the fox"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tokens at the start, and a tick that ends with the tokens that are due."""
-    monkeypatch.setattr(beginning, "FIRST_TOKENS", FIRST)
-    monkeypatch.setattr(beginning, "FORK_TOKENS", FORK)
+    monkeypatch.setattr(text, "FIRST_TOKENS", FIRST)
+    monkeypatch.setattr(text, "FORK_TOKENS", FORK)
     monkeypatch.setattr(text, "TICK_SECONDS", 600.0)
 
 
@@ -302,7 +302,7 @@ def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
     now, before = writing(at), writing(at).ids
     place, other = now.written[4].parent, now.written[4].candidates[3].token
     assert other != before[4]
-    assert clicks.take(now, {"number": now.number, "at": place, "token": other})
+    assert tree.take_clicked(now, {"number": now.number, "at": place, "token": other})
     at.run()
     assert now.ids == [*before[:4], other]
     header, arrays = shown(at)
@@ -318,12 +318,12 @@ def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back() -
     now, before = writing(at), writing(at).written
     logits = now.tree.after().logits.clone()
     press(at, "play")
-    assert clicks.go(now, {"number": now.number, "at": before[2].id})
+    assert tree.go_clicked(now, {"number": now.number, "at": before[2].id})
     assert now.written == before[:3]
     assert not now.playing
     now.step()
     now.take((before[3].token + 1) % 20, before[2].id)
-    clicks.go(now, {"number": now.number, "at": before[-1].id})
+    tree.go_clicked(now, {"number": now.number, "at": before[-1].id})
     assert now.written == before
     assert torch.equal(now.tree.after().logits, logits)
 
@@ -333,7 +333,7 @@ def test_a_click_on_what_is_not_there_does_nothing(wrong: dict[str, Any]) -> Non
     now = writing(page())
     before = now.ids
     event = {"number": now.number, "at": 3, "token": 1} | wrong
-    assert not any(act(now, event) for act in (clicks.go, clicks.take, clicks.attend))
+    assert not any(act(now, event) for act in (tree.go_clicked, tree.take_clicked, tree.attend_clicked))
     assert now.ids == before
 
 
@@ -344,7 +344,7 @@ def test_the_attention_of_a_step_comes_when_it_is_asked_for(monkeypatch: pytest.
     press(at, "one token")
     node = now.written[3].id
     assert node not in shown(at)[1]["place"][:, 0]
-    assert clicks.attend(now, {"number": now.number, "at": node})
+    assert tree.attend_clicked(now, {"number": now.number, "at": node})
     at.run()
     assert node in shown(at)[1]["place"][:, 0]
 
@@ -356,7 +356,7 @@ def test_the_next_token_can_be_chosen_by_hand() -> None:
     _, arrays = shown(at)
     assert arrays["ghost_p"][:, 0].tolist() == pytest.approx(p.sort(descending=True).values[:8].tolist(), rel=1e-3)
     chosen = int(arrays["ghost"][5])
-    assert clicks.take(now, {"number": now.number, "at": now.tree.current, "token": chosen})
+    assert tree.take_clicked(now, {"number": now.number, "at": now.tree.current, "token": chosen})
     assert writing(at.run()).ids == [*before, chosen]
 
 
@@ -384,7 +384,7 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
 
 @pytest.mark.parametrize("model", ["addition", "reversal"])
 def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beginning, "FIRST_TOKENS", 120)
+    monkeypatch.setattr(text, "FIRST_TOKENS", 120)
     at = opened("pages/generate.py", model=model)
     now, task = writing(at), gptviz.load(model).task
     assert task is not None
@@ -445,7 +445,7 @@ def reopened(at: AppTest, **query: str) -> AppTest:
 def wander(at: AppTest) -> Writing:
     """Take tokens by hand, change settings, undo, and leave some branches aside."""
     now = writing(at)
-    clicks.take(now, {"number": now.number, "at": now.written[7].id, "token": 3})
+    tree.take_clicked(now, {"number": now.number, "at": now.written[7].id, "token": 3})
     press(at.run(), "one token")
     at.slider(key="temperature").set_value(1.7).run()
     press(at, "one token")
@@ -656,14 +656,14 @@ def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_m
     with torch.inference_mode():
         now.lm.model(torch.tensor([ids]), tap=record)
     expected = sum(value.nbytes for value in record.values.values())
-    said = words.memory(now)
+    said = tree.memory(now)
     assert f"The cache now holds {len(ids)} tokens" in said
     assert f"**{expected:,} bytes**" in said
     factors = said[said.index("2 (a key") : said.index(" bytes a number")]
     assert math.prod(int(number) for number in re.findall(r"\d+", factors)) == expected
     assert f"of which {expected // 2:,} in each block" in said
-    assert "Nothing is kept" in words.memory(writing(page(model="generator-unmasked")))
-    assert "no attention" in words.memory(writing(page(model="ladder-0")))
+    assert "Nothing is kept" in tree.memory(writing(page(model="generator-unmasked")))
+    assert "no attention" in tree.memory(writing(page(model="ladder-0")))
 
 
 def test_a_text_has_an_end(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -700,7 +700,7 @@ def test_the_code_shown_makes_the_same_tree(branches: bool, printed_by: Callable
     now = writing(at)
     if branches:
         now.take(3, now.written[2].id)
-        beginning.grow(now, 12)
+        text.grow(now, 12)
         now.go(now.written[-2].id)
         at.run()
     code = shown(at)[0]["code"]
@@ -731,7 +731,7 @@ def test_an_unchanged_tree_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.full
 def test_of_a_long_text_a_step_sends_little(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model(context_length=256)
-    monkeypatch.setattr(beginning, "FIRST_TOKENS", 300)
+    monkeypatch.setattr(text, "FIRST_TOKENS", 300)
     at = page()
 
     def sent(at: AppTest) -> dict[str, bytes]:

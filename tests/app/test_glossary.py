@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell.around import glossary
 from tests.app.opening import opened
 

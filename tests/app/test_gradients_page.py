@@ -11,8 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.figures.kit.format import power
 from gptviz.interp.reading import gradients
-from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
-from gptviz.ui.pages.gradients.tries import tries
+from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table, tries
 from tests.app.opening import charts, page_at, ran
 
 SENTENCE = "The gradient says how to lower the loss."

@@ -21,8 +21,9 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.heads import DOES, READS, computed
-from gptviz.ui.pages.heads.choices import HELD_OUT, PROMPT
+from gptviz.ui.pages.heads import scores
+from gptviz.ui.pages.heads.scores import HELD_OUT, PROMPT
+from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
@@ -82,7 +83,7 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
 
 
 def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computed, "LITTLE", 0)
+    monkeypatch.setattr(scores, "LITTLE", 0)
     at = page(model=circuit, over=PROMPT, prompt="abcabcd")
     assert "Loss without it" not in at.dataframe[0].value.columns
     next(button for button in at.button if button.key == "compute head losses").click().run()
@@ -120,7 +121,7 @@ def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_th
 
 
 def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computed, "MOST_SHOWN", 3)
+    monkeypatch.setattr(scores, "MOST_SHOWN", 3)
     lm = gptviz.load(circuit)
     drawn = chart(page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1"), "heads pattern")["data"][0]
     assert [name.split()[-1] for name in drawn["y"]] == [name.split()[-1] for name in drawn["x"]] == [*"deb"]
@@ -252,7 +253,7 @@ def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model
 def test_only_the_view_on_screen_is_computed(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("deep", n_layer=13, context_length=32)
     asked: list[str] = []
-    monkeypatch.setattr("gptviz.ui.pages.heads.computed.composition", lambda *_: asked.append("composition"))
+    monkeypatch.setattr("gptviz.ui.pages.heads.scores.composition", lambda *_: asked.append("composition"))
     page(model="deep", view=DOES, prompt="the")
     assert not asked
 

@@ -16,8 +16,8 @@ from gptviz.components.kit import unpack
 from gptviz.components.model_map import TensorPage
 from gptviz.figures.kit.format import percent
 from gptviz.machine.files import home
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.home.computed import SHOWN, shape_of
+from gptviz.ui.menu import PAGES
+from gptviz.ui.pages.home.glance import SHOWN, shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import append_token, model_map
 from gptviz.ui.widgets import escaped
@@ -51,7 +51,7 @@ def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: Tiny
 def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_comparing(tiny_model: TinyModel) -> None:
     from gptviz.figures.kit import thumbnail
     from gptviz.figures.kit.theme import LIGHT
-    from gptviz.ui.pages.home import computed as home
+    from gptviz.ui.pages.home import glance as home
     from gptviz.ui.views.learning_curves import curve_of
 
     folders = {}
@@ -174,7 +174,7 @@ def test_a_model_whose_logits_are_no_numbers_has_a_home_too(tiny_model: TinyMode
 
 
 def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) -> None:
-    from gptviz.ui.pages.home import computed as home
+    from gptviz.ui.pages.home import glance as home
     from gptviz.ui.shell.subject.models import model_key
 
     tiny_model("mine", text=ALPHABET)

@@ -22,8 +22,8 @@ from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text.datasets.pairs import PAIR_TASKS
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
 from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import kinds, prompts, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of

@@ -14,8 +14,7 @@ from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.lens import settled
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.lens import computed, words
-from gptviz.ui.pages.lens import show as page
+from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.widgets import visit
 from tests.app.opening import charts, opened, ran, views
@@ -139,25 +138,24 @@ def test_of_known_answers_the_layer_is_suggested_from_which_on_the_right_one_lea
 def test_a_large_model_is_read_after_every_block_until_more_is_asked_for(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "MOST", 0)
+    monkeypatch.setattr(grid, "MOST", 0)
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     at = opened(PAGE, model="writer", prompt=TEXT)
     header, arrays = sent(at)
     assert [layer["name"] for layer in header["layers"]] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
     made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["seen"].probability, atol=1e-6)
-    at.segmented_control(key="rows").set_value(page.SUBLAYERS).run()
+    at.segmented_control(key="rows").set_value(grid.SUBLAYERS).run()
     assert len(sent(at)[0]["layers"]) == 5
     within = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.attention", position="3")
     assert len(sent(within)[0]["layers"]) == 5, "a link to a cell within a block shows its row"
     assert any("After the attention of block 0, at position 3" in text.value for text in within.markdown)
-    within.segmented_control(key="rows").set_value(page.BLOCKS).run()
+    within.segmented_control(key="rows").set_value(grid.BLOCKS).run()
     assert len(sent(within)[0]["layers"]) == 3
 
 
 def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (computed, page, words):
-        monkeypatch.setattr(module, "MOST_POSITIONS", 5)
+    monkeypatch.setattr(grid, "MOST_POSITIONS", 5)
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     at = opened(PAGE, model="writer", prompt=TEXT)
     header, arrays = sent(at)

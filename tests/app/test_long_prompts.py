@@ -83,7 +83,7 @@ def test_an_end_is_one_that_reads_as_the_last_tokens(tiny_model: TinyModel) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "held"), [("circuit", "gptviz.ui.pages.circuit.show"), ("patching", "gptviz.ui.pages.patching.prompts")]
+    ("page", "held"), [("circuit", "gptviz.ui.pages.circuit.graph"), ("patching", "gptviz.ui.pages.patching.prompts")]
 )
 def test_a_page_that_holds_much_of_every_token_reads_as_many_as_there_is_room_for(
     page: str, held: str, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None

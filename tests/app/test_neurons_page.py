@@ -22,8 +22,8 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.text.datasets.tasks import Modular
-from gptviz.ui.pages.neurons import computed, show
-from gptviz.ui.pages.neurons.choices import HELD_OUT, PROMPT, WRITTEN
+from gptviz.ui.pages.neurons import neurons
+from gptviz.ui.pages.neurons.neurons import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import known_since
 from gptviz.ui.views.texts import OWN, PASSAGES
@@ -101,13 +101,13 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     seen = lm.neurons(0, TEXT)
     pieces = tuple((tuple(rows[row].tolist()), at) for row, at in seen.places(4)[:3])
     key = model_key(lm.name, "cpu")
-    (often, times), *_ = Counter(lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: show.SHOWN]).most_common()
+    (often, times), *_ = Counter(lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: neurons.SHOWN]).most_common()
     assert f"Here that is “{often}” {counted(times, 'time')}" in says(opened)
-    for context, (row, at), value in zip(computed.contexts(key, 0, 4, pieces), pieces, seen.highest[:, 4], strict=False):
+    for context, (row, at), value in zip(neurons.contexts(key, 0, 4, pieces), pieces, seen.highest[:, 4], strict=False):
         assert context.activations[context.at] == pytest.approx(value)
         assert context.labels[context.at] == lm.tokenizer.label(row[at])
         of_row = run(lm.model, torch.tensor([row]), ["*.neurons"])["blocks.0.mlp.neurons"][0, :, 4]
-        first = max(0, at - computed.BEFORE)
+        first = max(0, at - neurons.BEFORE)
         np.testing.assert_allclose(context.activations, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
 
 
@@ -179,7 +179,7 @@ def test_a_neuron_that_is_kept_is_an_edit_on_every_page() -> None:
 
 def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
-    monkeypatch.setattr(computed, "SOME", 0)
+    monkeypatch.setattr(neurons, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
     (one,) = [each for key, each in job._begun.items() if isinstance(key, tuple) and key[0] == "neurons"]
     one.wait()

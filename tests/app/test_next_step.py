@@ -8,8 +8,8 @@ from gptviz.machine.files import home
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.home import PAGE as HOME
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import model_list

@@ -22,7 +22,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
-from gptviz.ui.pages.next_token import show as next_token
+from gptviz.ui.pages.next_token import ledger
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets import escaped
@@ -305,13 +305,13 @@ def test_a_prompt_longer_than_the_page_reads_is_not_made() -> None:
 
 def clicking(monkeypatch: pytest.MonkeyPatch, token: int) -> None:
     """Give the page a button that does what a click on that token does."""
-    show = next_token.sampling_ledger
+    show = ledger.sampling_ledger
 
     def clicked(payload: Any, *, key: str, on_take: Callable[[int], None]) -> None:
         show(payload, key=key, on_take=on_take)
         st.button("click", on_click=lambda: on_take(token), key="click")
 
-    monkeypatch.setattr(next_token, "sampling_ledger", clicked)
+    monkeypatch.setattr(ledger, "sampling_ledger", clicked)
 
 
 def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(monkeypatch: pytest.MonkeyPatch) -> None:

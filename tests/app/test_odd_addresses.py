@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gptviz.lessons.library import library
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import NOTED
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.costs import PLAN
+from gptviz.ui.records.costs import PLAN
 from gptviz.ui.shell.around import lesson, present
 from gptviz.ui.widgets import addresses, escaped
 from tests.app.conftest import OF_KIND, with_snapshots

@@ -10,8 +10,9 @@ from safetensors.torch import load_file, save_file
 
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES, classify, heads
+from gptviz.ui.records import classify, heads
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened, says
 from tests.tiny import TinyModel

@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
 from tests.app.conftest import OF_KIND
 from tests.app.opening import drawn, opened
 from tests.tiny import TinyModel

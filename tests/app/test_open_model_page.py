@@ -17,7 +17,7 @@ from gptviz.machine import memory, progress
 from gptviz.pretrained.places import download
 from gptviz.runs import checkpoints, import_job, sharing
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
-from gptviz.ui.pages.open_model import here, upload
+from gptviz.ui.pages.open_model import here, source
 from gptviz.ui.shell.subject import model_list
 from tests.app.opening import ROOT, opened, press, says
 from tests.command_line import Capture, answered, output
@@ -291,7 +291,7 @@ def test_a_search_gives_names_that_are_looked_up_with_a_click(server: FakeHub) -
 
 def test_the_server_takes_a_zip_as_large_as_the_page_says() -> None:
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
-    assert settings["server"]["maxUploadSize"] >= upload.MOST
+    assert settings["server"]["maxUploadSize"] >= source.MOST_UPLOADED
 
 
 def test_a_dropped_zip_becomes_a_model_and_a_bad_one_an_error(user: Path, tiny_model: TinyModel, tmp_path: Path) -> None:

@@ -23,15 +23,14 @@ from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
-from gptviz.ui.pages.attribution.setting import AttributionSetting
-from gptviz.ui.pages.circuit import computed as circuit
+from gptviz.ui.pages.attribution.logit import AttributionSetting
+from gptviz.ui.pages.circuit import graph as circuit
 from gptviz.ui.pages.classify.decision import judged
-from gptviz.ui.pages.context import computed as context
-from gptviz.ui.pages.embeddings import computed as embeddings
-from gptviz.ui.pages.heads import choices
-from gptviz.ui.pages.heads import computed as heads
-from gptviz.ui.pages.over_training.computed import values
-from gptviz.ui.pages.stream import computed as stream
+from gptviz.ui.pages.context import left_out as context
+from gptviz.ui.pages.embeddings import token_map as embeddings
+from gptviz.ui.pages.heads import scores
+from gptviz.ui.pages.over_training.charts import values_at as values
+from gptviz.ui.pages.stream import vectors as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.pages.translate.translation import output_of
 from gptviz.ui.shell.subject.bar import read_prompt
@@ -96,10 +95,10 @@ def other_kinds(home: Path) -> None:
 
 
 def of_head(key: ModelKey, score: str) -> Sequence[float]:
-    setting = choices.HeadSetting(key, DECODER, None)
+    setting = scores.HeadSetting(key, DECODER, None)
     if score == "delta_loss":
-        heads.losses(setting)
-    return heads.with_losses(setting, heads.scores(setting)).values[score].ravel().tolist()
+        scores.losses(setting)
+    return scores.with_losses(setting, scores.scores(setting)).values[score].ravel().tolist()
 
 
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
@@ -173,10 +172,10 @@ def of_heads_everywhere(subject: Subject, score: str) -> list[float]:
     stacks = (DECODER,) if subject.kind == "classifier" else (ENCODER, DECODER, attention.CROSS)
     found: list[float] = []
     for stack in stacks:
-        setting = choices.HeadSetting(subject.key, stack, attention.stack_read(last, stack))
+        setting = scores.HeadSetting(subject.key, stack, attention.stack_read(last, stack))
         if score == "delta_loss":
-            heads.losses(setting)
-        table = heads.with_losses(setting, heads.scores(setting)).values
+            scores.losses(setting)
+        table = scores.with_losses(setting, scores.scores(setting)).values
         found += table[score].ravel().tolist() if score in table else [np.nan] * int(np.prod(setting.shape))
     return found
 

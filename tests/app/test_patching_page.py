@@ -19,9 +19,9 @@ from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.datasets.word_kinds import with_another_word
-from gptviz.ui.pages.patching import computed, show
+from gptviz.ui.pages.patching import maps
+from gptviz.ui.pages.patching.maps import tries
 from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts
-from gptviz.ui.pages.patching.tries import tries
 from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import suggested
@@ -33,7 +33,7 @@ from tests.waiting import PATIENCE
 
 PAGE = "pages/patching.py"
 TEXT = "abcdefghij "
-NAMES = (*computed.BY_POSITION, *computed.BY_HEAD)
+NAMES = (*maps.BY_POSITION, *maps.BY_HEAD)
 
 
 def heat_maps(at: AppTest) -> dict[str, dict[str, Any]]:
@@ -60,7 +60,7 @@ page = page_at(PAGE, model="mine", prompt=CLEAN, corrupted=OTHER)
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every model is too large for its patches to be computed at once."""
-    monkeypatch.setattr(computed, "MUCH", 0)
+    monkeypatch.setattr(maps, "MUCH", 0)
 
 
 def agreeing(found: dict[str, Preview], **correlations: float) -> dict[str, Preview]:
@@ -71,7 +71,7 @@ def agreeing(found: dict[str, Preview], **correlations: float) -> dict[str, Prev
 def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_computed(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(computed, "previews")
+    monkeypatch.delattr(maps, "previews")
     at = page()
     assert not at.warning
     assert not at.error
@@ -79,11 +79,11 @@ def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_compu
     for name in NAMES:
         expected = lm.patch(CLEAN, OTHER, what=name)
         chart, shares = heat_maps(at)[expected.quantity.title], expected.restored.values
-        np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in computed.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in maps.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
         assert (chart["data"][0]["zmin"], chart["data"][0]["zmax"]) == (-1, 1)
     assert "All heatmaps are exact" in says(at)
     assert "preview" not in " ".join(one.value for one in at.caption)
-    assert not [button for button in at.button if button.label == show.COMPUTE]
+    assert not [button for button in at.button if button.label == maps.COMPUTE]
     assert "positions 0 to 3" in says(at)
     for tools in headings(at):
         assert f"Corrupted prompt: “{OTHER}”" in tools["settings"]
@@ -107,7 +107,7 @@ def test_of_a_large_model_a_preview_that_disagrees_with_what_was_computed_is_not
 ) -> None:
     found = preview(lm.model, lm.pair(CLEAN, OTHER), NAMES, checked=3)
     found = agreeing(found, attention__k=TRUSTED - 0.01, mlp__out=float("nan"), attention__z=TRUSTED)
-    monkeypatch.setattr(computed, "previews", lambda _key, _pair: found)
+    monkeypatch.setattr(maps, "previews", lambda _key, _pair: found)
     at = page()
     hidden = {"attention.k", "mlp.out"}
     assert set(heat_maps(at)) == {one.quantity.title for name, one in found.items() if name not in hidden}
@@ -138,7 +138,7 @@ def test_where_no_preview_is_to_be_trusted_the_page_says_so_and_can_compute_all(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = preview(lm.model, lm.pair(CLEAN, OTHER), NAMES, checked=0)
-    monkeypatch.setattr(computed, "previews", lambda _key, _pair: found)
+    monkeypatch.setattr(maps, "previews", lambda _key, _pair: found)
     at = page()
     shown = [name for name, one in found.items() if one.is_trusted]  # those of which all is known
     assert len(heat_maps(at)) == len(shown) < len(NAMES)
@@ -161,7 +161,7 @@ def test_what_is_computed_exactly_is_there_after_a_reload(lm: gptviz.LanguageMod
     at = page()
     at.button(key="compute patches").click().run()
     pair = lm.pair(CLEAN, OTHER)
-    work = computed.exact(model_key("mine", "cpu"), pair)
+    work = maps.exact_map(model_key("mine", "cpu"), pair)
     assert work is not None
     work.wait()
     assert (work.state, work.progress.done) == ("done", work.progress.of)
@@ -170,7 +170,7 @@ def test_what_is_computed_exactly_is_there_after_a_reload(lm: gptviz.LanguageMod
     assert not [button for button in again.button if button.label == "Compute exactly"]
     for name in NAMES:
         exact = lm.patch(CLEAN, OTHER, what=name)
-        shares = exact.restored.values[:, 4:] if name in computed.BY_POSITION else exact.restored.values
+        shares = exact.restored.values[:, 4:] if name in maps.BY_POSITION else exact.restored.values
         np.testing.assert_allclose(drawn(heat_maps(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
 
 
@@ -186,12 +186,12 @@ def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
 
     def verdict(both: Prompts) -> None:
         """Stands between what the page reads of the computation and the place where it follows it."""
-        if (work := computed.exact(model_key("mine", "cpu"), both.pair)) is not None:
+        if (work := maps.exact_map(model_key("mine", "cpu"), both.pair)) is not None:
             drawing.set()
             work.wait()
 
-    monkeypatch.setattr(computed, "patch", slow)
-    monkeypatch.setattr(show, "verdict", verdict)
+    monkeypatch.setattr(maps, "patch", slow)
+    monkeypatch.setattr(maps, "verdict", verdict)
     at = page()
     at.button(key="compute patches").click().run()
     assert drawing.is_set()
@@ -205,12 +205,12 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
     at_work, go_on = Event(), Event()
 
     def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
-        if what != computed.BY_HEAD[0]:
+        if what != maps.BY_HEAD[0]:
             at_work.set()
             assert go_on.wait(PATIENCE)
         return patch(model, pair, what)
 
-    monkeypatch.setattr(computed, "patch", slow)
+    monkeypatch.setattr(maps, "patch", slow)
     page().button(key="compute patches").click().run()
     assert at_work.wait(PATIENCE)
     at = page()
@@ -219,10 +219,10 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
     assert "Patching" in bar.proto.text
     at.button(key="stop patches").click().run()
     go_on.set()
-    work = computed.exact(model_key("mine", "cpu"), lm.pair(CLEAN, OTHER))
+    work = maps.exact_map(model_key("mine", "cpu"), lm.pair(CLEAN, OTHER))
     assert work is not None
     work.wait()
-    assert (work.state, list(work.results)) == ("stopped", [computed.BY_HEAD[0]])
+    assert (work.state, list(work.results)) == ("stopped", [maps.BY_HEAD[0]])
     at = page()
     assert "1 of 8 heatmaps are exact" in says(at)
     assert "stopped" in says(at)
@@ -265,7 +265,7 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
     at = page(cell="attention.z/1/2")
     share = lm.patch(CLEAN, OTHER, what="attention.z").shares[1, 2]
     (told,) = (text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value)
-    assert f"head 2 of block 1: restores {show.percents(float(share))} of the answer" in told
+    assert f"head 2 of block 1: restores {maps.percents(float(share))} of the answer" in told
     assert heat_maps(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
     at.button(key="close cell").click().run()
     assert "cell" not in at.query_params
@@ -278,15 +278,15 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_code_computes_the_numbers(lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch, what: str, exact: bool) -> None:
     if not exact:
-        monkeypatch.setattr(computed, "MUCH", 0)
+        monkeypatch.setattr(maps, "MUCH", 0)
         found = agreeing(preview(lm.model, lm.pair(CLEAN, OTHER), NAMES))
-        monkeypatch.setattr(computed, "previews", lambda _key, _pair: found)
+        monkeypatch.setattr(maps, "previews", lambda _key, _pair: found)
     one = lm.patch(CLEAN, OTHER, what=what) if exact else found[what]
     at = page(of=one.quantity.title)
     (code,) = (block.value for block in at.code)
     assert ("exact=False" in code) != exact
     scope = ran(code)
-    table = show.numbers(one)
+    table = maps.numbers(one)
     assert table.axes[0].labels[:2] == ("share restored", "logit difference")
     np.testing.assert_allclose(table.values[0], scope["patched"].restored.values, atol=1e-6)
     np.testing.assert_allclose(table.values[1], scope["patched"].answers, atol=1e-6)
@@ -350,7 +350,7 @@ def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restore
         asked = contrast.clean, contrast.corrupted
         shares = lm.patch(*asked, contrast.right, contrast.wrong, "attention.z").shares
         block, head = divmod(int(shares.argmax()), shares.shape[1])
-        assert f"head {head} of block {block} alone restores {show.percents(float(shares.max()))}" in one.notice
+        assert f"head {head} of block {block} alone restores {maps.percents(float(shares.max()))}" in one.notice
         since = int(re.findall(r"from step ([\d,]+) on", one.notice)[0].replace(",", ""))
         for step in (since, steps[steps.index(since) - 1], steps[-1]):
             early = gptviz.load("sentences", step=step)

@@ -16,11 +16,9 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.exports import FORMATS
 from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.runs import saving
-from gptviz.ui.pages.runs.differences import differences
-from gptviz.ui.pages.runs.experiments import reached, results
-from gptviz.ui.pages.runs.ladder import rungs
-from gptviz.ui.pages.runs.selection import names_in_link
+from gptviz.ui.pages.runs import manage as managing
+from gptviz.ui.pages.runs.curves import differences, names_in_link
+from gptviz.ui.pages.runs.experiments import reached, results, rungs
 from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit
 from tests.app.opening import button, chart, charts, page_at, press, says
@@ -391,7 +389,7 @@ def downloads(at: AppTest) -> dict[str, bool]:
 def test_a_report_is_downloaded(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     assert "Report" in [each.proto.label for each in page(model="mine").get("download_button")]
-    assert b"How mine was trained" in saving.written_report("mine")
+    assert b"How mine was trained" in managing.written_report("mine")
 
 
 def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:
@@ -418,7 +416,7 @@ def test_a_run_without_weights_is_saved_nowhere(tiny_model: TinyModel) -> None:
 
 def test_a_download_is_the_model(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine")
-    made = sharing.unpack(saving.zipped("mine", FORMATS["zip"], snapshots=True), "again")
+    made = sharing.unpack(managing.zipped("mine", FORMATS["zip"], snapshots=True), "again")
     assert {path.name: path.read_bytes() for path in made.iterdir()} == {
         path.name: path.read_bytes() for path in folder.iterdir()
     }
@@ -430,7 +428,7 @@ def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_
     folder = tiny_model("mine")
     checkpoints.snapshot_path(folder, 1).parent.mkdir()
     checkpoints.snapshot_path(folder, 1).write_bytes((folder / "model.safetensors").read_bytes())
-    monkeypatch.setattr(saving, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
+    monkeypatch.setattr(managing, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
     at = page(model="mine")
     next(box for box in at.checkbox if "its snapshot" in box.label).uncheck().run()
     assert len(downloads(at)) == 3  # without its snapshots it is small enough; nanoGPT has no such model

@@ -20,8 +20,8 @@ from gptviz.components.kit import unpack
 from gptviz.machine.job import Job
 from gptviz.runs import checkpoints
 from gptviz.text import task
-from gptviz.ui.pages.embeddings import computed, words
-from gptviz.ui.pages.generate import beginning
+from gptviz.ui.pages.embeddings import token_map
+from gptviz.ui.pages.generate import writing
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
@@ -169,7 +169,7 @@ def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
 def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beginning, "FIRST_TOKENS", 12)
+    monkeypatch.setattr(writing, "FIRST_TOKENS", 12)
     at = page("pages/generate.py", step="0")
     texts = {"0": at.session_state["writing"].text}
     for step in ("1", "last", "0"):
@@ -420,23 +420,23 @@ def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_mod
 
 
 def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
-    views = [computed.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
-    found = [computed.placing_of(view).job.result().points.values for view in views]
+    views = [token_map.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
+    found = [token_map.placing_of(view).job.result().points.values for view in views]
     np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.usefixtures("fresh_caches")
 def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(trained: Path) -> None:
     def picture(step: int | None) -> np.ndarray:
-        view = computed.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
-        return computed.placing_of(view).job.result().points.values
+        view = token_map.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
+        return token_map.placing_of(view).job.result().points.values
 
     ways = []
     for way in ((0,), (None, 16, 1, 0), (1, 0)):
-        computed._begun.clear()
+        token_map._begun.clear()
         ways.append([picture(step) for step in way][-1])
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])
-    shown = computed.ProjectionChoice(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
-    made = ran(words.code(gptviz.load("tiny", step=0), shown, 3))
+    shown = token_map.ProjectionChoice(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
+    made = ran(token_map.code(gptviz.load("tiny", step=0), shown, 3))
     np.testing.assert_array_equal(made["picture"].points.values, ways[0])

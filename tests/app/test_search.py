@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from gptviz.commands import COMMANDS
 from gptviz.lessons.library import library
 from gptviz.runs import checkpoints
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell.around.glossary import MEANINGS
 from gptviz.ui.shell.around.search import Entry, entries
 from tests.app.opening import opened

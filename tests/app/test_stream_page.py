@@ -14,7 +14,7 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
-from gptviz.ui.pages import stream as page
+from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.app.opening import ROOT, chart, opened, says
 from tests.drawn import numbers

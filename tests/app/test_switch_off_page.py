@@ -21,7 +21,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.edits import edit
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.switch_off import choosing, grid
+from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.contrasts import right_by_task
@@ -167,7 +167,7 @@ def test_any_piece_is_edited_from_the_list() -> None:
 
 @pytest.mark.parametrize("config", [tiny(), tiny(n_encoder_layer=2), tiny(positions="none", d_mlp=0), tiny(n_layer=0)])
 def test_the_list_has_every_piece_once(config: Any) -> None:
-    offered = choosing.units(config)
+    offered = grid.units(config)
     assert len(set(offered)) == len(offered)
     assert set(heads_and_mlps(config)) <= set(offered)
     assert all(unit(one.name, config) == one for one in offered)

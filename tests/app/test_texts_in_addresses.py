@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from gptviz.ui.pages.runs import selection
+from gptviz.ui.pages.runs import curves
 from gptviz.ui.widgets import addresses
 from tests.app.opening import opened
 from tests.tiny import TinyModel
@@ -86,10 +86,10 @@ def test_the_links_to_other_pages_carry_a_long_prompt() -> None:
 
 def test_a_link_names_as_many_models_as_an_address_holds_the_first_of_them() -> None:
     for names in (["語" * 60 + str(i) for i in range(500)], [f"a{i}" for i in range(3)], []):
-        value = selection.names_in_link(names)
+        value = curves.names_in_link(names)
         assert len(quote_plus(value)) < SERVER_TAKES / 4
         there = [unquote(name) for name in value.split(",")]
-        assert there == (names[: len(there)] or [selection.NONE])
+        assert there == (names[: len(there)] or [curves.NONE])
         assert len(names) > 3 or len(there) >= len(names)
 
 

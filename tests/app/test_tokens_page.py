@@ -14,8 +14,10 @@ import gptviz
 from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.learning import learned
-from gptviz.ui.pages.tokens import COMPARE, LEARN, computed
-from gptviz.ui.pages.tokens.choices import IN_A_FOLDER, LEARNED
+from gptviz.ui.pages.tokens import compare, cut
+from gptviz.ui.pages.tokens.compare import IN_A_FOLDER
+from gptviz.ui.pages.tokens.learn import LEARNED
+from gptviz.ui.records.tokens import COMPARE, LEARN
 from gptviz.ui.views.texts import PASSAGES
 from tests.app.opening import chart, opened, page_at, ran, says, strip, views
 from tests.app.test_chat_turn import CHATML, TURN
@@ -139,7 +141,7 @@ def test_the_tokens_of_a_chat_template_and_its_special_ones_have_looks_of_their_
     chats: Any, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     chats(CHATML)
-    monkeypatch.setattr(computed, "MOST_SHOWN", most)
+    monkeypatch.setattr(cut, "MOST_SHOWN", most)
     at = opened("pages/tokens.py", model="chats", prompt=TURN)
     shown = [(token[0], token[6]) for token in strip(at)["tokens"]]
     message = [*"How␣now?"]
@@ -168,7 +170,7 @@ def test_a_tokenizer_of_the_hub_without_a_model_is_a_choice(user: Path) -> None:
     tokenizer = bare(cached / "snapshots" / "abc", "the king and the unicorn", 260)
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text("abc")
-    computed.places.clear()
+    compare.places.clear()
     at = page(view=COMPARE, other="someone/words (Hugging Face)")
     assert "someone/words (Hugging Face)" in at.selectbox(key="other").options
     assert [token[7] for token in chips(at, 1)] == [str(i) for i in tokenizer.encode(PROMPT).ids]
@@ -205,7 +207,7 @@ def test_readers_of_a_server_that_only_shows_models_do_not_learn_what_is_on_it(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
-    computed.places.clear()
+    compare.places.clear()
     at = page(view=COMPARE)
     assert IN_A_FOLDER not in at.selectbox(key="other").options
     assert not [name for name in at.selectbox(key="other").options if "Hugging Face" in name]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gptviz.components import kit
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import MODEL_ON_TOP, Keys, Page
-from gptviz.ui.pages import PAGES
 from gptviz.ui.shell.around import tour
 from tests.app.opening import ROOT, opened
 
@@ -37,7 +37,8 @@ def texts_in_scripts() -> set[str]:
 
 def texts(page: Page) -> set[str]:
     """Every text in the code of a page, of its own and of what all pages share, and in the scripts of the views."""
-    places = [page.path, f"gptviz/ui/pages/{page.name}", "gptviz/ui/views", "gptviz/ui/shell", "gptviz/ui/widgets"]
+    own = (page.path, f"gptviz/ui/records/{page.name}.py", f"gptviz/ui/pages/{page.name}")
+    places = (*own, "gptviz/ui/views", "gptviz/ui/shell", "gptviz/ui/widgets")
     return texts_in_scripts().union(*(texts_in(ROOT / place) for place in places))
 
 

@@ -29,10 +29,9 @@ from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.train import form, inside, state
-from gptviz.ui.pages.train.charts import companions
+from gptviz.ui.pages.train import form, inside, watch
 from gptviz.ui.pages.train.rules import OWN_PLAN, plan_named
-from gptviz.ui.pages.train.tries import tries
+from gptviz.ui.pages.train.watch import companions, tries
 from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
 from gptviz.ui.views.learning_curves import curve_of
@@ -261,9 +260,9 @@ def test_a_request_is_shown_before_it_is_carried_out(tiny_model: TinyModel) -> N
     folder = tiny_model("asked")
     for how, word in (("pause", "pausing"), ("stop", "stopping: a last evaluation")):
         request_stop(folder, how)
-        assert word in state.headline(dataclasses.replace(watched_run("asked"), place=0))
+        assert word in watch.headline(dataclasses.replace(watched_run("asked"), place=0))
     for name in get_args(RunState):  # one that has ended since its state was read is shown too
-        assert state.headline(dataclasses.replace(watched_run("asked"), place=None, status=Status(name)))
+        assert watch.headline(dataclasses.replace(watched_run("asked"), place=None, status=Status(name)))
 
 
 def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(tiny_model: TinyModel) -> None:
@@ -271,12 +270,12 @@ def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measu
     step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
     lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in state.numbers_line(
+    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in watch.numbers_line(
         watched_run("late")
     )
     lines.append({"kind": "evaluation", "step": 920, "loss": 4.25})
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 ·" in state.numbers_line(watched_run("late"))
+    assert "validation **4.250** nats, perplexity 70.1 ·" in watch.numbers_line(watched_run("late"))
 
 
 def drawn(at: AppTest) -> dict[str, list[Any]]:
@@ -469,7 +468,7 @@ def test_what_a_model_writes_is_never_markup(tiny_model: TinyModel) -> None:
 def test_what_a_card_a_status_and_a_name_say_is_never_markup(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
-    shown = state.engine(watched_run("odd"))
+    shown = watch.engine(watched_run("odd"))
     assert shown is not None
     assert hostile not in shown
     assert escaped(hostile) in shown
@@ -477,9 +476,9 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(tiny_model: TinyMod
     waiting = dataclasses.replace(now, place=1)
     with monkeypatch.context() as other:
         other.setattr(queue, "own_queue", lambda: SimpleNamespace(training=lambda: [hostile]))
-        assert escaped(hostile) in state.headline(waiting)
+        assert escaped(hostile) in watch.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=Status("ready", hostile))
-    assert state.headline(beginning) == f"Beginning: {escaped(hostile)}."
+    assert watch.headline(beginning) == f"Beginning: {escaped(hostile)}."
 
 
 def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: TinyModel) -> None:
@@ -543,7 +542,7 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline() -> None:
     card = checkpoints.read_card(checkpoints.find("classifier-2"))
     assert f"{percent(card.accuracy)} right" in says(at)
     assert f"baseline {percent(card.baseline_accuracy)}" in says(at)
-    assert "perplexity" not in state.numbers_line(watched_run("classifier-2"))
+    assert "perplexity" not in watch.numbers_line(watched_run("classifier-2"))
     assert any("blind guess: ln 2 = 0.693" in note["text"] for note in chart(at, "live")["layout"]["annotations"])
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
@@ -699,8 +698,7 @@ def _fields(plan: str) -> None:
     from gptviz.runs.experiments import PLANS
     from gptviz.settings.fields import field_infos
     from gptviz.train.recipe import Recipe
-    from gptviz.ui.pages.train.fields import field_controls
-    from gptviz.ui.pages.train.rules import architecture_values, recipe_values
+    from gptviz.ui.pages.train.rules import architecture_values, field_controls, recipe_values
 
     model = field_controls(field_infos(Config), architecture_values(PLANS[plan].config), ("n_layer",))
     st.session_state["set"] = model | field_controls(field_infos(Recipe), recipe_values(PLANS[plan].recipe), ("steps",))

@@ -16,16 +16,18 @@ from gptviz.settings.fields import field_info
 from gptviz.text import Corpus
 from gptviz.train import estimate
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.train.fields import LARGEST, ZERO, limits
 from gptviz.ui.pages.train.form import SIZES_IN_SIGHT
 from gptviz.ui.pages.train.rules import (
     FRESH,
+    LARGEST,
     NOT_CHOSEN,
     OWN,
     OWN_PLAN,
+    ZERO,
     Choices,
     architecture_changes,
     architecture_values,
+    limits,
     plan_named,
     planned_run,
     recipe_of,

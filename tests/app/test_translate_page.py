@@ -27,8 +27,9 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.pages.translate import CROSS_ATTENTION, VIEWS, beam_search, translation
-from gptviz.ui.pages.translate.known import known_words, unknown_words
+from gptviz.ui.pages.translate import beam_search, translation
+from gptviz.ui.pages.translate.translation import known_words, unknown_words
+from gptviz.ui.records.translate import CROSS_ATTENTION, VIEWS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import escaped

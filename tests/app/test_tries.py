@@ -6,9 +6,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from gptviz.runs import checkpoints
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.heads import READS
+from gptviz.ui.records.heads import READS
 from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.explorer import sent
 from tests.app.opening import drawn, opened, says

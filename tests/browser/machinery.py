@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, Response
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from gptviz.ui.pages import PAGES as RECORDS
+from gptviz.ui.menu import PAGES as RECORDS
 from tests.browser.chromium import installed
 from tests.waiting import app_answers, on_a_free_port
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Keys
-from gptviz.ui.pages import PAGES
 from tests.browser.machinery import DRAWN, FRAMES, PATIENCE, STANDS, Server
 from tests.browser.others import BROWSERS, HEIGHT, PACKAGES, WIDTH, Driven
 from tests.browser.test_every_view import VIEWS

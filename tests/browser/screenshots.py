@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser
 
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from tests.browser.machinery import ROOT, Server, Visit, chromium, serve
 
 # Pixels; a picture that is cut at the usual height is higher.

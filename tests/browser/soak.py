@@ -21,7 +21,7 @@ import psutil
 from playwright.sync_api import Browser, ConsoleMessage, Locator
 from playwright.sync_api import Error as BrowserError
 
-from gptviz.ui.pages import PAGES as RECORDS
+from gptviz.ui.menu import PAGES as RECORDS
 from tests.browser.machinery import ALLOWED_MISSES, PAGES, Server, Visit, chromium, memory, serve
 from tests.processes import running
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from gptviz.components.token_strip import Token, payload
-from gptviz.ui.pages import PAGES as RECORDS
+from gptviz.ui.menu import PAGES as RECORDS
 from tests.browser.axe import COLOURS, darken, everywhere, findings
 from tests.browser.machinery import PAGES, Server, Visit, check_width, going_on, visiting
 from tests.browser.mounting import Mounted

@@ -23,7 +23,7 @@ from gptviz.interp.reading.anatomy import anatomy
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
-from gptviz.ui.pages.home.computed import glance
+from gptviz.ui.pages.home.glance import glance
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder, model_map
 from gptviz.ui.views.read import Read

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer
-from gptviz.ui.pages import PAGES as RECORDS
+from gptviz.ui.menu import PAGES as RECORDS
 from gptviz.ui.shell.frame import default_model
 from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_width, visiting
 from tests.browser.test_words_of_charts import CHARTS, FAULTS

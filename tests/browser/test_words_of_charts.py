@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 from tests.browser.machinery import WORDS, Visit
 
 pytestmark = pytest.mark.browser

@@ -243,8 +243,8 @@ def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel)
 
 
 def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
-    from gptviz.ui.pages.attention import PAGE as ATTENTION
-    from gptviz.ui.pages.translate import PAGE as TRANSLATE
+    from gptviz.ui.records.attention import PAGE as ATTENTION
+    from gptviz.ui.records.translate import PAGE as TRANSLATE
 
     configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
     for config in configs:

@@ -20,7 +20,7 @@ from gptviz.text import passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.tokenizers.bpe import split_words
-from gptviz.ui.pages.gradients.computed import DEFAULTS, Setup, table
+from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table
 
 PROMPT = "ROMEO:"
 

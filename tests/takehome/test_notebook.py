@@ -20,7 +20,7 @@ import gptviz
 from gptviz.components import kit
 from gptviz.takehome.notebook import as_notebook, codes
 from gptviz.takehome.page import Figure, PageContent, SavedView, read_page
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 
 PROMPT = "O Romeo, Romeo"
 PATIENCE = 300  # seconds a cell may take

@@ -20,9 +20,9 @@ from gptviz.model.devices import STORED
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
+from gptviz.ui.menu import GROUPS, PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import GROUPS, PAGES
-from gptviz.ui.pages.home import PAGE as HOME
+from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.language_model import LanguageModel
-from gptviz.ui.pages.generate import PAGE as GENERATE
+from gptviz.ui.records.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import longest_prompt

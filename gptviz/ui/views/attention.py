@@ -24,7 +24,7 @@ from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
-from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import contrasts, edits, encoder_decoder
@@ -38,27 +38,6 @@ ASKED = "attention asked"
 # The most bytes of one block: of a text that would need more the explorer shows a part. A message to the browser may have 64
 # million, and while a block is computed several arrays of twice its size are in memory.
 MOST_OF_BLOCK = 36 * 2**20
-
-HOW = r"""
-$\text{pattern} = \text{softmax}\big(\text{mask}(q\,k^\top / \sqrt{d_\text{head}})\big)$: every query is compared with every key
-it may read, and the softmax turns the row of scores into shares that sum to 1. All numbers were recorded by the taps
-`blocks.*.attention.pattern`, `.q`, `.k` and `.v` in the pass that makes the model's prediction; in an encoder the names of the
-taps begin with `encoder.`, and in cross-attention they are `blocks.*.cross_attention.…`. Where positions act on the scores
-(relative, ALiBi), their term comes between $q \cdot k / \sqrt{d_\text{head}}$ and the score. Some models multiply
-$q\,k^\top$ by another number than $1 / \sqrt{d_\text{head}}$, cap the scores, or let several heads share their keys and
-values: the arithmetic of a cell says so. **Value-weighted** is
-$\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
-multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
-block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
-entropy of the rows (`read` and `rollout` in `gptviz/interp/reading/attention.py`, `overview` in
-`gptviz/interp/reading/overview.py`; the
-equation in `gptviz/model/parts/attention.py`). **Without the first** divides the shares of a row by their sum without the first
-token. Where the numbers of all blocks are too many to be sent together, they are computed for the block that is looked at.
-A row of cross-attention is named after the token that is written there; its query comes from the token before it, the last one
-that was read. Blocks and heads are numbered from 0; the original picture (Sinai 2024) numbers them from 1."""
-LIMITS = """Attention says where a head reads, not what it takes from there: what it adds may be small, or another head may undo
-it. In later blocks a position holds not only its own token, but also what earlier blocks gathered there. Much attention on the
-first token often means that there was nothing useful to read."""
 
 
 def stack_of(subject: Subject) -> str:

@@ -21,7 +21,7 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LEAST
-from gptviz.ui.pages.generate import PAGE as GENERATE
+from gptviz.ui.records.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
 from gptviz.ui.widgets import escaped, jobs, show_figure, theme

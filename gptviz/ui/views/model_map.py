@@ -24,12 +24,12 @@ from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, 
 from gptviz.model.kinds import Kind
 from gptviz.settings.address_values import declared
 from gptviz.ui.page import Page
-from gptviz.ui.pages.attention import PAGE as ATTENTION
-from gptviz.ui.pages.classify import PAGE as CLASSIFY
-from gptviz.ui.pages.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.pages.next_token import PAGE as NEXT_TOKEN
-from gptviz.ui.pages.positions import PAGE as POSITIONS
-from gptviz.ui.pages.translate import PAGE as TRANSLATE
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.classify import PAGE as CLASSIFY
+from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
+from gptviz.ui.records.positions import PAGE as POSITIONS
+from gptviz.ui.records.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, opening, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.runs import checkpoints
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.pages.runs import PAGE as RUNS
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
+from gptviz.ui.records.runs import PAGE as RUNS
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import kinds
 

@@ -12,23 +12,21 @@ from streamlit.delta_generator import DeltaGenerator
 from gptviz.labelled_array import LabelledArray
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.text.datasets.tables import guarded
+from gptviz.ui.page import About
 
 from .figure import pixels
 
 ROWS_SHOWN = 10_000
 
 
-def details(
-    numbers: Callable[[], LabelledArray] | None = None, *, code: str | None = None, how: str, limits: str, key: str
-) -> None:
+def details(numbers: Callable[[], LabelledArray] | None = None, *, code: str | None = None, about: About, key: str) -> None:
     """The folded part below a figure.
 
     Args:
         numbers: returns the array the figure shows; called only when the reader opens the table. None for a view made by hand,
             which has a button for its numbers and one for its code.
         code: a few lines of `gptviz` that compute the same array.
-        how: Markdown: the equation, and the function that computes it.
-        limits: Markdown: what the figure leaves out or cannot show.
+        about: how it is computed, and what it cannot show.
         key: tells the figures of one page apart.
     """
     if numbers is not None:
@@ -37,8 +35,8 @@ def details(
         fold.code(code, language="python")
     title = "How it is computed, and what it cannot tell you"
     if fold := folded(title, icon=":material/functions:", key=f"{key} how"):
-        fold.markdown(how)
-        fold.markdown(f"**What it cannot tell you.** {limits}")
+        fold.markdown(about.how)
+        fold.markdown(f"**What it cannot tell you.** {about.limits}")
 
 
 def folded(title: str, *, key: str, icon: str | None = None, is_needed: bool = False) -> DeltaGenerator | None:

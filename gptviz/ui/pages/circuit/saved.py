@@ -17,8 +17,7 @@ from gptviz.ui.shell.subject import Subject, edits, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import addresses, escaped, visit
 
-from .computed import CircuitChoice
-from .show import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES
+from .graph import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES, CircuitChoice
 
 MOST = 1  # MB
 _ROUND, _READ = "graphs opened so far", "file with a graph"

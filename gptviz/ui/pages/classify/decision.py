@@ -1,4 +1,4 @@
-"""The view of one text: its label, and what each word adds to the decision or is worth to it."""
+"""The label of a text, and what each word does for it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import torch
 from gptviz.figures.explaining.contributions import contributions
 from gptviz.figures.kit.format import brief, counted, percent, signed
 from gptviz.figures.reading.labels import labels
-from gptviz.interp.explaining.decision import Decision, Worth, decision, left_out, runner_up, worth
+from gptviz.interp.explaining.decision import Decision, Worth, decision, decisive_token, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.reading.overview import largest_head
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.text import WordTokenizer, words_of
+from gptviz.ui.records.attention import PAGE as ATTENTION_PAGE
+from gptviz.ui.records.classify import ATTENTION, WORDS
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
-from .evaluation import ABOUT_BASELINE, on_card
+from .held_out import ABOUT_BASELINE, on_card, worst
 
 LIKELIEST = "the likeliest"
 NEXT, ALONE = "the next likeliest", "none: its logit alone"
 MOST_LABELS = 5  # in sight
 # A text is read again without each of its tokens in turn: with more tokens than this, it takes too long.
 MOST_LEFT_OUT = 128
-
-
-# Read-only, shared by all sessions.
-@jobs.resource("Reading the text", max_entries=64)
-def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
-    """The labels of the text `ids` with their probabilities; if the head of the model says what each token adds, that too."""
-    lm = language_model(key)
-    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
 
 
 def check_words(subject: Subject) -> None:
@@ -48,11 +48,26 @@ def check_words(subject: Subject) -> None:
         )
 
 
-def verdict(subject: Subject) -> None:
-    """The label of the text, in a line."""
-    reading = judged(subject.key, subject.seen)
-    label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
-    st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
+def text_places(subject: Subject) -> range:
+    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
+    text = subject.lm.tokenizer.inside(subject.seen)
+    return range(text.start, text.stop)
+
+
+def by_word(subject: Subject) -> Shown:
+    """What each word does for the label: its share of the decision, or what the decision loses without it."""
+    if has_shares(subject.lm.model):
+        by_share = decision_by_word(subject)
+        return Shown(lambda: by_share.labelled(subject.labels), code_words(subject, by_share), "Words")
+    found = words_left_out(subject)
+    if found is None:
+        return NOTHING
+    places = text_places(subject)
+    return Shown(
+        lambda: found.labelled([subject.labels[place] for place in places]),
+        code_left_out(subject, found, places),
+        "A token left out",
+    )
 
 
 def decision_by_word(subject: Subject) -> Decision:
@@ -83,6 +98,78 @@ def decision_by_word(subject: Subject) -> Decision:
             f"{signed(chosen.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
         )
     return chosen
+
+
+# Read-only, shared by all sessions.
+@jobs.resource("Reading the text", max_entries=64)
+def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
+    """The labels of the text `ids` with their probabilities; if the head of the model says what each token adds, that too."""
+    lm = language_model(key)
+    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
+
+
+def _labels(reading: Judged, names: tuple[str, ...]) -> None:
+    """The likeliest labels as bars."""
+    order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
+    likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
+    spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
+    show_figure(labels(likeliest, theme()), key="labels", alt=f"The text is: {spelled_out}")
+
+
+def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+    """The label explained and the one against it: the second and the first of two, or those that the controls choose."""
+    if len(names) == 2:
+        return 1, 0
+    about = "The label whose logit (its score) the bars are about."
+    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
+    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
+    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
+    label = names.index(chosen) if chosen in names else reading.label
+    return label, runner_up(reading, label) if against == NEXT else None
+
+
+def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
+    """The sum of bias and words next to the logits the model gave."""
+    label = escaped(names[chosen.label])
+    model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
+    n = len(chosen.shares)
+    rows = [
+        ("bias", signed(chosen.bias, 3)),
+        (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()), 3)),
+        ("**= sum**", f"**{signed(chosen.sum, 3)}**"),
+        (f"the model’s {'own' if chosen.against is None else 'logits'}: {model}", signed(chosen.total, 3)),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    apart = abs(chosen.sum - chosen.total)
+    st.markdown(
+        f"| It adds up | logit |\n|:--|--:|\n{table}",
+        help=f"The sum of the bars, and what the model computed: they differ by {brief(apart, 1)}, which is rounding.",
+    )
+
+
+def _accuracy(subject: Subject) -> None:
+    """How often the model is right, where its card knows."""
+    if (accuracy := on_card(subject.lm.card)) is not None:
+        st.caption(accuracy, help=ABOUT_BASELINE)
+
+
+def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
+    """The names of the two sides: the one that a bar upwards speaks for, and the one for a bar downwards."""
+    label = names[chosen.label]
+    return label, f"not {label}" if chosen.against is None else names[chosen.against]
+
+
+def code_words(subject: Subject, chosen: Decision) -> str:
+    """The lines of `gptviz` that compute what each word adds."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.reading.classification import classify
+from gptviz.interp.explaining.decision import decision
+
+lm = {load_call(subject.lm)}
+classified = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
+chosen = decision(classified, {chosen.label}, {chosen.against})  # {labels}
+chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""
 
 
 def words_left_out(subject: Subject) -> Worth | None:
@@ -127,12 +214,6 @@ def words_left_out(subject: Subject) -> Worth | None:
     return found
 
 
-def text_places(subject: Subject) -> range:
-    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
-    text = subject.lm.tokenizer.inside(subject.seen)
-    return range(text.start, text.stop)
-
-
 def logits_without(subject: Subject) -> Float64Array | None:
     """The logits [tokens, n_label] for the text without each of its tokens in turn, or None if it has too few or too many."""
     some = text_places(subject)
@@ -147,52 +228,99 @@ def _without(key: ModelKey, ids: tuple[int, ...], gone: range) -> Float64Array:
     return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
 
 
-def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
-    """The names of the two sides: the one that a bar upwards speaks for, and the one for a bar downwards."""
-    label = names[chosen.label]
-    return label, f"not {label}" if chosen.against is None else names[chosen.against]
+def code_left_out(subject: Subject, found: Worth, places: range) -> str:
+    """The lines of `gptviz` that compute what the decision loses without each token."""
+    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    return f"""import gptviz
+from gptviz.interp.reading.classification import judge
+from gptviz.interp.explaining.decision import left_out, worth
+
+lm = {load_call(subject.lm)}
+ids = lm.seen(lm.encode({subject.prompt!r}))
+without = left_out(lm.model, ids, {places!r})  # logits [tokens, label]
+found = worth(judge(lm.model, ids), without, {found.label}, {found.against})  # {labels}
+found.of_tokens, found.total"""
 
 
-def _accuracy(subject: Subject) -> None:
-    """How often the model is right, where its card knows."""
-    if (accuracy := on_card(subject.lm.card)) is not None:
-        st.caption(accuracy, help=ABOUT_BASELINE)
+def attention_between(subject: Subject) -> Shown:
+    """The attention between the words; nothing for a model without."""
+    if not subject.lm.model.config.n_layer:
+        st.info("This model has no blocks and therefore no attention: each word counts by itself.")
+        return NOTHING
+    attention.show(subject, encoder_decoder.DECODER, default=0)
+    frame.link(ATTENTION_PAGE, "On a page of its own")
+    return Shown()
 
 
-def _labels(reading: Judged, names: tuple[str, ...]) -> None:
-    """The likeliest labels as bars."""
-    order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
-    likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
-    spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
-    show_figure(labels(likeliest, theme()), key="labels", alt=f"The text is: {spelled_out}")
+def verdict(subject: Subject) -> None:
+    """The label of the text, in a line."""
+    reading = judged(subject.key, subject.seen)
+    label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
+    st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
 
 
-def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
-    """The label explained and the one against it: the second and the first of two, or those that the controls choose."""
-    if len(names) == 2:
-        return 1, 0
-    about = "The label whose logit (its score) the bars are about."
-    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
-    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
-    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
-    label = names.index(chosen) if chosen in names else reading.label
-    return label, runner_up(reading, label) if against == NEXT else None
+def tries(subject: Subject) -> list[Try]:
+    """The suggestions for this model and text."""
+    offers: list[Try] = []
+    if sorted(name.lower()[:3] for name in subject.lm.labels) == ["neg", "pos"]:
+        notice = (
+            "To a reader this is praise. Does the model see that? Compare the bars of “never” and “dull”, then take “never” away."
+        )
+        offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
+    if len(text_places(subject)) > 1 and (turned := _turning(subject)) is not None:
+        offers.append(turned)
+    if (wrong := worst(subject)) is not None:
+        text, label, taken = wrong
+        notice = f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which words mislead it?"
+        offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
+    if subject.lm.model.config.n_layer and len(subject.seen) > 1:
+        offers.append(_selective(subject))
+    return offers
 
 
-def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
-    """The sum of bias and words next to the logits the model gave."""
-    label = escaped(names[chosen.label])
-    model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
-    n = len(chosen.shares)
-    rows = [
-        ("bias", signed(chosen.bias, 3)),
-        (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()), 3)),
-        ("**= sum**", f"**{signed(chosen.sum, 3)}**"),
-        (f"the model’s {'own' if chosen.against is None else 'logits'}: {model}", signed(chosen.total, 3)),
-    ]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    apart = abs(chosen.sum - chosen.total)
-    st.markdown(
-        f"| It adds up | logit |\n|:--|--:|\n{table}",
-        help=f"The sum of the bars, and what the model computed: they differ by {brief(apart, 1)}, which is rounding.",
+def _turning(subject: Subject) -> Try | None:
+    """The text without the word on which its label depends most.
+
+    None if every word speaks against the label, the text is too long to try, or no text is read as what is left.
+    """
+    read, logits = judged(subject.key, subject.seen), logits_without(subject)
+    if logits is None:
+        return None
+    without = probabilities(logits)
+    place, label = decisive_token(read.probabilities, without)
+    before, after = read.probabilities[read.label], without[place, read.label]
+    names, shorter = [escaped(name) for name in subject.lm.labels], _shorter(subject, place)
+    if after >= before or shorter is None:
+        return None
+    word, text = shorter
+    title = "Without"
+    outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
+    if label != read.label:
+        outcome, title = f"{outcome}, and the label changes to {names[label]}", "The label changes without"
+    notice = f"This is the word on which the label depends most: {outcome}."
+    return Try(f"{title} “{word}”", notice, {"prompt": text, "view": WORDS})
+
+
+def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
+    """The word at this place of the text, and the text without it, or None if that text would be read in another way."""
+    tokenizer, some = subject.lm.tokenizer, text_places(subject)
+    if isinstance(tokenizer, WordTokenizer):
+        texts = words_of(subject.prompt)[: len(subject.seen)]
+        return texts.pop(place), " ".join(texts)
+    left = [subject.seen[other] for other in some if other != some[place]]
+    text = tokenizer.decode(left)
+    read = tuple(tokenizer.encode(text).ids)
+    same = read == (*subject.seen[: some[place]], *subject.seen[some[place] + 1 :])
+    return (subject.labels[some[place]], text) if same else None
+
+
+def _selective(subject: Subject) -> Try:
+    """The head whose rows are spread over the fewest words."""
+    facts = attention.view(subject.key, attention.stack_read(subject, encoder_decoder.DECODER)).overview.facts
+    assert facts is not None  # there are two words
+    block, head = largest_head(-facts.spread)
+    notice = (
+        f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} of the {len(subject.seen)} words on "
+        "average, the fewest of all heads."
     )
+    return Try("The most selective head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})

@@ -16,14 +16,15 @@ from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.subject import Subject, load_call
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
 from gptviz.ui.widgets import escaped, pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, csv_button
 
-from .evaluation import evaluate, probabilities, show_evaluation, take_apart, texts_of_card
+from .held_out import evaluate, probabilities, show_evaluation, take_apart, texts_of_card
 
 MOST_TEXTS = 200_000
 MOST_UPLOADED = 10  # MB
@@ -96,7 +97,7 @@ def file_control() -> File | None:
         return None
 
 
-def own_file(subject: Subject) -> tuple[File, Float64Array]:
+def own_file(subject: Subject) -> Shown:
     """The view of a file: every text labelled, the model evaluated where its labels are known, and a button to train on it."""
     file = file_control()
     if file is None:
@@ -121,16 +122,18 @@ def own_file(subject: Subject) -> tuple[File, Float64Array]:
         )
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
+    axes = Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)), Axis("label", subject.lm.labels)
+    shown = Shown(lambda: LabelledArray(answers, axes, "probability"), code(subject, file.name), "Many texts")
     if file.labelled is None:
         st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
-        return file, answers
+        return shown
     try:
         _evaluated(subject, file, file.labelled)
     except ValueError as error:
         st.info(f"The model cannot be tested on it: {escaped(str(error))}.")
     if file.is_own:
         train_on_file(file.labelled, subject.key.device)
-    return file, answers
+    return shown
 
 
 def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
@@ -167,10 +170,16 @@ def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...])
     return pd.DataFrame(columns)
 
 
-def probability_table(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> LabelledArray:
-    """The probability of every label for every text of a file [text, label]."""
-    titles = tuple(text[:LONGEST_TITLE] for text in file.texts)
-    return LabelledArray(probabilities, (Axis("text", titles), Axis("label", names)), "probability")
+def code(subject: Subject, name: str) -> str:
+    """The lines of `gptviz` that label the texts of a file."""
+    return f"""from pathlib import Path
+
+import gptviz
+from gptviz.text import texts_of
+
+lm = {load_call(subject.lm)}
+texts = texts_of(Path({name!r}).read_bytes(), {name!r})
+probabilities = lm.probabilities(texts)  # [texts, label]"""
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})

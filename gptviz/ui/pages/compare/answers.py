@@ -19,11 +19,13 @@ from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.pages.compare.sides import Sides
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model
-from gptviz.ui.widgets import controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import ModelKey, language_model
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
+
+from .sides import Sides, code
 
 SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
 MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000
@@ -31,44 +33,26 @@ GUESSES = 3  # words that are asked for where the task of the model names none
 NEIGHBOURS, TEXTS, LONGEST_TEXT = 5, 5, 12
 
 
-def default_questions(a: Subject) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The sentences and words of the task of A; for another model its prompt and the likeliest words after it."""
-    task = a.lm.task
-    known = ((), ()) if task is None else task.questions()
-    return known if known[0] else ((a.prompt,), _likeliest(a.key, a.seen))
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
-    lm = language_model(key)
-    order = (-compare.distribution(compare.Side(lm.model, ids, ()))).argsort(kind="stable").tolist()
-    pieces = (lm.tokenizer.piece(token).strip() for token in order)
-    return tuple(dict.fromkeys(piece for piece in pieces if piece and "," not in piece))[:GUESSES]
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
-    return language_model(key).answers(sentences, words)
-
-
-@jobs.resource("Counting in the data of the model", max_entries=32)
-def _shares(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[list[Share]]:
-    """As `LanguageModel.shares_in_data`; empty where the data are not known."""
+def answers(sides: Sides) -> Shown:
+    """Sentences that both complete, beside the shares in their data, unless one of them cannot read them."""
+    sentences, words = asked(sides)
     try:
-        return language_model(key).shares_in_data(sentences, words)
-    except (ValueError, OSError):
-        return []
-
-
-@st.cache_data(max_entries=32, show_spinner="Writing")
-def _texts(key: ModelKey, sentence: str) -> list[str]:
-    lm = language_model(key)
-    return [lm.generate(sentence, LONGEST_TEXT, **vars(Sampling(seed=seed))) for seed in range(TEXTS)]
+        compared = found(sides, sentences, words)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return NOTHING
+    show(sides, sentences, words, compared)
+    call = f"{list(sentences)!r}, {list(words)!r}"
+    return Shown(compared.table, code(sides, f"compare.compared(a.answers({call}), b.answers({call}))", of_models=True))
 
 
 def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The controls for the sentences, a line each, and the words, with commas between."""
-    sentences, words = default_questions(sides.a)
+    # Those of the task of A; for another model its prompt and the likeliest words after it.
+    a, task = sides.a, sides.a.lm.task
+    sentences, words = ((), ()) if task is None else task.questions()
+    if not sentences:
+        sentences, words = (a.prompt,), _likeliest(a.key, a.seen)
     left, right = st.columns([3, 2])
     with left:
         typed = controls.text(
@@ -92,6 +76,14 @@ def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return lines[:MOST_SENTENCES] or sentences, own[:MOST_WORDS] or words
 
 
+@st.cache_data(max_entries=32, show_spinner=False)
+def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
+    lm = language_model(key)
+    order = (-compare.distribution(compare.Side(lm.model, ids, ()))).argsort(kind="stable").tolist()
+    pieces = (lm.tokenizer.piece(token).strip() for token in order)
+    return tuple(dict.fromkeys(piece for piece in pieces if piece and "," not in piece))[:GUESSES]
+
+
 def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> Compared:
     """The probabilities of the words of both sides and their difference [sentence, word].
 
@@ -101,11 +93,9 @@ def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> C
     return compare.compared(*(_probabilities(one.key, sentences, words) for one in (sides.a, sides.b)))
 
 
-def marks(shares: list[list[Share]], word: int, count: int) -> list[tuple[float, float, float]]:
-    """For each sentence the share of a word in the data and its interval; NaN where it is not known."""
-    if not shares:
-        return [(np.nan,) * 3] * count
-    return [(row[word].value, *row[word].interval) if row[word].of else (np.nan,) * 3 for row in shares]
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
+    return language_model(key).answers(sentences, words)
 
 
 def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared) -> None:
@@ -130,6 +120,22 @@ def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both:
         fold.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
     _nearest(sides, sentences, words)
     _written(sides, sentences)
+
+
+@jobs.resource("Counting in the data of the model", max_entries=32)
+def _shares(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[list[Share]]:
+    """As `LanguageModel.shares_in_data`; empty where the data are not known."""
+    try:
+        return language_model(key).shares_in_data(sentences, words)
+    except (ValueError, OSError):
+        return []
+
+
+def marks(shares: list[list[Share]], word: int, count: int) -> list[tuple[float, float, float]]:
+    """For each sentence the share of a word in the data and its interval; NaN where it is not known."""
+    if not shares:
+        return [(np.nan,) * 3] * count
+    return [(row[word].value, *row[word].interval) if row[word].of else (np.nan,) * 3 for row in shares]
 
 
 def said(word: str, sentences: tuple[str, ...], likely: list[np.ndarray], data: list[list[tuple[float, float, float]]]) -> str:
@@ -168,14 +174,6 @@ def table(sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, sh
     return pd.DataFrame(lines)
 
 
-def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[str]:
-    """Words to look for neighbours of: those in which the sentences differ, else those of the first, and the answers."""
-    read = [[lm.tokenizer.piece(i).strip() for i in lm.tokenizer.encode(sentence).ids] for sentence in sentences]
-    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
-    listed = dict.fromkeys(word for words_of in read for word in words_of if word not in common)
-    return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
-
-
 def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
     models = [language_model(one.key) for one in (sides.a, sides.b)]
     offered = [word for word in candidates(models[0], sentences, words) if models[1].tokenizer.id_of(word) is not None]
@@ -190,9 +188,23 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
 
 
+def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[str]:
+    """Words to look for neighbours of: those in which the sentences differ, else those of the first, and the answers."""
+    read = [[lm.tokenizer.piece(i).strip() for i in lm.tokenizer.encode(sentence).ids] for sentence in sentences]
+    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
+    listed = dict.fromkeys(word for words_of in read for word in words_of if word not in common)
+    return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
+
+
 def _written(sides: Sides, sentences: tuple[str, ...]) -> None:
     about = "What both write after this sentence, drawn with the same seeds."
     sentence = controls.select("They write after", sentences, key="written_after", help=about)
     for column, name, one in zip(st.columns(2), "AB", (sides.a, sides.b), strict=True):
         column.markdown(f"**{name}** writes")
         column.code("\n".join(sentence + text.rstrip() for text in _texts(one.key, sentence)), language=None, wrap_lines=True)
+
+
+@st.cache_data(max_entries=32, show_spinner="Writing")
+def _texts(key: ModelKey, sentence: str) -> list[str]:
+    lm = language_model(key)
+    return [lm.generate(sentence, LONGEST_TEXT, **vars(Sampling(seed=seed))) for seed in range(TEXTS)]

@@ -17,24 +17,30 @@ from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.interp.reading.row_losses import difference
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.pages.compare.sides import Sides
+from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+
+from .sides import Sides, code
 
 TEXT, ORDER = "rows_text", "rows_first"
 LONGEST, LONGEST_QUOTED = 20_000, 60
 HARDEST, BETTER, WORSE, READ_MOST = "hardest for A", "easier for A than for B", "harder for A than for B", "read most often"
 
 
-@jobs.resource("Counting what it was trained on", max_entries=16)
-def _rows(key: ModelKey, text: str | None) -> list[Row]:
-    return language_model(key).data_rows(text)
-
-
-@jobs.resource("Reading the rows", max_entries=32)
-def _losses(key: ModelKey, rows_of: ModelKey, text: str | None) -> LabelledArray:
-    return language_model(key).losses_of_rows(_rows(rows_of, text))
+def rows(sides: Sides) -> Shown:
+    """The loss of single rows of the data, unless B reads other tokens."""
+    text = asked(sides)
+    try:
+        some, losses = found(sides, text)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        return NOTHING
+    show(sides, some, losses)
+    own = f"a.data_rows({'' if text is None else repr(text)})"
+    call = f"compare.compared(a.losses_of_rows({own}), b.losses_of_rows({own}))"
+    return Shown(losses.table, code(sides, call, of_models=True))
 
 
 def asked(sides: Sides) -> str | None:
@@ -51,6 +57,11 @@ def asked(sides: Sides) -> str | None:
     return None
 
 
+@jobs.resource("Counting what it was trained on", max_entries=16)
+def _rows(key: ModelKey, text: str | None) -> list[Row]:
+    return language_model(key).data_rows(text)
+
+
 def found(sides: Sides, text: str | None) -> tuple[list[Row], Compared]:
     """The rows, and their losses in A and in B.
 
@@ -61,9 +72,9 @@ def found(sides: Sides, text: str | None) -> tuple[list[Row], Compared]:
     return _rows(of, text), compare.compared(*(_losses(one.key, of, text) for one in (sides.a, sides.b)))
 
 
-def group(row: Row) -> str:
-    """Whether A had read a row in training, as the figure says it."""
-    return UNKNOWN if row.times is None else READ if row.times else NEVER
+@jobs.resource("Reading the rows", max_entries=32)
+def _losses(key: ModelKey, rows_of: ModelKey, text: str | None) -> LabelledArray:
+    return language_model(key).losses_of_rows(_rows(rows_of, text))
 
 
 def show(sides: Sides, rows: Sequence[Row], both: Compared) -> None:
@@ -81,9 +92,9 @@ def show(sides: Sides, rows: Sequence[Row], both: Compared) -> None:
         st.dataframe(table(rows, both, order), height=pixels(300), hide_index=True)
 
 
-def orders(rows: Sequence[Row]) -> list[str]:
-    """The orders of the table that these rows can have."""
-    return [HARDEST, BETTER, WORSE, *([READ_MOST] if any(row.times for row in rows) else [])]
+def group(row: Row) -> str:
+    """Whether A had read a row in training, as the figure says it."""
+    return UNKNOWN if row.times is None else READ if row.times else NEVER
 
 
 def said(rows: Sequence[Row], both: Compared) -> str:
@@ -118,6 +129,11 @@ def _by(value: float, error: float) -> str:
         return f"{small(abs(value), 3)} {way}"
     clear = "more than chance alone would give" if abs(value) > 2 * error else "no more than chance alone could give"
     return f"{small(abs(value), 3)} {way}, with a standard error of {small(error, 3)}: {clear}"
+
+
+def orders(rows: Sequence[Row]) -> list[str]:
+    """The orders of the table that these rows can have."""
+    return [HARDEST, BETTER, WORSE, *([READ_MOST] if any(row.times for row in rows) else [])]
 
 
 def table(rows: Sequence[Row], both: Compared, order: str) -> pd.DataFrame:

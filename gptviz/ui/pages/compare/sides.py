@@ -1,8 +1,4 @@
-"""The two sides: A is what every page shows, B has its own bar. Both are in the address, and a button swaps them.
-
-B's keys in the address begin with `b_`. Where nothing is chosen for B, it differs from A in what there is to see at once: the
-base of a LoRA adapter, an earlier step where the model has snapshots, else a prompt with another token.
-"""
+"""What is compared: side A, side B, and what they are called."""
 
 from __future__ import annotations
 
@@ -10,11 +6,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from gptviz.figures.kit.format import counted
 from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, load_call, model_key, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
@@ -75,20 +72,6 @@ def bar_of_b(a: Subject) -> Sides:
     return sides
 
 
-def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> ModelKey:
-    """The model of B with its edits. Stops the page where it cannot be opened."""
-    try:
-        key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed, language_model(key).model)
-        edits.warn_of_refused(name, found)
-        key = edits.with_edits(key, found, edits.reference_text(a.default))
-        language_model(key)
-    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
-        st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
-        st.stop()
-    return key
-
-
 def _model(a: Subject) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
     about = (
@@ -114,18 +97,6 @@ def _edits() -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in typed.split(",") if text.strip()))
 
 
-def _prompt(instead: str) -> str:
-    return controls.text(
-        "B’s prompt",
-        key=PROMPT,
-        help="The text that B reads. Where the field is empty, it is the text shown in grey: the prompt of A; or, where B would "
-        "be the same as A in everything, that prompt with one other token.",
-        longest=longest_prompt(),
-        height=68,
-        placeholder=instead[:2_000],
-    )
-
-
 def _step(name: str, a: Subject, differs: bool) -> int | None:
     """The step of training that B is shown at; where none is chosen, an earlier one where B is like A in all else."""
     known = scrubber.steps(name)
@@ -140,16 +111,35 @@ def _step(name: str, a: Subject, differs: bool) -> int | None:
     return None if chosen == scrubber.LAST else int(chosen)
 
 
-# Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
-@st.cache_resource(max_entries=16, show_spinner="Reading the text")
-def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
-    """All that the page needs of the text of A."""
-    return read_once(language_model(key).model, ids)
+def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> ModelKey:
+    """The model of B with its edits. Stops the page where it cannot be opened."""
+    try:
+        key = model_key(name, a.key.device, step, a.key.precision)
+        found = fitting(listed, language_model(key).model)
+        edits.warn_of_refused(name, found)
+        key = edits.with_edits(key, found, edits.reference_text(a.default))
+        language_model(key)
+    except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
+        st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
+        st.stop()
+    return key
 
 
 def other_prompt(a: Subject) -> str:
     """The prompt that Patching suggests too, with another answer, or the same without its last character if there is none."""
     return suggestion(a) or a.prompt[:-1] or a.prompt
+
+
+def _prompt(instead: str) -> str:
+    return controls.text(
+        "B’s prompt",
+        key=PROMPT,
+        help="The text that B reads. Where the field is empty, it is the text shown in grey: the prompt of A; or, where B would "
+        "be the same as A in everything, that prompt with one other token.",
+        longest=longest_prompt(),
+        height=68,
+        placeholder=instead[:2_000],
+    )
 
 
 def swap(sides: Sides) -> None:
@@ -170,3 +160,47 @@ def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
     """A side as the computations take it."""
     lm = language_model(key)
     return Side(lm.model, ids, tokens(key).labels, key.name, lm.repeats)
+
+
+def said(sides: Sides) -> str:
+    """A and B by name, and in what they differ, as Markdown."""
+    a, b = sides.a, sides.b
+    if sides.are_equal:
+        return "A and B are the same model with the same text: every difference is 0."
+    differ = [
+        what
+        for what, first, second in (
+            ("the model", a.key.name, b.key.name),
+            ("the step of training", a.key.step, b.key.step),
+            ("the edits", a.key.edits, b.key.edits),
+            ("the prompt", a.prompt, b.prompt),
+        )
+        if first != second
+    ]
+    what = " and ".join(differ) or "what is read of the prompt"
+    return f"**A**: {_named(a)} · **B**: {_named(b)}. They differ in {what}."
+
+
+def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
+    """The lines of `gptviz` that compute the same numbers.
+
+    Args:
+        call: the call of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or two models.
+        of_models: whether they are two models.
+    """
+    lines = ["import gptviz", "from gptviz.interp import compare", ""]
+    for name, one in (("a", sides.a), ("b", sides.b)):
+        lines.append(f"{name} = {load_call(one.lm)}" + ("" if of_models else f".side({one.prompt!r})"))
+    return "\n".join([*lines, f"compared = {call}", "compared.a, compared.b, compared.difference  # B − A"])
+
+
+def _named(one: Subject) -> str:
+    step = " as saved last" if one.key.step is None else f" after {counted(one.key.step, 'step')}"
+    return escaped(f"{one.key.title}{step if scrubber.steps(one.key.name) else ''}")
+
+
+# Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
+@st.cache_resource(max_entries=16, show_spinner="Reading the text")
+def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
+    """All that the page needs of the text of A."""
+    return read_once(language_model(key).model, ids)

@@ -15,10 +15,12 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import precision
 from gptviz.model.lora import MergedTransformer
-from gptviz.ui.pages.compare.sides import Sides, side
+from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+
+from .sides import Sides, code, side
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
@@ -27,26 +29,11 @@ COUNTED = 1e-4
 FEWEST_SHOWN = 16
 
 
-@jobs.resource("Comparing the weights", max_entries=16)
-def _weights(a: ModelKey, b: ModelKey) -> Compared:
-    return compare.weights(side(a, ()), side(b, ()))
-
-
-@jobs.resource("Finding the singular values", max_entries=32)
-def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
-    return compare.singular_values(side(a, ()), side(b, ()), name)
-
-
-@jobs.resource("Reading the text with both", max_entries=16)
-def _moved(a: ModelKey, b: ModelKey, ids: tuple[int, ...]) -> LabelledArray | None:
-    return compare.moved_guesses(side(a, ids), side(b, ids))
-
-
-def differing(sides: Sides) -> Compared:
+def weights(sides: Sides) -> Shown:
     """How far every matrix of B is from that of A, its singular values, what that does to the text on screen, and for an adapter
     the losses along its strength.
     """
-    found = _weights(sides.a.key, sides.b.key)
+    found = compared_weights(sides.a.key, sides.b.key)
     if found.difference is None:
         st.info(f"{found.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
     elif not found.largest:
@@ -54,7 +41,12 @@ def differing(sides: Sides) -> Compared:
     else:
         _heat_map(sides, found)
     _along_strength(sides)
-    return found
+    return Shown(found.table, code(sides, "compare.weights(a, b)"))
+
+
+@jobs.resource("Comparing the weights", max_entries=16)
+def compared_weights(a: ModelKey, b: ModelKey) -> Compared:
+    return compare.weights(side(a, ()), side(b, ()))
 
 
 def _heat_map(sides: Sides, found: Compared) -> None:
@@ -102,6 +94,16 @@ def _heat_map(sides: Sides, found: Compared) -> None:
         )
 
 
+def _title(row: str, column: str) -> str:
+    """The matrix in this cell in words."""
+    return column if row == compare.OUTSIDE else f"{column} of block {row}"
+
+
+def _path(row: str, column: str) -> str:
+    """The name of the part with the matrix in this cell."""
+    return column if row == compare.OUTSIDE else f"blocks.{row}.{column}"
+
+
 def _on_the_text(sides: Sides) -> None:
     """What the matrices are kept in, where that differs, and how far the guesses of the text on screen move."""
     kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
@@ -120,29 +122,14 @@ def _on_the_text(sides: Sides) -> None:
     )
 
 
-def _title(row: str, column: str) -> str:
-    """The matrix in this cell in words."""
-    return column if row == compare.OUTSIDE else f"{column} of block {row}"
+@jobs.resource("Reading the text with both", max_entries=16)
+def _moved(a: ModelKey, b: ModelKey, ids: tuple[int, ...]) -> LabelledArray | None:
+    return compare.moved_guesses(side(a, ids), side(b, ids))
 
 
-def _path(row: str, column: str) -> str:
-    """The name of the part with the matrix in this cell."""
-    return column if row == compare.OUTSIDE else f"blocks.{row}.{column}"
-
-
-@jobs.resource("Reading both texts at each strength", max_entries=8)
-def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tuple[str, ...]]:
-    """The losses of an adapter along its strength, on its data and on its base's, and the names of data that are not here."""
-    texts, missing = {}, []
-    for key in (adapter, base):
-        lm = language_model(key)
-        try:
-            texts[lm.data_title] = held_out.tested(key)
-        except (ValueError, OSError, KeyError, TypeError):
-            missing.append(lm.data_title)
-    model = language_model(adapter).model
-    assert isinstance(model, MergedTransformer)
-    return losses_along(model, texts) if texts else None, tuple(missing)
+@jobs.resource("Finding the singular values", max_entries=32)
+def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
+    return compare.singular_values(side(a, ()), side(b, ()), name)
 
 
 def _along_strength(sides: Sides) -> None:
@@ -166,6 +153,21 @@ def _along_strength(sides: Sides) -> None:
         alt=f"The loss in nats per token along the strength of the adapter, on {' and '.join(table.axes[0].labels)}.",
     )
     st.caption(f"{escaped(' '.join(said(table)))} About {held_out.MOST_TOKENS:,} tokens held out of each; without other edits.")
+
+
+@jobs.resource("Reading both texts at each strength", max_entries=8)
+def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tuple[str, ...]]:
+    """The losses of an adapter along its strength, on its data and on its base's, and the names of data that are not here."""
+    texts, missing = {}, []
+    for key in (adapter, base):
+        lm = language_model(key)
+        try:
+            texts[lm.data_title] = held_out.tested(key)
+        except (ValueError, OSError, KeyError, TypeError):
+            missing.append(lm.data_title)
+    model = language_model(adapter).model
+    assert isinstance(model, MergedTransformer)
+    return losses_along(model, texts) if texts else None, tuple(missing)
 
 
 def said(table: LabelledArray) -> list[str]:

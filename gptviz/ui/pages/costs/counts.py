@@ -1,4 +1,4 @@
-"""The counts of the page Size and cost: its controls, its figures and its formulas."""
+"""Parameters, operations and memory of a model, as formulas and as numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.figures.kit.format import in_words, percent
 from gptviz.figures.reading import costs as figures
+from gptviz.interp.changing.edits import WEIGHTS, edit, quantisers
+from gptviz.interp.changing.fewer_bits import weight
 from gptviz.interp.reading import costs as gathered
 from gptviz.interp.reading.costs import Costs, PassKind
 from gptviz.labelled_array import LabelledArray
@@ -21,8 +23,12 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.records.costs import BITS, PLAN, VIEWS
+from gptviz.ui.shell.subject import Subject, opening
+from gptviz.ui.widgets import Try, addresses, controls, show_figure, theme
 
+# The keys of the address that the controls of one view alone have.
+OWN = {PLAN: {"plan_of", "plan_steps"}, BITS: {"bits", "scale", "matrix"}}
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
@@ -50,10 +56,19 @@ class CostSetting:
     of: PassKind
 
 
-def lengths_offered(config: Config) -> tuple[int, ...]:
-    """The powers of two that fit into the context, and the context itself."""
-    powers = [2**i for i in range(config.context_length.bit_length())]
-    return tuple(sorted({*powers, config.context_length}))
+def view_control() -> str:
+    """The control `view`. A link that names none, but a choice of one of them, opens that one."""
+    asked = st.query_params
+    if "view" not in asked and st.session_state.get("view") not in VIEWS:
+        named = next((view for view, keys in OWN.items() if keys & asked.keys()), None)
+        if named is not None:
+            st.session_state["view"] = named
+            addresses.write("view", named)
+    about = (
+        "Counts: parameters, operations and memory, as formulas. Training it here: what a run would take on this machine. With "
+        "fewer bits: what the model loses if its weights are rounded."
+    )
+    return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
 
 
 def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
@@ -68,7 +83,8 @@ def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
             help="How many texts are read at once. Weights take the same memory for any number of them.",
         )
     with middle:
-        lengths = lengths_offered(config)
+        powers = [2**i for i in range(config.context_length.bit_length())]
+        lengths = tuple(sorted({*powers, config.context_length}))  # the powers of two that fit, and all of the context
         tokens = max(length for length in lengths if length <= max(1, USUAL_TOKENS))  # as far as a person would read
         if len(lengths) > 1:
             tokens = controls.notch(
@@ -103,10 +119,43 @@ def costs_of(config: Config, batch: int, tokens: int) -> Costs:
     return gathered.costs(config, batch, tokens)
 
 
+def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
+    """Operations and memory over the length of a text, side by side."""
+    left, right = st.columns(2)
+    work, kept = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
+    sums: dict[str, int] = {}
+    for product in costs.products:
+        sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
+    said = _shares(sums)
+    texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
+    with left.container(gap="xsmall"):
+        st.markdown(f"**Operations**, {PASSES[chosen.of].lower()}, {texts}")
+        show_figure(
+            figures.areas(work, theme(), height=330, at=chosen.tokens),
+            key="operations",
+            alt=f"Operations by part over the length of a text, {texts}. {said}",
+        )
+        st.caption(said)
+    with right.container(gap="xsmall"):
+        st.markdown(f"**Memory** of training, {texts}")
+        shares = _shares(held(costs, chosen))
+        show_figure(
+            figures.areas(kept, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
+            key="memory",
+            alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
+        )
+        dashed = " The dashed line: what generating keeps instead." if costs.cache is not None else ""
+        st.caption(f"{shares}{dashed}")
+
+
 @st.cache_data(max_entries=64, show_spinner=False)
 def operations(config: Config, batch: int, of: PassKind) -> LabelledArray:
     """See `gptviz.interp.reading.costs.operations_over`."""
     return gathered.operations_over(config, batch, context_lengths(config), of)
+
+
+def context_lengths(config: Config) -> list[int]:
+    return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -115,8 +164,17 @@ def memory(config: Config, batch: int, optimiser: Optimiser) -> LabelledArray:
     return gathered.memory_over(config, batch, context_lengths(config), optimiser)
 
 
-def context_lengths(config: Config) -> list[int]:
-    return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
+def _shares(sums: dict[str, int]) -> str:
+    """The parts in words, the largest first."""
+    whole = max(1, sum(sums.values()))
+    ordered = sorted(sums.items(), key=lambda item: -item[1])
+    return "At the dotted line: " + ", ".join(f"{name} {percent(count / whole)}" for name, count in ordered if count) + "."
+
+
+def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
+    """The bytes that training holds."""
+    held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
+    return dict(zip(gathered.MEMORY, held, strict=True))
 
 
 def headline(costs: Costs, chosen: CostSetting) -> None:
@@ -150,51 +208,6 @@ def metrics(cells: Sequence[tuple[str, str, str]]) -> None:
             st.metric(label, value, help=about, width="content")
 
 
-def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
-    """The bytes that training holds."""
-    held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
-    return dict(zip(gathered.MEMORY, held, strict=True))
-
-
-def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
-    """Operations and memory over the length of a text, side by side."""
-    left, right = st.columns(2)
-    work, kept = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
-    texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
-    with left.container(gap="xsmall"):
-        st.markdown(f"**Operations**, {PASSES[chosen.of].lower()}, {texts}")
-        show_figure(
-            figures.areas(work, theme(), height=330, at=chosen.tokens),
-            key="operations",
-            alt=f"Operations by part over the length of a text, {texts}. {_shares(_of_product(costs, chosen))}",
-        )
-        st.caption(_shares(_of_product(costs, chosen)))
-    with right.container(gap="xsmall"):
-        st.markdown(f"**Memory** of training, {texts}")
-        shares = _shares(held(costs, chosen))
-        show_figure(
-            figures.areas(kept, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
-            key="memory",
-            alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
-        )
-        dashed = " The dashed line: what generating keeps instead." if costs.cache is not None else ""
-        st.caption(f"{shares}{dashed}")
-
-
-def _of_product(costs: Costs, chosen: CostSetting) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for product in costs.products:
-        sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
-    return sums
-
-
-def _shares(sums: dict[str, int]) -> str:
-    """The parts in words, the largest first."""
-    whole = max(1, sum(sums.values()))
-    ordered = sorted(sums.items(), key=lambda item: -item[1])
-    return "At the dotted line: " + ", ".join(f"{name} {percent(count / whole)}" for name, count in ordered if count) + "."
-
-
 def parameters(config: Config) -> LabelledArray:
     """The bars of the tensors; the table that they show."""
     table = gathered.by_tensor(config)
@@ -221,15 +234,21 @@ def formulas(costs: Costs, chosen: CostSetting) -> None:
         "a step of training": [one.training for one in costs.products],
     }
     kept = costs.kept.by_part(costs.batch, costs.tokens)
+    kept_by = costs.optimiser[chosen.optimiser]
+    of_optimiser = "4 for each number of the matrices in blocks, 2 · 4 for others"
+    if kept_by in (4 * costs.parameters, 8 * costs.parameters):
+        of_optimiser = f"{'2 · ' if kept_by == 8 * costs.parameters else ''}4 · {costs.parameters:,}"
     rows: list[tuple[str, str, int]] = [
         ("weights", f"4 · {costs.parameters:,}", costs.weights["float32"]),
         ("weights, their matrices in 2 bytes a number", "2 for each number of a matrix, 4 for others", costs.weights["bfloat16"]),
         ("gradients", f"4 · {costs.parameters:,}", costs.gradients),
-        (f"what {chosen.optimiser} keeps", _of_optimiser(costs, chosen.optimiser), costs.optimiser[chosen.optimiser]),
+        (f"what {chosen.optimiser} keeps", of_optimiser, kept_by),
         *((f"activations, {part}", costs.kept.formula(part), count) for part, count in kept.items()),
     ]
     if costs.cache is not None:
-        rows.append(("keys and values", _of_cache(costs.config), costs.cache))
+        config, read = costs.config, "(T + S)" if costs.config.n_encoder_layer else "T"
+        sizes = f"{config.key_heads} · {config.head_size}"
+        rows.append(("keys and values", f"4 · 2 · {config.n_layer} · B · {read} · {sizes}", costs.cache))
     letters = f"B = {costs.batch:,} texts of T = {costs.tokens:,} tokens"
     if costs.config.n_encoder_layer:
         letters += ", with sources of S = T tokens"
@@ -251,15 +270,59 @@ def formulas(costs: Costs, chosen: CostSetting) -> None:
     )
 
 
-def _of_optimiser(costs: Costs, name: Optimiser) -> str:
-    whole = costs.optimiser[name]
-    if whole == 8 * costs.parameters:
-        return f"2 · 4 · {costs.parameters:,}"
-    if whole == 4 * costs.parameters:
-        return f"4 · {costs.parameters:,}"
-    return "4 for each number of the matrices in blocks, 2 · 4 for others"
+def code(subject: Subject, chosen: CostSetting) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    config = subject.lm.model.config
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.costs import by_tensor, memory_over, operations_over")}
+costs = lm.costs(batch={chosen.batch}, context={chosen.tokens})
+costs.parameters, costs.forward, costs.training  # counts
+costs.weights, costs.gradients, costs.activations, costs.optimiser, costs.cache  # bytes
+costs.products  # every matrix product with its formula
+lengths = {context_lengths(config)}
+tensors = by_tensor(lm.model.config)  # [tensor]
+operations = operations_over(lm.model.config, {chosen.batch}, lengths, {chosen.of!r})  # [part, tokens]
+memory = memory_over(lm.model.config, {chosen.batch}, lengths, {chosen.optimiser!r})  # [what, tokens]"""
 
 
-def _of_cache(config: Config) -> str:
-    read = "(T + S)" if config.n_encoder_layer else "T"
-    return f"4 · 2 · {config.n_layer} · B · {read} · {config.key_heads} · {config.head_size}"
+def tries(config: Config, chosen: CostSetting) -> list[Try]:
+    """The suggestions for this model: each sentence is computed for it."""
+    offers = []
+    longest = config.context_length
+    if longest > 1 and config.n_layer:
+        share = gathered.share_between_tokens(config, longest)
+        shorter = max(2, longest // 16)
+        short = gathered.share_between_tokens(config, shorter)
+        offers.append(
+            Try(
+                "The longest text",
+                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
+                f"{shorter:,} tokens it is {percent(short)}: these alone grow with the square of the length.",
+                {"tokens": longest, "pass": "forward"},
+            )
+        )
+    one, many = (costs_of(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
+    small, large = (in_bytes(sum(held(costs, chosen).values())) for costs in (one, many))
+    offers.append(
+        Try(
+            "A large batch",
+            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {small} to {large}: weights and optimiser stay, "
+            "activations grow.",
+            {"batch": BATCHES[-1]},
+        )
+    )
+    saved = one.optimiser["adamw"] - one.optimiser["muon"]
+    if saved:
+        muon, adamw = (in_bytes(one.optimiser[name]) for name in ("muon", "adamw"))
+        notice = f"It keeps {muon} from step to step where AdamW keeps {adamw}."
+        offers.append(Try("Muon", notice, {"optimiser": "muon"}))
+    kept = quantisers([edit(f"{WEIGHTS}=2bit.g32", config)], config)
+    size = weight(config, kept)
+    offers.append(
+        Try(
+            "Two bits a number",
+            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in float32. The view **With "
+            "fewer bits** says what the guess, the loss and the text lose.",
+            {"view": BITS, "bits": "2", "scale": "g32", "matrix": "all"},
+        )
+    )
+    return offers

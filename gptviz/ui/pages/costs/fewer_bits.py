@@ -17,18 +17,18 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, Transformer, parameter_count, precision
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
-from gptviz.ui.pages.compare import PAGE as COMPARE
+from gptviz.ui.records.compare import PAGE as COMPARE
+from gptviz.ui.records.costs import BITS as VIEW
 from gptviz.ui.shell import frame
+from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts, opening
 from gptviz.ui.shell.subject import edits as on_screen
 from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
-from gptviz.ui.widgets.details import details
 from gptviz.ui.widgets.figure import pixels
 
 from .counts import metrics
-from .words import HOW_FEWER, LIMITS_FEWER
 
 WHOLE, ALL, ROW = "whole", "all", "row"
 KINDS = {WHOLE: "as it is", **{str(bits): f"{bits} bits" for bits in BITS}, **dict(zip(GGUF_KINDS, GGUF_KINDS, strict=True))}
@@ -38,9 +38,10 @@ USUAL, USUAL_SCALE = "4", "g32"
 MOST_AT_ONCE = 20_000_000
 # How many matrices the table lists.
 LISTED = 12
+_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
 
 
-def show(subject: Subject) -> None:
+def show(subject: Subject) -> Shown:
     """The view: its controls, what the model loses, and the way to the other pages."""
     st.caption(
         "Each number of a matrix is rounded to one that a few bits can name. What that loses is computed here with the rounded "
@@ -52,7 +53,7 @@ def show(subject: Subject) -> None:
         model, whole = subject.lm.model, in_bytes(4 * parameter_count(config))
         kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
         st.caption(f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits.")
-        return
+        return NOTHING
     if MODEL_KINDS[subject.kind].reads_end:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
     others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
@@ -60,8 +61,8 @@ def show(subject: Subject) -> None:
     before = on_screen.with_edits(subject.key.unedited, fitting(others, subject.lm.original.model), reference)
     shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference)
     if not any(edit(one, config).is_of_weights for one in shown.edits):
-        return
-    _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
+        return NOTHING
+    return _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
 
 
 def _setting(config: Config, key: ModelKey) -> str | None:
@@ -108,22 +109,13 @@ def _setting(config: Config, key: ModelKey) -> str | None:
     return f"{WEIGHTS if matrix == ALL else matrix}={f'{kind}bit.{scale}' if kind.isdecimal() else kind}"
 
 
-@jobs.data("Comparing the weights", max_entries=32)
-def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
-    whole, other = language_model(before).model, language_model(shown).model
-    kept = quantisers(edits(shown.edits, whole.config), whole.config)
-    return computed.errors(whole, other, kept)
-
-
-@jobs.data("Reading the prompt", max_entries=32)
-def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
-    return computed.divergences(language_model(before).model, language_model(shown).model, ids)
-
-
-def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
+def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before, config = subject.key, subject.lm.model.config
     found = _errors(before, shown)
+    squares = [one.rows * one.width * one.spread**2 for one in found]
+    wrong = sum(one.relative**2 * square for one, square in zip(found, squares, strict=True) if square)
+    together = float((wrong / sum(squares)) ** 0.5) if sum(squares) else 0.0
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
     cells = [
         (
@@ -132,7 +124,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
             "In float32, and with fewer bits; the rest stays float32.",
         ),
         ("Bits with scales", f"{size.bits:.3g}", "Of a number of these matrices, with its share of their scales."),
-        ("Their error", percent(_together(found)), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
+        ("Their error", percent(together), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
     ]
     if subject.kind == "decoder":
         moved = _divergences(before, shown, subject.seen)
@@ -151,28 +143,29 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> None:
     before_after.texts(subject, shown, before)
     _elsewhere(subject, shown, text)
     table = computed.by_block(found)
-    details(
-        None if table is None else lambda: table,
-        code=_code(subject, shown, text),
-        how=HOW_FEWER,
-        limits=LIMITS_FEWER,
-        key="fewer bits",
-    )
+    return Shown(None if table is None else lambda: table, _code(subject, shown, text), VIEW)
 
 
-def _together(found: list[MatrixError]) -> float:
-    squares = [one.rows * one.width * one.spread**2 for one in found]
-    moved = sum(one.relative**2 * square for one, square in zip(found, squares, strict=True) if square)
-    return float((moved / sum(squares)) ** 0.5) if sum(squares) else 0.0
+@jobs.data("Comparing the weights", max_entries=32)
+def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
+    whole, other = language_model(before).model, language_model(shown).model
+    kept = quantisers(edits(shown.edits, whole.config), whole.config)
+    return computed.errors(whole, other, kept)
+
+
+@jobs.data("Reading the prompt", max_entries=32)
+def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
+    return computed.divergences(language_model(before).model, language_model(shown).model, ids)
 
 
 def _errors_shown(found: list[MatrixError]) -> None:
     """The errors by block and matrix, and the matrices that lose most."""
     ordered = computed.most_first(found)
     most = ordered[0]
+    outliers = "none" if most.outliers == 0 else percent(most.outliers)
     said = (
         f"{escaped(most.name)} loses most, {percent(most.relative)}. Its number farthest from 0 is {most.farthest:.3g} times its "
-        f"root mean square, and {_share(most.outliers)} of its numbers are outliers (beyond {computed.OUTLIER:.0f} times)."
+        f"root mean square, and {outliers} of its numbers are outliers (beyond {computed.OUTLIER:.0f} times)."
     )
     if (table := computed.by_block(found)) is not None and len(found) > 1:
         show_figure(matrix_errors(table, theme()), key="matrix errors", alt=f"The error of each matrix of each block. {said}")
@@ -193,13 +186,6 @@ def _errors_shown(found: list[MatrixError]) -> None:
         column_config=digits,
         alt=f"The {min(LISTED, len(found))} matrices that lose most, with their outliers",
     )
-
-
-_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
-
-
-def _share(share: float) -> str:
-    return "none" if share == 0 else percent(share)
 
 
 def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:

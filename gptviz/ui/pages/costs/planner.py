@@ -15,10 +15,11 @@ from gptviz.model import Config
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate
 from gptviz.train.recipe import Recipe
-from gptviz.ui.pages.costs.counts import CostSetting, metrics
 from gptviz.ui.views.planned_run import BUSY, estimated, explanation, measuring, speed_so_far
 from gptviz.ui.widgets import controls, escaped, jobs, pressed
 from gptviz.ui.widgets.details import folded
+
+from .counts import CostSetting, metrics
 
 OWN, OTHER = "this model", "another size"
 STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -10,7 +10,8 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject import Subject
+from gptviz.language_model import LanguageModel
+from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views.sums import WAVES, Found, found, task_of
 from gptviz.ui.widgets import controls, show_figure, theme
 
@@ -82,3 +83,11 @@ def _says(computed: Found) -> str:
         f"{percent(waves.USED)} of the logits are made of {len(few)} of {many} frequencies: {', '.join(map(str, few))}. "
         f"Of all sums it gets {whole} right; with these frequencies alone left in its embedding {alone}, without them {without}."
     )
+
+
+def code(lm: LanguageModel) -> str:
+    """The lines of `gptviz` that compute the bars, and what is left without the waves."""
+    return f"""{opening(lm, "from gptviz.interp.reading import waves")}
+powers = waves.powers(lm.model, lm.task)
+powers.values  # [part, frequency]
+waves.accuracy(lm.model, lm.task, keep=waves.used(powers))"""

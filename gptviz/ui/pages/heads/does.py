@@ -1,4 +1,4 @@
-"""The view “What each head does”: all heads as cells and as a table, and the pattern of one of them."""
+"""What each head does: every head scored, and one of them in words."""
 
 from __future__ import annotations
 
@@ -11,24 +11,64 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import brief
+from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.heat import attention_pattern
 from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.pages.attention import PAGE as ATTENTION
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views import attention, edits
-from gptviz.ui.widgets import capitalised, escaped, picking, show_figure, theme
+from gptviz.ui.shell.subject import Subject, language_model, opening
+from gptviz.ui.views import attention, edits, encoder_decoder, held_out
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
+from gptviz.ui.views.read import Read
+from gptviz.ui.views.texts import in_code
+from gptviz.ui.widgets import Try, capitalised, escaped, in_quotes, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
-from .choices import HeadSetting, choose, chosen, score
-from .computed import MOST_SHOWN, first_score, known, losses, pattern, ranked, scores, text, with_losses
+from .reads import largest_pairs
+from .scores import (
+    CHOSEN,
+    CLEARLY,
+    HELD_OUT,
+    KINDS,
+    MOST_SHOWN,
+    HeadSetting,
+    chance,
+    choose,
+    chosen,
+    composed,
+    first_score,
+    known,
+    losses,
+    pattern,
+    ranked,
+    score,
+    scores,
+    text,
+    with_losses,
+)
 
 _GRID, _TABLE = "heads grid", "heads table"
 ROWS_HIGH = 340
+# At most this many blocks are multiplied with each other before the reader asks for it.
+FEW_BLOCKS = 12
+# The state in which heads are ordered by what answers lose without them.
+BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
+TITLES = {
+    "induction": "The induction head",
+    "previous_token": "A previous-token head",
+    "first_token": "A head that rests",
+    "duplicate_token": "A duplicate-token head",
+}
+NOTICES = {
+    "induction": "gives {share} of its attention to what came next the last time: see the stripe in its pattern.",
+    "previous_token": "gives {share} to the token just before: see the cells beside the diagonal.",
+    "first_token": "gives {share} to the first token: see the column at the left. Many heads rest there.",
+    "duplicate_token": "gives {share} to earlier copies of the token that reads.",
+}
 
 
 def show(subject: Subject, setting: HeadSetting, row: Any) -> None:
@@ -141,12 +181,172 @@ def table(setting: HeadSetting, found: HeadScores, name: str, order: Sequence[tu
 
 def frame_of(found: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]) -> pd.DataFrame:
     """The table: each head as block and number, and its scores in these `columns`."""
+
+    def cell(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
     rows = [
-        {"head": f"{block}.{head}"} | {SCORES[name].title: _cell(float(found.values[name][block, head])) for name in columns}
+        {"head": f"{block}.{head}"} | {SCORES[name].title: cell(float(found.values[name][block, head])) for name in columns}
         for block, head in order
     ]
     return pd.DataFrame(rows)
 
 
-def _cell(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def tries(setting: HeadSetting, prompt: str) -> list[Try]:
+    """The suggestions for these heads, with the `prompt` on screen."""
+    found = scores(setting)
+    offers = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
+    return [*_known(setting, prompt), *offers, *_copying(setting, found), *_composition(setting)]
+
+
+def _of_kind(setting: HeadSetting, found: HeadScores, name: str) -> Try | None:
+    if name not in known(found):
+        return None
+    block, head = ranked(found, name)[0]
+    share = float(found.values[name][block, head])
+    if share < CLEARLY:
+        return None
+    notice = f"Head {head} of block {block} {NOTICES[name].format(share=percent(share))}"
+    return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: setting.unit(block, head).name})
+
+
+def _known(setting: HeadSetting, prompt: str) -> list[Try]:
+    """For a model that was trained on tasks with known answers: the heads that its answers need, one for each task, and when in
+    training one of them appeared.
+    """
+    offers = [_most_needed(setting), *(_needed(setting, question) for question in answered(setting.key))]
+    offers.append(when_it_appeared(setting.key, prompt, lambda head: {CHOSEN: head.name}, **BY_LOSS))
+    return [offer for offer in offers if offer is not None]
+
+
+def _most_needed(setting: HeadSetting) -> Try | None:
+    """The order of the heads by what is lost without them over data held out, where that is known."""
+    if not known_contrasts(language_model(setting.key)):
+        return None
+    tested = HeadSetting(setting.key, setting.stack, None, held_out=True)
+    found = with_losses(tested, HeadScores({}))
+    if "delta_loss" not in found.values:
+        return None
+    rises = found.values["delta_loss"]
+    first, second, third = (f"{setting.unit(*at).title} ({rises[at]:+.2f})" for at in ranked(found, "delta_loss")[:3])
+    few = int((rises > rises.max() / 10).sum())
+    notice = (
+        f"Over data held out, the loss of the answers rises most without {first}, {second} and {third}, in nats. {few} of "
+        f"{rises.size} heads matter more than a tenth of the first."
+    )
+    return Try("The heads that answers need", notice, BY_LOSS)
+
+
+def _needed(setting: HeadSetting, question: ContrastQuestion) -> Try | None:
+    """A prompt with a known answer, the head that the answer needs most, and where that looks at the end of the prompt."""
+    found = needed_head(setting.key, question)
+    if found is None or found.head.block is None or found.head.index is None:
+        return None
+    read = HeadSetting(setting.key, setting.stack, Read(question.ids, stack=setting.stack))
+    row = pattern(read, found.head.block, found.head.index).values[-1]
+    place = int(np.nanargmax(row))
+    token = in_quotes(language_model(setting.key).tokenizer.label(question.ids[place]))
+    notice = (
+        f"{loss_of_head(setting.key, question, found)} At the last token this head looks most at {token} (position {place}): "
+        f"{percent(float(row[place]))}."
+    )
+    state = {**BY_LOSS, "prompt": question.prompt}
+    return Try(question.contrast.title, notice, state, {CHOSEN: found.head.name})
+
+
+def _copying(setting: HeadSetting, found: HeadScores) -> list[Try]:
+    if "copying" not in known(found):
+        return []
+    values = found.values["copying"]
+    up, down = int((values > CLEARLY).sum()), int((values < -CLEARLY).sum())
+    block, head = ranked(found, "copying")[0]
+    most = f"Head {head} of block {block} copies most, with {values[block, head]:.2f}.".replace("-", "−")
+    notice = (
+        f"{up} of {counted(values.size, 'head')} make the tokens they read likelier, {down} less likely (the score beyond "
+        f"±{CLEARLY}). Is a head that looks back among the first? {most}"
+    )
+    if not up:
+        less = f", but {down} less likely" if down else ""
+        notice = f"No head makes the tokens it reads clearly likelier (the score above {CLEARLY}){less}. {most}"
+    return [Try("Who copies?", notice, {"view": DOES, "score": "copying"}, {CHOSEN: setting.unit(block, head).name})]
+
+
+def _composition(setting: HeadSetting) -> list[Try]:
+    if setting.stack == attention.CROSS or not 2 <= setting.shape[0] <= FEW_BLOCKS:
+        return []
+    best = largest_pairs(composed(setting.key, setting.stack, "key"), 1)
+    if best.empty:
+        return []
+    first, usual = best.iloc[0], chance(setting.key, setting.stack)
+    notice = (
+        f"By its key, {_named(first.reads)} reads most of what {_named(first.writes)} writes: {first.value:.2f}, by chance "
+        f"{usual:.2f}. {_together(setting, str(first.reads), str(first.writes))}"
+    )
+    return [Try("Who reads whom?", notice, {"view": READS, "reads": "key"})]
+
+
+def _named(name: str) -> str:
+    """A head in words: "2.1" is head 1 of block 2."""
+    block, head = name.split(".")
+    return f"head {head} of block {block}"
+
+
+def _together(setting: HeadSetting, reader: str, writer: str) -> str:
+    """A sentence where the two are what an induction circuit is made of."""
+    found = scores(setting)
+    at = [tuple(map(int, name.split("."))) for name in (reader, writer)]
+    shares = [float(found.values[name][place]) for name, place in zip(("induction", "previous_token"), at, strict=True)]
+    if min(np.nan_to_num(shares)) < CLEARLY:
+        return "Is one of them a head of a kind that you know?"
+    return (
+        f"The second is a previous-token head ({percent(shares[1])}), the first an induction head ({percent(shares[0])}): "
+        "together they find what came next before."
+    )
+
+
+def code(setting: HeadSetting, prompt: str) -> str:
+    """The lines of `gptviz` that compute the scores; heads that do not read random tokens read the `prompt`."""
+    lm, read = language_model(setting.key), text(setting)
+    copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
+    begin = f"""import torch
+
+{opening(lm, "from gptviz.interp.units.head_scores import head_scores", "from gptviz.interp.units.head_weights import copying")}
+"""
+    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
+    end = ".including(copying=copying(lm.model))" if copies else ""
+    if setting.held_out:
+        return _code_of_held_out(setting, begin, end)
+    if setting.read is None:
+        scores = f"scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]"
+        return f"{begin}{scores}{_losses_code(setting)}"
+    ids, arguments = read.ids.tolist(), ""
+    if read.source is not None:
+        arguments += f", torch.tensor({read.source.tolist()})"
+    if setting.stack == attention.CROSS:
+        arguments += ", crosses=True"
+    elif lm.model.encoder is None:
+        arguments += ", repeats=lm.repeated_tokens()"
+    scores = f"scores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
+    return f"{begin}ids = torch.tensor({ids})\n{scores}{_losses_code(setting, prompt)}"
+
+
+def _code_of_held_out(setting: HeadSetting, begin: str, end: str) -> str:
+    """The lines that score the heads over what was held out, and compute the loss without each of them."""
+    return f"""{begin.replace("import head_scores", "import scores_over_texts")}texts = lm.rows(most={held_out.MOST_TOKENS})
+scores = scores_over_texts(lm.model, texts, lm.repeated_tokens()){end}.table()  # [block, head, score]
+
+from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
+from gptviz.interp.changing.edits import Inputs, UnitEdit
+from gptviz.interp.units.unit import heads_and_mlps
+
+{held_out.code_of_tested(setting.key)}
+heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head]
+changes = {{one.unit.name: value - loss(lm.model, rows) for one, value in loss_with_each(lm.model, rows, heads)}}"""
+
+
+def _losses_code(setting: HeadSetting, prompt: str | None = None) -> str:
+    """The line that computes the loss without each head, of all stacks; nothing for a model that guesses no tokens."""
+    if language_model(setting.key).model.config.kind == "classifier":
+        return ""
+    text = "" if prompt is None else f"{in_code(setting.text or prompt)}, "
+    return f"\nrows = lm.heads({text}losses=True)  # with delta_loss, the loss without each head: a pass for each"

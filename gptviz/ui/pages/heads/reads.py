@@ -11,12 +11,14 @@ import streamlit as st
 from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_weights import HeadInput
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.views import attention
+from gptviz.ui.records.heads import READS
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import language_model, opening
+from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-from .choices import HeadSetting
-from .computed import chance, composed
+from .scores import HeadSetting, chance, composed
 
 KINDS: tuple[str, ...] = get_args(HeadInput)
 ABOUT = {
@@ -27,21 +29,17 @@ ABOUT = {
 TALL = 560
 
 
-def by() -> HeadInput:
-    """The control `reads`: by which of its vectors the later head reads."""
-    about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
-    return cast(HeadInput, controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True))
-
-
-def show(setting: HeadSetting) -> HeadInput | None:
-    """The whole view. Gives what heads read by, or None if there is nothing to show."""
+def show(setting: HeadSetting) -> Shown:
+    """The whole view; nothing where no head can read another one."""
     if setting.stack == attention.CROSS:
         st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
-        return None
+        return NOTHING
     if setting.shape[0] < 2:
         st.info("This stack has one block: no head stands behind another one, so none can read what another one wrote.")
-        return None
-    reads = by()
+        return NOTHING
+    about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
+    chosen = controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True)
+    reads = cast(HeadInput, chosen)
     values, by_chance = composed(setting.key, setting.stack, reads), chance(setting.key, setting.stack)
     best = largest_pairs(values)
     if best.empty:
@@ -49,7 +47,7 @@ def show(setting: HeadSetting) -> HeadInput | None:
             "No head of this stack reads what another head wrote as it wrote it: without residual connections, what stands "
             "between them replaces it."
         )
-        return None
+        return NOTHING
     left, right = st.columns([3, 2], gap="large")
     with left:
         first = best.iloc[0]
@@ -71,7 +69,7 @@ def show(setting: HeadSetting) -> HeadInput | None:
             f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {by_chance:.3f}: that is "
             f"1 / √{round(by_chance**-2)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
         )
-    return reads
+    return Shown(lambda: values, code(setting, reads), READS)
 
 
 def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:
@@ -81,3 +79,12 @@ def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:
     names = values.axes[0].labels, values.axes[1].labels
     rows = [(names[0][i], names[1][j], float(values.values[i, j])) for i, j in order]
     return pd.DataFrame(rows, columns=["reads", "writes", "value"])
+
+
+def code(setting: HeadSetting, reads: HeadInput) -> str:
+    """The lines of `gptviz` that compute the composition."""
+    lm = language_model(setting.key)
+    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
+    return f"""{opening(lm, "from gptviz.interp.units.head_weights import by_chance, composition")}
+values = composition({model}, {reads!r})  # [head that reads, head that writes]
+by_chance({model})  # what it is by chance"""

@@ -20,28 +20,6 @@ from gptviz.ui.widgets.figure import show_figure, theme
 # Tokens of the text that have a row: the last ones.
 MOST_TOKENS = 64
 HIGH = 560
-HOW = r"""
-A router, one matrix, gives every expert a score for each token; the softmax of the scores is taken, and the largest ones are kept
-(the tap `blocks.*.mlp.experts`). What the chosen experts compute is multiplied by these weights and added up; the others are not
-computed. Where the model is built so, the weights are first divided by their sum, and a *shared* expert, which every token
-passes, has a weight of its own from 0 to 1. The **load** of an expert is the share of the tokens of the text that it is chosen
-for.
-
-An expert that is switched off adds nothing: its weight is set to 0, and the other weights stay as the router gave them.
-
-Computed by `gptviz/interp/reading/experts.py`; the mixture itself is `gptviz/model/parts/experts.py`.
-"""
-LIMITS = """The load of a short text says little about other texts. An expert that is seldom chosen may matter where it is, and
-one with a large weight may add little: Attribution shows what an MLP adds as a whole, Switch off what the model does without an
-expert."""
-
-
-@jobs.data("Reading the text", max_entries=32)
-def routed(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
-    """How much each expert counts for each token: [block, token, expert]."""
-    lm = language_model(key)
-    labels = tuple(map(lm.tokenizer.label, ids))
-    return experts.routing(lm.model, torch.tensor(ids, device=lm.device), labels)
 
 
 def show(subject: Subject) -> pd.DataFrame:
@@ -118,6 +96,14 @@ def show(subject: Subject) -> pd.DataFrame:
             for column in range(len(names))
         ]
     )
+
+
+@jobs.data("Reading the text", max_entries=32)
+def routed(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
+    """How much each expert counts for each token: [block, token, expert]."""
+    lm = language_model(key)
+    labels = tuple(map(lm.tokenizer.label, ids))
+    return experts.routing(lm.model, torch.tensor(ids, device=lm.device), labels)
 
 
 def says(weights: LabelledArray, block: int, active: int, count: int, *, shared: bool, left_out: int) -> str:

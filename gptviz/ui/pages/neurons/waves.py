@@ -23,18 +23,6 @@ FOLLOWS = 0.5
 # A neuron that varies less than this share of what all do together is not counted: what it follows is chance.
 STILL = 0.01
 HIGH = 420
-HOW = r"""
-The activation of each neuron of the first block at the equals sign, after every one of the $p^2$ sums. Along the first number,
-with each second number beside it, it is taken apart into the waves of the frequencies $1$ to $\lfloor p / 2 \rfloor$; the share
-of a frequency is what its cosine and its sine hold of the variance (Nanda et al. 2023). A neuron *follows* a frequency that has
-more than half of it.
-
-Computed by `gptviz/interp/reading/waves.py`.
-"""
-LIMITS = (
-    "A neuron that follows a frequency need not matter for the answer: Embeddings shows which frequencies make the logits, and "
-    "what is left of the answers without them. Neurons that hardly vary are left out of the counts."
-)
 
 
 @dataclass(frozen=True)
@@ -58,17 +46,6 @@ class Followed:
         """The neurons, those that follow one frequency most clearly first."""
         clear = np.where(self.moves, self.share, -1.0)
         return [int(one) for one in (-clear).argsort(kind="stable")]
-
-
-@jobs.data("Reading all sums", max_entries=16)
-def followed(key: ModelKey) -> Followed:
-    """What the neurons of a model of such a task follow."""
-    task = sums.task_of(key)
-    assert task is not None
-    values = waves.neuron_values(language_model(key).model, task)
-    shares = waves.neuron_powers(values).values
-    moves = values.values.std((1, 2)) > STILL * values.values.std()
-    return Followed(values, shares.argmax(1) + 1, shares.max(1), moves)
 
 
 def show(subject: Subject) -> pd.DataFrame:
@@ -105,6 +82,17 @@ def show(subject: Subject) -> pd.DataFrame:
         "Choose a step of training above, and see when the pattern comes."
     )
     return table
+
+
+@jobs.data("Reading all sums", max_entries=16)
+def followed(key: ModelKey) -> Followed:
+    """What the neurons of a model of such a task follow."""
+    task = sums.task_of(key)
+    assert task is not None
+    values = waves.neuron_values(language_model(key).model, task)
+    shares = waves.neuron_powers(values).values
+    moves = values.values.std((1, 2)) > STILL * values.values.std()
+    return Followed(values, shares.argmax(1) + 1, shares.max(1), moves)
 
 
 def says(found: Followed, used: tuple[int, ...]) -> str:

@@ -25,17 +25,15 @@ from gptviz.settings.address_values import Values, whole
 from gptviz.text import visible
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key
+from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, model_key
 from gptviz.ui.widgets import addresses, controls, escaped, jobs
-from gptviz.ui.widgets.details import details
-
-from . import words
-from .words import guessing_code
 
 # In the address: whether the reader plays, the number of the text, and the guesses.
 PLAYS, TEXT, GUESSES = "guess", "text", "guesses"
 # The models of the table, beside the one on screen.
 PLAYERS = (*(f"ladder-{number}" for number in range(len(RUNGS))), "shakespeare")
+VIEW = "Guess it yourself"
 # Stands in the address for a token that was given up; the text has no such character.
 GIVE_UP = "*"
 CHANCE = len(CHARACTERS)
@@ -44,55 +42,16 @@ BOX, REFUSED = "guess box", "guess refused"
 LIKELY = 5
 
 
-def by_token(moves: str, true: str) -> list[str]:
-    """The guesses for each token of `true`, the last of them right or `GIVE_UP`; at the end those for the token to guess now.
-
-    Raises:
-        ValueError: these are not the guesses of a game about this text.
-    """
-    found = [""]
-    for move in moves:
-        if len(found) > len(true):
-            raise ValueError("there are more guesses than the text has tokens")
-        if move in found[-1] or move not in CHARACTERS + GIVE_UP:
-            raise ValueError("a guess is there twice, or is no character of this text")
-        found[-1] += move
-        if move in (true[len(found) - 1], GIVE_UP):
-            found.append("")
-    return found
-
-
-def taken(guesses: str) -> float:
-    """How many guesses a token took; one that was given up counts as if the other characters were tried in a random order."""
-    return guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
-
-
-@jobs.resource("The models guess", max_entries=64)
-def game_of(key: ModelKey, number: int) -> Played | str:
-    """The game of a model with the text of this number, or why it plays none, as the end of a sentence.
-
-    Raises:
-        checkpoints.CheckpointError: it cannot be opened.
-    """
-    lm = language_model(key)
-    pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
-    if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
-        return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
-    before, guessed = passage(number)
-    found = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
-    return found if np.isfinite(found.logits).all() else "its weights are damaged"
-
-
 def switch() -> bool:
     """The control that starts the game."""
     return controls.switch(
-        "Guess it yourself",
+        VIEW,
         key=PLAYS,
         help="You guess ten tokens of a text that the models have not seen, before you see what they say. Then you are compared.",
     )
 
 
-def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> None:
+def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Shown:
     """The game as far as it has come, and at its end the comparison.
 
     Args:
@@ -129,8 +88,25 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> None
         _table(subject, number, over)
     if over and rival:
         _bars(*rival, number, before, true, len(over) - 1)
-    code = guessing_code(rival[0], number) if rival else None
-    details(code=code, how=words.GUESSING_HOW, limits=words.GUESSING_LIMITS, key="guessing")
+    return Shown(None, code(rival[0], number) if rival else None, VIEW)
+
+
+def by_token(moves: str, true: str) -> list[str]:
+    """The guesses for each token of `true`, the last of them right or `GIVE_UP`; at the end those for the token to guess now.
+
+    Raises:
+        ValueError: these are not the guesses of a game about this text.
+    """
+    found = [""]
+    for move in moves:
+        if len(found) > len(true):
+            raise ValueError("there are more guesses than the text has tokens")
+        if move in found[-1] or move not in CHARACTERS + GIVE_UP:
+            raise ValueError("a guess is there twice, or is no character of this text")
+        found[-1] += move
+        if move in (true[len(found) - 1], GIVE_UP):
+            found.append("")
+    return found
 
 
 def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
@@ -146,6 +122,69 @@ def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
     instead = f"; {PLAYERS[-1]} plays in its place" if not isinstance(found, str) else ""
     st.info(escaped(f"{subject.key.title} does not play: {own}{instead}."), icon=":material/info:")
     return None if isinstance(found, str) else (other, found)
+
+
+@jobs.resource("The models guess", max_entries=64)
+def game_of(key: ModelKey, number: int) -> Played | str:
+    """The game of a model with the text of this number, or why it plays none, as the end of a sentence.
+
+    Raises:
+        checkpoints.CheckpointError: it cannot be opened.
+    """
+    lm = language_model(key)
+    pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
+    if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
+        return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
+    before, guessed = passage(number)
+    found = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
+    return found if np.isfinite(found.logits).all() else "its weights are damaged"
+
+
+def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
+    """The tokens guessed so far."""
+    shares = None if rival is None else probabilities(rival[1].logits)  # [T, vocab_size]
+
+    def chip(at: int) -> Token:
+        note, mark = f"you: {_guesses(taken(over[at]))}", over[at] == true[at]
+        if rival is None or shares is None:
+            return Token(visible(true[at]), note=note, mark=mark)
+        note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
+        likely = tuple((visible(CHARACTERS[i]), float(shares[at, i])) for i in (-shares[at]).argsort(kind="stable")[:LIKELY])
+        return Token(visible(true[at]), float(shares[at, CHARACTERS.index(true[at])]), likely, note, mark)
+
+    token_strip(
+        [chip(at) for at in range(len(over))],
+        key="guessed strip",
+        label="The tokens guessed so far",
+        legend="underlined: your first guess was right"
+        if rival is None
+        else f"how likely {rival[0].title} found each; underlined: your first guess was right",
+    )
+
+
+def _guesses(count: float) -> str:
+    return "one guess" if count == 1 else f"{count:g} guesses"
+
+
+def taken(guesses: str) -> float:
+    """How many guesses a token took; one that was given up counts as if the other characters were tried in a random order."""
+    return guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
+
+
+def _end(subject: Subject, number: int) -> None:
+    """What to do after a game."""
+
+    def begin(text: int) -> None:
+        addresses.write(TEXT, str(text))
+        addresses.write(GUESSES, None)
+
+    with st.container(horizontal=True, gap="small"):
+        st.button("Play another text", on_click=begin, args=((number + 1) % PASSAGES,), key="another text", type="primary")
+        st.button("The same text again", on_click=begin, args=(number,), key="same text")
+    query = {key: value for key, value in frame.shared_state().items() if key in ("model", "step")}
+    link = f"{(st.context.url or '').partition('?')[0]}?{urlencode(query | {PLAYS: 'True', TEXT: str(number)})}"
+    st.caption("For a class: this link opens the same ten tokens for everyone, from the beginning.")
+    st.code(link, language=None, wrap_lines=True)
 
 
 def _guess_box(moves: str, wrong: str, place: int) -> None:
@@ -183,6 +222,10 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         st.warning(refused)
 
 
+def _quoted(character: str) -> str:
+    return f"“{escaped(visible(character))}”"
+
+
 def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
     """What the last token was, and how many guesses both needed."""
     at = len(over) - 1
@@ -193,61 +236,6 @@ def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | N
         key, its = rival
         model = f"; {escaped(key.title)} needed {_guesses(its.guesses[at])}, and gave it {percent(2 ** -its.surprise[at])}"
     st.info(f"It was {_quoted(true[at])}. {you}{model}.")
-
-
-def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
-    """The tokens guessed so far."""
-    shares = None if rival is None else probabilities(rival[1].logits)  # [T, vocab_size]
-
-    def chip(at: int) -> Token:
-        note, mark = f"you: {_guesses(taken(over[at]))}", over[at] == true[at]
-        if rival is None or shares is None:
-            return Token(visible(true[at]), note=note, mark=mark)
-        note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
-        likely = tuple((visible(CHARACTERS[i]), float(shares[at, i])) for i in (-shares[at]).argsort(kind="stable")[:LIKELY])
-        return Token(visible(true[at]), float(shares[at, CHARACTERS.index(true[at])]), likely, note, mark)
-
-    token_strip(
-        [chip(at) for at in range(len(over))],
-        key="guessed strip",
-        label="The tokens guessed so far",
-        legend="underlined: your first guess was right"
-        if rival is None
-        else f"how likely {rival[0].title} found each; underlined: your first guess was right",
-    )
-
-
-def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: int) -> None:
-    """The probabilities of the model for the token guessed last."""
-    st.markdown(f"**Before {_quoted(true[at])}, {escaped(key.title)} gave each token this probability**")
-    data = payload(
-        its.logits[at],
-        [visible(one) for one in CHARACTERS],
-        about=(key, number, at),
-        title=f"{key.title}, token {at + 1} of text {number}",
-        prompt=before + true[:at],
-        code=(guessing_code(key, number), ""),
-        true=CHARACTERS.index(true[at]),
-        true_name="It was:",
-    )
-    addresses.takes_all(address(CHANCE, draws=False))
-    sampling_ledger(data, key="guessed ledger")
-
-
-def _end(subject: Subject, number: int) -> None:
-    """What to do after a game."""
-
-    def begin(text: int) -> None:
-        addresses.write(TEXT, str(text))
-        addresses.write(GUESSES, None)
-
-    with st.container(horizontal=True, gap="small"):
-        st.button("Play another text", on_click=begin, args=((number + 1) % PASSAGES,), key="another text", type="primary")
-        st.button("The same text again", on_click=begin, args=(number,), key="same text")
-    query = {key: value for key, value in frame.shared_state().items() if key in ("model", "step")}
-    link = f"{(st.context.url or '').partition('?')[0]}?{urlencode(query | {PLAYS: 'True', TEXT: str(number)})}"
-    st.caption("For a class: this link opens the same ten tokens for everyone, from the beginning.")
-    st.code(link, language=None, wrap_lines=True)
 
 
 def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
@@ -297,9 +285,33 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
         st.caption(f"Not in the table: {escaped(' '.join(left_out))}")
 
 
-def _guesses(count: float) -> str:
-    return "one guess" if count == 1 else f"{count:g} guesses"
+def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: int) -> None:
+    """The probabilities of the model for the token guessed last."""
+    st.markdown(f"**Before {_quoted(true[at])}, {escaped(key.title)} gave each token this probability**")
+    data = payload(
+        its.logits[at],
+        [visible(one) for one in CHARACTERS],
+        about=(key, number, at),
+        title=f"{key.title}, token {at + 1} of text {number}",
+        prompt=before + true[:at],
+        code=(code(key, number), ""),
+        true=CHARACTERS.index(true[at]),
+        true_name="It was:",
+    )
+    addresses.takes_all(address(CHANCE, draws=False))
+    sampling_ledger(data, key="guessed ledger")
 
 
-def _quoted(character: str) -> str:
-    return f"“{escaped(visible(character))}”"
+def code(key: ModelKey, number: int) -> str:
+    """The lines of Python that play the game."""
+    return f"""import gptviz
+from gptviz.interp.reading.guessing import play
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.text.datasets.unseen import passage
+
+lm = {load_call(language_model(key))}
+before, guessed = passage({number})
+game = play(lm.model, lm.encode(before + guessed).tolist(), len(before))
+probabilities(game.logits)  # [T, vocab_size]
+game.guesses, game.surprise  # [T], of each token
+game.bits  # per token, by guesses"""

@@ -1,28 +1,135 @@
-"""The models that other programs keep on this machine, read from the heads of their files a few at a time, and in words."""
+"""The models on this machine: those that other programs keep, those opened before, and what is being opened."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.machine import memory
+from gptviz.machine.bounded import read_regular
 from gptviz.machine.memory import in_bytes
 from gptviz.model.costs.memory_needed import refusal
 from gptviz.pretrained.places import stores
+from gptviz.pretrained.places.hub import BYTE
 from gptviz.pretrained.places.stores import Place, Store, Summary
-from gptviz.runs import import_job
-from gptviz.ui.views.open_in import open_in
+from gptviz.runs import checkpoints, import_job, manage
+from gptviz.runs.card import Card
+from gptviz.runs.checkpoints import LONGEST
+from gptviz.runs.import_job import ImportJob
+from gptviz.ui.shell.subject.model_list import imported
+from gptviz.ui.views.open_in import links, open_in
 from gptviz.ui.widgets import escaped, pressed
-
-from .imported import names_by_place
-from .progress import begin, going_on
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
+_DONE, _TOKEN = "removed", "removed token"
+_FAILED, _ENDED = "open failed", "an import ended"
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A model that was imported: the place of its weights, and their bytes there, or None if its own folder has them."""
+
+    name: str
+    card: Card
+    place: str
+    size: int | None
+
+    @property
+    def line(self) -> str:
+        """Its family, its licence and its size, in a line."""
+        count = self.card.values.get("parameters")
+        return ", ".join([*imported(self.card), *([f"{count:,} parameters"] if isinstance(count, int) else [])])
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that a reader should know of it."""
+        weights = (
+            "It has its weights itself." if self.size is None else f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
+        )
+        return [*self.card.notes, weights]
+
+
+def progress() -> None:
+    """How far the import is that was begun last, on this page or another one."""
+    now = import_job.current()
+    if st.session_state.pop(_ENDED, False) and now is not None:
+        done = now.value is not None
+        st.toast(f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened.")
+    if failed := st.session_state.pop(_FAILED, None):
+        st.error(escaped(failed))
+    if now is None:
+        return
+    with st.container(border=True):
+        if now.is_active:
+            going_on(now, "top")
+        else:
+            _ended(now)
+
+
+def going_on(now: ImportJob, key: str) -> None:
+    """How far an import is, and a way to stop it; `key` tells the places where this stands apart."""
+    name, far = escaped(now.title), now.progress
+    if now.is_stopping:
+        st.progress(far.share, f"Stopping {name}")
+        return
+    if not far.of:
+        st.progress(0.0, f"Opening {name}")
+        return
+    if far.step == BYTE:
+        st.progress(far.share, f"Fetching {name}: {in_bytes(far.done)} of {in_bytes(far.of)}")
+    else:
+        st.progress(far.share, f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config")
+    if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
+        now.stop()
+        st.rerun()
+
+
+def _ended(now: ImportJob) -> None:
+    if (made := now.value) is not None:
+        name = made.folder.name
+        st.success(
+            f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
+            "has found its place, and none is missing.",
+            icon=":material/check:",
+        )
+        for note in made.notes:
+            st.caption(escaped(note))
+        with st.container(horizontal=True):
+            links(name)
+    elif now.state == "stopped":
+        st.info(
+            f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes on there.",
+            icon=":material/stop:",
+        )
+    else:
+        st.error(escaped(now.problem))
+    if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
+        import_job.dismiss()
+        st.rerun()
+
+
+def note_the_end() -> None:
+    """Run the page again after an import has ended, so that a message says so wherever the reader is."""
+    st.session_state[_ENDED] = True
+    st.rerun()
+
+
+def free_memory() -> str:
+    """How much memory is free, in a sentence."""
+    return f"{in_bytes(memory.available('cpu'))} of memory are free on this machine."
+
+
+def models_here() -> list[Place]:
+    """All models found on this machine, in the order of their stores."""
+    return [place for store in _stores() for place in store.models]
 
 
 @st.cache_data(ttl=20, show_spinner="Looking for models on this machine")
@@ -30,22 +137,9 @@ def _stores() -> list[Store]:
     return stores.stores()
 
 
-@st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)
-def models_inside(folder: Path) -> Store:
-    return stores.inside(folder)
-
-
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _read() -> dict[tuple[Path, int], Summary]:
-    """The summaries read so far, by path and time of the last change, for all sessions."""
-    return {}
-
-
-def _changed(path: Path) -> int:
-    try:
-        return (path / "config.json" if path.is_dir() else path).stat().st_mtime_ns
-    except OSError:
-        return 0
+def read_more(places: Sequence[Place]) -> tuple[int, int]:
+    """Read some more of these models; how many are read, of how many."""
+    return len(summaries(places, SECONDS)), len(places)
 
 
 def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summary]:
@@ -62,14 +156,17 @@ def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summ
     return known
 
 
-def models_here() -> list[Place]:
-    """All models found on this machine, in the order of their stores."""
-    return [place for store in _stores() for place in store.models]
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _read() -> dict[tuple[Path, int], Summary]:
+    """The summaries read so far, by path and time of the last change, for all sessions."""
+    return {}
 
 
-def read_more(places: Sequence[Place]) -> tuple[int, int]:
-    """Read some more of these models; how many are read, of how many."""
-    return len(summaries(places, SECONDS)), len(places)
+def _changed(path: Path) -> int:
+    try:
+        return (path / "config.json" if path.is_dir() else path).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def on_this_machine() -> None:
@@ -91,13 +188,22 @@ def listed(store: Store) -> None:
     st.markdown(f"**{escaped(store.title)}**", help=escaped(f"In {store.path}"))
     key = f"{store.title} {store.path}"
     known, opened = summaries(store.models), names_by_place()
-    order = sorted(store.models, key=lambda place: _rank(known.get(place)))
+
+    def rank(about: Summary | None) -> tuple[int, int]:
+        if about is None:
+            return 1, 0
+        return (2, 0) if problem(about) else (0, about.parameters or 0)
+
+    def show_all() -> None:
+        st.session_state[f"all of {key}"] = True
+
+    order = sorted(store.models, key=lambda place: rank(known.get(place)))
     shown = order if st.session_state.get(f"all of {key}") else order[:FIRST_SHOWN]
     with cards(key):
         for place in shown:
             card(place, known.get(place), opened)
     if len(shown) < len(order):
-        st.button(f"Show all {len(order)}", key=f"show {key}", on_click=_show_all, args=(key,), type="tertiary")
+        st.button(f"Show all {len(order)}", key=f"show {key}", on_click=show_all, type="tertiary")
     if store.is_cut:
         st.caption(
             f"There may be more: the list ends after {stores.MOST_MODELS} models or {stores.MOST_LOOKED_AT:,} files. Any other "
@@ -105,19 +211,25 @@ def listed(store: Store) -> None:
         )
 
 
-def _show_all(key: str) -> None:
-    st.session_state[f"all of {key}"] = True
+def names_by_place() -> dict[str, str]:
+    """The names of these models by the place of their weights."""
+    return {model.place: model.name for model in imported_models()}
 
 
-def _rank(about: Summary | None) -> tuple[int, int]:
-    if about is None:
-        return 1, 0
-    return (2, 0) if problem(about) else (0, about.parameters or 0)
-
-
-def cards(key: str) -> DeltaGenerator:
-    """Where cards stand side by side; how wide they are stands in components/kit/page.css."""
-    return st.container(horizontal=True, key=f"cards {key}")
+def imported_models() -> list[ImportedModel]:
+    """The models of the user's own that other programs made."""
+    found = []
+    for name, folder in checkpoints.folders().items():
+        if not manage.is_own(folder):
+            continue
+        try:
+            card = checkpoints.read_card(folder)
+        except checkpoints.CheckpointError:
+            continue
+        if card.family is not None:
+            place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
+            found.append(ImportedModel(name, card, place, weights))
+    return found
 
 
 def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: str = "listed") -> None:
@@ -143,13 +255,9 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: 
         elif trouble := problem(about):
             st.caption(f":material/block: {escaped(trouble)}")
         elif pressed("Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))):
-            begin(place.given, _suggested(place))
-
-
-def _suggested(place: Place) -> str | None:
-    """A name for a model whose path does not tell it: Ollama and the cache of the hub name files by hashes."""
-    by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
-    return place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None
+            # Ollama and the cache of the hub name files by hashes: a path there does not tell the model's name.
+            by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
+            begin(place.given, place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None)
 
 
 def line(about: Summary) -> str:
@@ -171,6 +279,88 @@ def problem(about: Summary) -> str:
     return refusal(about.needs, memory.room(about.needs.total)) or ""
 
 
-def free_memory() -> str:
-    """How much memory is free, in a sentence."""
-    return f"{in_bytes(memory.available('cpu'))} of memory are free on this machine."
+def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
+    """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the top of the page."""
+    try:
+        import_job.begin(given, suggested, additions)
+    except checkpoints.CheckpointError as error:
+        st.session_state[_FAILED] = str(error)
+    st.rerun()
+
+
+def _weights(folder: Path) -> tuple[str, int | None]:
+    """Where source.json says that the weights are, and how many bytes they have."""
+    try:
+        content = json.loads(read_regular(folder / "source.json", LONGEST["source.json"]))
+        return str(content["path"]), sum(int(each) for each in content["files"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "a place that its source.json does not name", None
+
+
+def cards(key: str) -> DeltaGenerator:
+    """Where cards stand side by side; how wide they are stands in components/kit/page.css."""
+    return st.container(horizontal=True, key=f"cards {key}")
+
+
+def opened_before() -> None:
+    """The list of these models; nothing if there is none."""
+    _result()
+    models = imported_models()
+    if not models:
+        return
+    st.header("Opened before", anchor=False)
+    with cards("opened before"):
+        for model in models:
+            with st.container(border=True, gap="xsmall"):
+                st.markdown(f"**{escaped(model.name)}**")
+                st.caption(escaped(model.line))
+                for note in model.notes:
+                    st.caption(escaped(note))
+                with st.container(horizontal=True):
+                    open_in(model.name)
+                    about = "Takes it from your list. The files that it refers to stay where they are."
+                    st.button(
+                        "Remove",
+                        key=f"remove {model.name}",
+                        icon=":material/delete:",
+                        help=about,
+                        on_click=_remove,
+                        args=(model.name,),
+                    )
+
+
+def _result() -> None:
+    """A line on the model that the last click removed or brought back."""
+    if done := st.session_state.pop(_DONE, None):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.info(escaped(done), width="stretch")
+            if token := st.session_state.pop(_TOKEN, None):
+                st.button(
+                    "Undo",
+                    key="undo",
+                    on_click=_attempt,
+                    args=(lambda: f"{manage.undelete(token)} is back.",),
+                    icon=":material/undo:",
+                )
+
+
+def _attempt(action: Callable[[], str]) -> None:
+    try:
+        st.session_state[_DONE] = action()
+    except checkpoints.CheckpointError as error:
+        st.session_state[_DONE] = str(error)
+
+
+def _remove(name: str) -> None:
+    def remove() -> str:
+        st.session_state[_TOKEN] = manage.delete(name)
+        if st.session_state.get("model") == name:
+            st.session_state.pop("model")
+        return f"{name} is in the trash."
+
+    _attempt(remove)
+
+
+@st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)
+def models_inside(folder: Path) -> Store:
+    return stores.inside(folder)

@@ -1,11 +1,17 @@
-"""The field for a name on the hub, a folder or a file, what is known of that, the button that opens it, and a search."""
+"""What is asked for by its name or its path: on this machine, on the hub, as a zip file, or with a mapping."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
+from gptviz.machine.bounded import parse_json
+from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
 from gptviz.model.costs.memory_needed import needed
@@ -15,20 +21,28 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.places import hub, stores
 from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.pretrained.sources.folder import outline_of
+from gptviz.pretrained.sources.mapped import Examined
 from gptviz.pretrained.sources.source import number_bytes
-from gptviz.runs import checkpoints, imports, zips
-from gptviz.ui.widgets import controls, escaped, pressed
+from gptviz.runs import checkpoints, imports, sharing, zips
+from gptviz.ui.views.open_in import links
+from gptviz.ui.widgets import Try, controls, escaped, pressed
 
-from .here import card, line, listed, models_inside, problem, read_more
-from .imported import names_by_place
-from .mapping import mapped
-from .progress import begin
+from .here import begin, card, line, listed, models_inside, names_by_place, problem, read_more
 
+CODE = """import gptviz
+
+lm = gptviz.load("shakespeare")  # the name of a model that is open already
+# lm = gptviz.load("HuggingFaceTB/SmolLM2-135M")  # a name on the hub: from the cache, or fetched
+# lm = gptviz.load(pathlib.Path("SmolLM2-135M.Q8_0.gguf"))  # a file or folder, where it is; needs import pathlib
+print(lm.generate("Where is ", max_new_tokens=20))"""
 SOURCE = "source"
 LONGEST = 1_000  # characters
 # Keys of the session's state: what stood in the field when the page was shown last, the name that the hub
 # may be asked for, and the words of the search.
 _LAST, _ASKED, _WORDS = "source shown last", "name asked for", "words for the hub"
+LONGEST_MAPPING, MOST_VALUES = 200_000, 50_000  # characters and values
+MOST_UPLOADED = 1_000  # MB; what is uploaded is held in memory
+_ROUND, _MADE = "uploads so far", "uploaded model"
 
 
 def field() -> str:
@@ -72,7 +86,11 @@ def _local(path: Path) -> None:
         _card(str(path), f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.", "")
         return
     if peft.is_adapter(path):
-        _adapter(path)
+        try:
+            base = checkpoints.name_of(imports.base_named(peft.read(path).base))
+            _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
+        except (ImportRefusedError, checkpoints.CheckpointError) as error:
+            _card(str(path), "A LoRA adapter of PEFT.", str(error))
         return
     if path.is_dir() and not (path / "config.json").exists():
         inside = models_inside(path)
@@ -86,13 +104,76 @@ def _local(path: Path) -> None:
         card(Place("", path.name, path, str(path)), stores.summary(path), names_by_place(), "asked")
 
 
-def _adapter(path: Path) -> None:
-    """A LoRA adapter of PEFT: the model here that it changes, or why it does not open."""
+def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**{escaped(given)}**")
+        st.caption(escaped(said))
+        if trouble:
+            st.caption(f":material/block: {escaped(trouble)}")
+        elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
+            begin(given)
+
+
+def mapped(path: Path) -> bool:
+    """Whether this file needs a mapping; if so, show its draft, how it compares with the tensors, and a button to open it."""
     try:
-        base = checkpoints.name_of(imports.base_named(peft.read(path).base))
-        _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
-    except (ImportRefusedError, checkpoints.CheckpointError) as error:
-        _card(str(path), "A LoRA adapter of PEFT.", str(error))
+        examined = _examined(path, path.stat().st_mtime_ns, None)
+    except (checkpoints.CheckpointError, OSError):
+        return False  # the card of the file says what is wrong with it
+    if examined is None or examined.draft is None:
+        return False
+    st.markdown(
+        f"{escaped(path.name)} holds {len(examined.shapes):,} kinds of tensor and does not say what model they are of. This is "
+        "a draft of a **mapping**, made from their names and shapes: which tensor is which, and what shapes do not tell."
+    )
+    for sentence in examined.draft.assumed:
+        st.caption(f"Assumed: {escaped(sentence)}")
+    typed = st.text_area(
+        "Mapping",
+        json.dumps(examined.draft.as_json(), indent=2, ensure_ascii=False),
+        key=f"mapping of {path}",
+        height=320,
+        max_chars=LONGEST_MAPPING,
+        help="JSON. Fields that are null have to be filled in: shapes do not tell them. {} stands for the number of a block.",
+    )
+    _compared(path, typed or "")
+    return True
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the names of its tensors")
+def _examined(path: Path, written: int, mapping: str | None) -> Examined | None:
+    return imports.examined(str(path), None if mapping is None else {"mapping": json.loads(mapping)})
+
+
+def _compared(path: Path, typed: str) -> None:
+    try:
+        mapping: Any = parse_json(typed, MOST_VALUES)
+        found = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
+    except (ValueError, OSError) as error:  # a checkpoints.CheckpointError is a ValueError
+        st.warning(f"This mapping does not open the file: {escaped(str(error))}.")
+        return
+    rows = found.rows if found is not None else ()
+    table = [
+        {
+            "state": row.state,
+            "times": row.count,
+            "parameter": row.ours,
+            "tensor": " + ".join(row.theirs),
+            "shape": _shape(row.found),
+            "shape asked for": _shape(row.expected),
+        }
+        for row in rows
+    ]
+    st.dataframe(pd.DataFrame(table), hide_index=True, alt="Every parameter, the tensor it is made of, and whether they match")
+    wrong = sum(row.count for row in rows if row.state != "matched")
+    if wrong:
+        st.warning(f"{wrong:,} do not match: the table says which. Change the mapping above.")
+    elif pressed("Open", key="open with a mapping", icon=":material/folder_open:", type="primary"):
+        begin(str(path), additions={"mapping": mapping})
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "" if shape is None else " × ".join(map(str, shape))
 
 
 def _on_hub(name: str) -> None:
@@ -138,21 +219,6 @@ def _summary(offer: hub.HubModel) -> Summary:
     return Summary(outline.family, numbers, needs, offer.licence)
 
 
-def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
-    with st.container(border=True, gap="xsmall"):
-        st.markdown(f"**{escaped(given)}**")
-        st.caption(escaped(said))
-        if trouble:
-            st.caption(f":material/block: {escaped(trouble)}")
-        elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
-            begin(given)
-
-
-def choose(given: str) -> None:
-    """Put this into the field, as if somebody had typed it."""
-    st.session_state[SOURCE] = given
-
-
 def search_the_hub() -> None:
     """A field whose words are sent to the hub, and what it has found."""
     with st.form("search the hub", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
@@ -183,3 +249,67 @@ def search_the_hub() -> None:
 @st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")
 def _search(words: str) -> list[hub.SearchResult]:
     return hub.search(words)
+
+
+def choose(given: str) -> None:
+    """Put this into the field, as if somebody had typed it."""
+    st.session_state[SOURCE] = given
+
+
+def zip_box() -> None:
+    """Where a zip file is dropped; its model is then one of the user's own."""
+    if (most := upload_limit(MOST_UPLOADED)) is None:
+        st.caption(NO_UPLOADS)
+        return
+    number = st.session_state.setdefault(_ROUND, 0)
+    file = st.file_uploader(
+        "A zip file with a model",
+        type="zip",
+        key=f"uploaded zip {number}",
+        max_upload_size=most,
+        help="One that gptviz packed (Runs, Download), or a zipped folder of another program. Nothing in it is run.",
+    )
+    st.caption(f"At most {most:,} MB. A folder or a .gguf file need not be uploaded: type its path into the field above.")
+    if file is not None:
+        try:
+            with st.spinner("Unpacking, and opening it once"):
+                made = sharing.unpack(file)
+        except (checkpoints.CheckpointError, MemoryError) as error:
+            st.error(escaped(str(error)) or "There is not enough memory for this file.")
+            return
+        st.session_state[_ROUND], st.session_state[_MADE] = number + 1, made.name
+        st.rerun()
+    if name := st.session_state.get(_MADE):
+        st.success(f"{escaped(name)} is one of your models now.", icon=":material/check:")
+        with st.container(horizontal=True):
+            links(name)
+
+
+def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
+    """The suggestions: the smallest model here that opens, and two that the hub is known for."""
+    opens = [(about.parameters, place, about) for place, about in known if about.parameters and not problem(about)]
+    offers = []
+    if opens:
+        count, place, about = min(opens, key=lambda one: one[0])
+        offers.append(
+            Try(
+                "The smallest one here",
+                f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this machine already.",
+                state={SOURCE: place.given},
+            )
+        )
+    offers.append(
+        Try(
+            "GPT-2, from the hub",
+            "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; nothing is fetched yet.",
+            state={SOURCE: "openai-community/gpt2"},
+        )
+    )
+    offers.append(
+        Try(
+            "TinyStories, from the hub",
+            "A small model that learned from stories for children only. Asks the hub how large it is.",
+            state={SOURCE: "roneneldan/TinyStories-33M"},
+        )
+    )
+    return offers

@@ -1,4 +1,4 @@
-"""The losses of a model while it was trained, beside those of its relatives: the same experiment with one thing changed."""
+"""Several models that learned from each other's weights, on one axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gptviz.figures.training import curves
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.experiments import PLANS
-from gptviz.ui.pages.compare import PAGE as COMPARE
+from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import kinds
 from gptviz.ui.views.learning_curves import curve_of, loss_unit, with_unit

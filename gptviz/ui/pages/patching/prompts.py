@@ -1,4 +1,4 @@
-"""The two prompts of the page Patching and their answers: controls, defaults, and messages if they do not fit."""
+"""The two prompts, their answers, and where they differ."""
 
 from __future__ import annotations
 

@@ -1,44 +1,154 @@
-"""The list of experiments: what each is, what somebody published for it, what came out here, and the way to try it."""
+"""What is below the curves: the ladder, rung by rung, and the experiments that can be trained here."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit import thumbnail
-from gptviz.figures.kit.format import brief, percent, small
+from gptviz.figures.kit.format import brief, percent, signed, small
 from gptviz.figures.training.curves import perplexity_in_words
+from gptviz.figures.training.ladder import level_by_level
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model.presets import RUNGS
 from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.runs.manage import is_own
+from gptviz.settings.fields import field_infos
+from gptviz.train.recipe import Recipe
+from gptviz.ui.records.runs import PAGE
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import escaped, theme
-from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets.details import details, folded
 
+# Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
+WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
+# Between runs that differ in their seed alone, losses of the ladder differ by about this much (nats per token).
+CHANCE = 0.005
 PER_ROW = 3
 PICTURE = 90  # pixels
 MOST_NAMED = 3
 
 
-def results(plan: Plan, entry: Entry | None) -> str:
-    """The number published for a plan, and the one that the model `entry` of its name reached here."""
-    quantity = plan.target.quantity_name if plan.target else "loss"
-    numbers = [f"published {plan.target.value:,g}"] if plan.target else []
-    if entry is not None and entry.diverged:
-        numbers.append("it diverged here")
-    elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
-        ours = {
-            "loss": small(entry.best, 4),
-            "perplexity": perplexity_in_words(entry.best),
-            "parameters": f"{entry.parameters:,}",
-        }
-        numbers.append(f"here {ours[quantity]}")
-    if not numbers:
-        return "not trained here yet"
-    accuracy = f", {percent(entry.accuracy)} right" if entry is not None and entry.accuracy is not None else ""
-    return f"{quantity}: {', '.join(numbers)}{accuracy}"
+@dataclass(frozen=True)
+class Rung:
+    """A rung of the ladder with its model; the label says what it has that the rung before it lacks."""
+
+    label: str
+    entry: Entry
+
+
+def ladder(entries: Mapping[str, Entry]) -> None:
+    """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a ladder where there is none."""
+    shipped, mine = rungs(entries, own=False), rungs(entries, own=True)
+    if len(shipped) < 2:
+        st.info(
+            "This compares the models of the ladder, of which there are fewer than two here: train them under The experiments."
+        )
+        return
+    st.caption(
+        "The ladder is a row of models from a bigram (each token is guessed from the one before it) to a GPT: every rung has "
+        "one part that the rung before it lacks. Lower is better."
+    )
+    found = shipped
+    if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
+        about = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
+        found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
+    alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
+    show_figure(level_by_level(losses(found), theme()), key="ladder", alt=alt)
+    st.caption(f"{escaped(in_words(found))} {escaped(who_is_shown(found))}")
+    about_view = PAGE.about["What does each part bring?"]
+    details(lambda: table_of_changes(found), code=code(found), about=about_view, key="ladder")
+
+
+def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
+    """The rungs that have a finished model among `entries`; `own` prefers the user's own models to those that ship."""
+    found: list[Rung] = []
+    parts: list[str] = []
+    for number, part in enumerate(RUNGS):
+        parts.append(part.partition(" (")[0])
+        fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and _is_finished(entry)]
+        fit.sort(key=lambda entry: is_own(entry.folder) != own)
+        if fit:
+            found.append(Rung(" ".join(parts) if found else parts[-1].removeprefix("+ "), fit[0]))
+            parts = []
+    return found
+
+
+def _is_finished(entry: Entry) -> bool:
+    is_sound = not entry.diverged and bool(np.isfinite(entry.last))
+    return entry.has_curve and entry.status.state == "finished" and is_sound
+
+
+def in_words(found: Sequence[Rung]) -> str:
+    """The picture in a few sentences, from its own numbers."""
+    values = losses(found).values.astype(float)
+    changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in found[1:]), strict=True))
+    whole = values[-1] - values[0]
+    told = [f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by {abs(whole):.3f} nats."]
+    if helped := [f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE][:3]:
+        told.append(f"What lowers it most: {'; '.join(helped)}.")
+    if hurt := [f"{label} ({signed(change, 3)})" for change, label in reversed(changes) if change > CHANCE]:
+        told.append(f"It rises with {'; '.join(hurt)}.")
+    if same := [f"{label} ({signed(change, 3)})" for change, label in changes if abs(change) <= CHANCE]:
+        told.append(f"No more than chance: {'; '.join(same)}.")
+    return " ".join(told)
+
+
+def losses(found: Sequence[Rung]) -> LabelledArray:
+    """The last loss of each rung, [rung]."""
+    values = np.array([rung.entry.last for rung in found])
+    return LabelledArray(values, (Axis("rung", tuple(rung.label for rung in found)),), "loss (nats per token)")
+
+
+def who_is_shown(found: Sequence[Rung]) -> str:
+    """Which models stand for the rungs, and which of them were trained in another way than most."""
+    own = [rung.entry.name for rung in found if is_own(rung.entry.folder)]
+    shipped = [rung.entry.name for rung in found if not is_own(rung.entry.folder)]
+    parts = [
+        f"These are your own: {', '.join(own)}." if own else "",
+        f"These came with gptviz: {', '.join(shipped)}." if shipped else "",
+    ]
+    others = [f"{name} ({differences})" for name, differences in trained_otherwise(found).items()]
+    if others:
+        parts.append(f"These were trained in another way than most, so more than one part differs: {'; '.join(others)}.")
+    return " ".join(part for part in parts if part)
+
+
+def trained_otherwise(found: Sequence[Rung]) -> dict[str, str]:
+    """The models whose data or recipe differ from those of most rungs, and in what."""
+    names = ["data", *(name for name in field_infos(Recipe) if name not in WITHOUT_EFFECT)]
+    usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in found).most_common(1)[0][0] for name in names}
+    others = {}
+    for rung in found:
+        values = {name: rung.entry.settings.get(name) for name in names}
+        if different := [f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]]:
+            others[rung.entry.name] = ", ".join(different)[:120]
+    return others
+
+
+def table_of_changes(found: Sequence[Rung]) -> LabelledArray:
+    """The loss of each rung and what it changes, [rung, number]; the first changes nothing."""
+    values = losses(found).values.astype(float)
+    changes = np.concatenate([[np.nan], np.diff(values)])
+    names = tuple(f"{rung.label} ({rung.entry.name})" for rung in found)
+    axes = Axis("rung", names), Axis("number", ("loss", "change"))
+    return LabelledArray(np.stack([values, changes], axis=1), axes, "nats per token")
+
+
+def code(found: Sequence[Rung]) -> str:
+    """The lines of `gptviz` that give the same numbers."""
+    return f"""from gptviz.runs import checkpoints
+
+names = {[rung.entry.name for rung in found]!r}
+losses = [checkpoints.read_card(checkpoints.find(name)).validation_loss for name in names]
+changes = [after - before for before, after in zip(losses, losses[1:])]"""
 
 
 def experiments(entries: Mapping[str, Entry]) -> None:
@@ -87,3 +197,22 @@ def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> No
             help=f"Opens the page Train, set to {name}.",
             query_params=link,
         )
+
+
+def results(plan: Plan, entry: Entry | None) -> str:
+    """The number published for a plan, and the one that the model `entry` of its name reached here."""
+    quantity = plan.target.quantity_name if plan.target else "loss"
+    numbers = [f"published {plan.target.value:,g}"] if plan.target else []
+    if entry is not None and entry.diverged:
+        numbers.append("it diverged here")
+    elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
+        ours = {
+            "loss": small(entry.best, 4),
+            "perplexity": perplexity_in_words(entry.best),
+            "parameters": f"{entry.parameters:,}",
+        }
+        numbers.append(f"here {ours[quantity]}")
+    if not numbers:
+        return "not trained here yet"
+    accuracy = f", {percent(entry.accuracy)} right" if entry is not None and entry.accuracy is not None else ""
+    return f"{quantity}: {', '.join(numbers)}{accuracy}"

@@ -1,33 +1,39 @@
-"""The actions on one model: open it on another page, train it further, rename, save elsewhere, delete and bring back."""
+"""One model: renamed, deleted, saved, and its report."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 import streamlit as st
 
+from gptviz.machine import job, memory, progress
+from gptviz.machine.files import home
 from gptviz.machine.hosting import hosting
-from gptviz.runs import checkpoints, manage
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.runs import checkpoints, manage, names, sharing
+from gptviz.runs.exports import FORMATS, Format
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.shell.subject.model_list import imported
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed
 from gptviz.ui.widgets.figure import pixels
 
-from .saving import report_of, save_as
-from .selection import NONE
+from .curves import NONE
 
 # The actions that the page Train offers for a run in such a state.
 ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
     ("paused", "stopped", "interrupted"), "Go on training"
 )
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
+AT_ONCE = 0.5  # seconds: what is written by then needs no bar
+MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
 
 def one_model(entries: Mapping[str, Entry]) -> None:
@@ -64,14 +70,6 @@ def one_model(entries: Mapping[str, Entry]) -> None:
         st.text(f"{entries[name].state}: {problem}")
 
 
-def _about_the_import(folder: Path) -> None:
-    """Where a model that another program made came from, its licence, and what to know of it."""
-    with suppress(checkpoints.CheckpointError):
-        card = checkpoints.read_card(folder)
-        if about := ", ".join(imported(card)):
-            st.caption(escaped(f"{about}. {' '.join(card.notes)}"))
-
-
 def _result_of_the_last_click() -> None:
     """The result of the last click on one of the buttons, or why it did nothing; a deletion can be undone."""
     if failed := st.session_state.pop(_FAILED, None):
@@ -81,33 +79,6 @@ def _result_of_the_last_click() -> None:
             st.success(escaped(done), width="stretch", icon=":material/check:")
             if token := st.session_state.pop(_TOKEN, None):
                 st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
-
-
-def _trash() -> None:
-    if deleted := manage.deleted():
-        with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
-            st.caption(f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone for good.")
-            for token, name in deleted.items():
-                st.button(escaped(name), key=f"bring back {token}", on_click=_undelete, args=(token,), icon=":material/undo:")
-
-
-def _rename(name: str, key: str) -> None:
-    new = st.session_state[key].strip()
-    if _attempt(lambda: manage.rename(name, new), f"{name} is called {new} now."):
-        st.session_state["model"] = new
-        _replace_chosen(name, new)
-
-
-def _delete(name: str) -> None:
-    def delete() -> None:
-        st.session_state[_TOKEN] = manage.delete(name)
-
-    adapters = [checkpoints.name_of(one) for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))]
-    without = f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
-    if _attempt(delete, f"{name} is in the trash.{without}"):
-        left = list(checkpoints.folders())
-        st.session_state["model"] = frame.default_model() if frame.default_model() in left else next(iter(left), None)
-        _replace_chosen(name, None)
 
 
 def _undelete(token: str) -> None:
@@ -129,8 +100,149 @@ def _attempt(action: Callable[[], object], done: str) -> bool:
     return True
 
 
+def save_as(name: str) -> None:
+    """A popover with every format, and why the model cannot be had in one of them."""
+    folder = checkpoints.find(name)
+    with st.popover("Save as…", icon=":material/download:"):
+        try:
+            sharing.check_is_whole(folder)
+            offered = {key: each for key, each in FORMATS.items() if each.is_for(folder)}
+            reasons = {key: each.why_not(folder) for key, each in offered.items()}
+        except checkpoints.CheckpointError as error:
+            st.text(str(error))
+            return
+        with_snapshots = _asks_for_snapshots(name, len(checkpoints.snapshots(folder)))
+        for key, each in offered.items():
+            if (why_not := reasons[key]) is not None:
+                st.button(each.title, key=f"no {key}", disabled=True, icon=":material/download:", width="stretch")
+                st.caption(f"Not for this model: {escaped(why_not)}.")
+                continue
+            _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
+            left_out = each.left_out(folder)
+            st.caption(each.about + (f" Left out: {left_out}." if left_out else ""))
+
+
+def _asks_for_snapshots(name: str, number: int) -> bool:
+    """Whether the zip file is to have the snapshots of training; without any, nothing is asked."""
+    if not number:
+        return False
+    about = "The weights after so many steps of its training: with them the slider on every page goes through its training."
+    what = "snapshot" if number == 1 else f"{number} snapshots"
+    return st.checkbox(f"With its {what} (zip file for gptviz alone)", True, key=f"with snapshots of {name}", help=about)
+
+
+def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
+    """The button that saves the model in one format."""
+    chosen, how_large = FORMATS[key], memory.in_bytes(size)
+    if size <= MOST_DOWNLOADED:
+        st.download_button(
+            f"{chosen.title}{'' if key == 'zip' else ', zipped'} ({how_large})",
+            lambda: zipped(name, chosen, snapshots=snapshots),
+            f"{names.possible(name)}{'' if key == 'zip' else f'-{key}'}.zip",
+            "application/zip",
+            key=f"download {key}",
+            on_click="ignore",
+            icon=":material/download:",
+            width="stretch",
+        )
+        return
+    label = f"{chosen.title} ({how_large}), into a folder"
+    about = "export", name, key, snapshots
+    if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
+        job.forget(about)
+        job.begin(about, f"Writing {name}", lambda _: _save(name, key, size, snapshots=snapshots)).wait(AT_ONCE)
+    if (going := job.found(about)) is not None:
+        jobs.follow(going, f"save {key}")
+        if going.value is not None:
+            st.success(f"It is in {escaped(str(going.value))}", icon=":material/check:")
+    st.caption(
+        f"It is larger than a download may be ({memory.in_bytes(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}."
+    )
+
+
+def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
+    """The model in one format as a zip file in memory."""
+    file = io.BytesIO()
+    chosen.write_zip(checkpoints.find(name), file, snapshots=snapshots)
+    file.seek(0)
+    return file
+
+
+def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
+    """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves nothing there."""
+    folder = home() / "exports"
+    folder.mkdir(parents=True, exist_ok=True)
+    to = _free(folder, names.possible(name), FORMATS[key].ending)
+    with progress.part(0, size, size, doing=memory.in_bytes(size)):
+        FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
+    return to
+
+
+def _free(folder: Path, stem: str, ending: str) -> Path:
+    """The first of `stem`, `stem-2`, … in the folder at which nothing is."""
+    paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
+    return next(path for path in paths if not path.exists())
+
+
+def report_of(name: str) -> None:
+    """A button that downloads the report of the run that made the model, as one HTML file."""
+    st.download_button(
+        "Report",
+        lambda: written_report(name),
+        f"{names.possible(name)}-report.html",
+        "text/html",
+        key=f"report of {name}",
+        on_click="ignore",
+        icon=":material/description:",
+        help="How it was trained, as one file for any browser: curves, settings, what it wrote on the way, and its card.",
+    )
+
+
+def written_report(name: str) -> bytes:
+    """The report as an HTML file."""
+    from gptviz.takehome.page_file import as_html  # takes a moment to import, which nobody waits for who wants no report
+    from gptviz.takehome.report import report
+
+    return as_html(report(name)).encode("utf-8", "replace")
+
+
+def _rename(name: str, key: str) -> None:
+    new = st.session_state[key].strip()
+    if _attempt(lambda: manage.rename(name, new), f"{name} is called {new} now."):
+        st.session_state["model"] = new
+        _replace_chosen(name, new)
+
+
 def _replace_chosen(name: str, new: str | None) -> None:
     """In the comparison the model gets its `new` name; without one it leaves the comparison."""
     if in_link := st.query_params.get("chosen"):
         names = [new if other == quote(name, safe="") else other for other in in_link.split(",")]
         addresses.write("chosen", ",".join(filter(None, names)) or NONE)
+
+
+def _delete(name: str) -> None:
+    def delete() -> None:
+        st.session_state[_TOKEN] = manage.delete(name)
+
+    adapters = [checkpoints.name_of(one) for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))]
+    without = f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
+    if _attempt(delete, f"{name} is in the trash.{without}"):
+        left = list(checkpoints.folders())
+        st.session_state["model"] = frame.default_model() if frame.default_model() in left else next(iter(left), None)
+        _replace_chosen(name, None)
+
+
+def _trash() -> None:
+    if deleted := manage.deleted():
+        with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
+            st.caption(f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone for good.")
+            for token, name in deleted.items():
+                st.button(escaped(name), key=f"bring back {token}", on_click=_undelete, args=(token,), icon=":material/undo:")
+
+
+def _about_the_import(folder: Path) -> None:
+    """Where a model that another program made came from, its licence, and what to know of it."""
+    with suppress(checkpoints.CheckpointError):
+        card = checkpoints.read_card(folder)
+        if about := ", ".join(imported(card)):
+            st.caption(escaped(f"{about}. {' '.join(card.notes)}"))

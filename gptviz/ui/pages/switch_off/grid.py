@@ -1,27 +1,44 @@
-"""The grid of heads and MLPs, and the table of what the loss is without each of them."""
+"""What the model loses without each head and MLP, and what is switched off."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
 from gptviz.components import unit_grid
 from gptviz.components.kit import fingerprint
+from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.ablation import loss_with_each
-from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
+from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, becomes, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.machine.job import Results
+from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
-from gptviz.ui.shell.subject import Subject, edits, language_model, load_call
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
+from gptviz.ui.shell.subject.edits import EDITS
 from gptviz.ui.views import held_out
-from gptviz.ui.views.loss_texts import PROMPT, LossText, rows, unit_of
-from gptviz.ui.widgets import controls, jobs
-from gptviz.ui.widgets.details import csv_button
+from gptviz.ui.views.contrasts import answered, loss_of_head, needed_head, right_by_task, when_it_appeared
+from gptviz.ui.views.loss_texts import PROMPT, LossText, guess_of, loss_of, rows, unit_of, without_each
+from gptviz.ui.widgets import Try, controls, escaped, jobs
+from gptviz.ui.widgets.details import csv_button, folded
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
+
+NUMBER = "a number"
+WORDS = {
+    "zero": "zero",
+    "mean": "its mean over the reference text",
+    "uniform": "a uniform pattern",
+    "previous": "a pattern on the previous token",
+    "from": "its pattern over the reference text",
+    "shuffled": "another order",
+    NUMBER: "a number",
+}
 
 
 def replaced_by() -> str:
@@ -70,6 +87,22 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
     return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
 
 
+def units(config: Config) -> list[Unit]:
+    """Every piece that is offered: embedding and positions, and in each block the attentions, their heads and the MLP."""
+    offered: list[Unit] = [Unit("embed")]
+    if POSITIONS[config.positions].acts_on != "nothing":
+        offered.append(Unit("positions"))
+        if config.n_encoder_layer:
+            offered.append(Unit("positions", in_encoder=True))
+    for one in heads_and_mlps(config):
+        whole = Unit(one.part, one.block, in_encoder=one.in_encoder)
+        if whole not in offered[-1 - config.n_head :]:
+            offered.append(whole)
+        if one != whole:
+            offered.append(one)
+    return offered
+
+
 def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float]) -> None:
     """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
     lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
@@ -83,25 +116,9 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
         elif unit is not None:
             edits.set_to(UnitEdit(unit, to).text)
 
-    about = unit_grid.About(of, subject.key.title, _words(subject, text), unit_of(lm), code(subject, text, to), tuple(settings()))
+    words = subject.prompt if text.which == PROMPT else "data held out"
+    about = unit_grid.About(of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings()))
     unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
-
-
-def _words(subject: Subject, text: LossText) -> str:
-    return subject.prompt if text.which == PROMPT else "data held out"
-
-
-def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
-    """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken away as CSV."""
-    unit = unit_of(lm)
-    frame = pd.DataFrame(
-        [
-            {"unit": one.name, "in words": one.title, f"loss without it ({unit})": value, f"change ({unit})": value - before}
-            for one, value in sorted(without.items(), key=lambda pair: -pair[1])
-        ]
-    )
-    st.dataframe(frame, hide_index=True, height=pixels(280))
-    csv_button(frame, "losses_without", key="losses csv", help="All rows, with all digits.")
 
 
 def code(subject: Subject, text: LossText, to: str) -> str:
@@ -129,3 +146,152 @@ def _given(subject: Subject, text: LossText) -> str:
     and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
     return f"""ids = torch.tensor({reading.ids.tolist()})
 rows = [Rows(Inputs(ids{and_source}), torch.tensor({targets.tolist()}))]"""
+
+
+def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
+    """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken away as CSV."""
+    unit = unit_of(lm)
+    frame = pd.DataFrame(
+        [
+            {"unit": one.name, "in words": one.title, f"loss without it ({unit})": value, f"change ({unit})": value - before}
+            for one, value in sorted(without.items(), key=lambda pair: -pair[1])
+        ]
+    )
+    st.dataframe(frame, hide_index=True, height=pixels(280))
+    csv_button(frame, "losses_without", key="losses csv", help="All rows, with all digits.")
+
+
+def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
+    """The model without one head, for a page on which nothing is switched off yet: the head that its guess needs most. Where that
+    takes long to find, the one that its loss needs most; as long as no loss is known either, the first unit.
+
+    Args:
+        subject: the model, without edits, and the prompt.
+        units: the heads and MLPs of the model.
+        without: the loss without each of them, as far as it is known.
+    """
+    guesses = without_each(subject.key, subject.seen)
+    if guesses:
+        likeliest = int(guess_of(subject.key, subject.seen).argmax())
+        head = min(guesses, key=lambda one: guesses[one][likeliest])
+    else:
+        heads = {unit: value for unit, value in without.items() if unit.is_head} or without
+        head = max(heads, key=heads.__getitem__, default=units[0])
+    return replace(subject.key, edits=(head.name,))
+
+
+def form(config: Config) -> None:
+    """The list: a piece of the model, what becomes of it, and a button that adds the edit."""
+    offered = units(config)
+    title = "More edits: patterns, positions, neurons, from a list"
+    if (fold := folded(title, icon=":material/list:", key="more edits")) is None:
+        return
+    with fold:
+        part, number = st.columns([3, 1], vertical_alignment="bottom")
+        with part:
+            unit = st.selectbox(
+                "Piece of the model",
+                offered,
+                format_func=lambda one: f"{one.title} · {one.name}",
+                key="edit unit",
+                help="A head, a whole attention or MLP, the token embedding or the positions. Type to search.",
+            )
+        if unit.part == "mlp":
+            with number:
+                neuron = _one_of("neuron", config.mlp_size)
+            if neuron is not None:
+                unit = Unit("mlp", unit.block, neuron, unit.in_encoder)
+            elif config.experts:
+                with number:
+                    expert = _one_of("expert", config.experts)
+                if expert is not None:
+                    unit = Unit("expert", unit.block, expert, unit.in_encoder)
+        to = _becomes(unit)
+        text = unit.name if to == "zero" else f"{unit.name}={to}"
+        st.button(
+            "Add this edit",
+            icon=":material/add:",
+            key="add edit",
+            on_click=edits.set_to,
+            args=(text,),
+            help="On every page; an edit of the same piece is replaced.",
+        )
+        st.caption(f"{escaped(edit(text, config).title)}. Its name in links and on the command line: `{text}`")
+
+
+def _one_of(what: str, count: int) -> int | None:
+    """The control for one of the neurons or experts of an MLP, or None for the whole MLP."""
+    about = f"One {what} of this MLP; empty for the whole MLP."
+    chosen = st.number_input(what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=about)
+    return None if chosen is None else int(chosen)
+
+
+def _becomes(unit: Unit) -> str:
+    """The value that replaces the unit, as it stands after the = of an edit."""
+    what, value = st.columns([3, 1], vertical_alignment="bottom")
+    with what:
+        to = st.selectbox(
+            "Becomes",
+            [*becomes(unit), *([NUMBER] if unit.is_neuron else [])],
+            format_func=WORDS.__getitem__,
+            key="edit becomes",
+            help="What takes its place. Means and patterns of another text are taken from the reference text, which is set in "
+            "the list of edits beside the model.",
+        )
+    if to != NUMBER:
+        return to
+    with value:
+        return f"{st.number_input('Value', value=1.0, key='edit value', help='What the neuron is set to at every place.'):.6g}"
+
+
+def tries(subject: Subject, text: LossText, before: float, without: Mapping[Unit, float]) -> list[Try]:
+    """The suggestions; `before` is the loss without edits, `without` that without each head and MLP, as far as it is known."""
+    unit, found = unit_of(subject.lm), known(subject)
+    heads = {one: value for one, value in without.items() if one.is_head}
+    if heads:
+        most, least = max(heads, key=heads.__getitem__), min(heads, key=lambda one: abs(heads[one] - before))
+        notice = f"Without {most.title} the loss {_moves(before, heads[most])} {unit}; no other head leaves a higher loss."
+        found.append(Try("The head that matters most", notice, query={EDITS: most.name}))
+        if most != least:
+            notice = f"Without {least.title} the loss {_moves(before, heads[least])} {unit}; no other head changes it less."
+            found.append(Try("The head that matters least", notice, query={EDITS: least.name}))
+    config = subject.lm.model.config
+    if config.n_layer and POSITIONS[config.positions].acts_on != "nothing":
+        after = loss_of(replace(subject.key, edits=("positions",), edit_text=None), text)
+        moves = _moves(before, after)
+        worth = {"rises": "so much is order worth", "falls": "order is worth nothing", "stays": "order is worth nothing"}
+        notice = f"Without positions the loss {moves} {unit}: {worth[moves.split()[0]]} on this text."
+        found.append(Try("No positions", notice, query={EDITS: "positions"}))
+    if config.n_layer and config.n_head:
+        name = "encoder.blocks.0.attention=uniform" if config.n_encoder_layer else "blocks.0.attention=uniform"
+        after = loss_of(replace(subject.key, edits=(name,), edit_text=None), text)
+        where = "the first block of the encoder" if config.n_encoder_layer else "block 0"
+        notice = f"If every head of {where} reads all tokens alike, the loss {_moves(before, after)} {unit}."
+        found.append(Try("Attention that does not choose", notice, query={EDITS: name}))
+    return found
+
+
+def known(subject: Subject) -> list[Try]:
+    """For a model of tasks with known answers: the head that each answer needs, what is lost without it, and when it appeared."""
+    key, found = subject.key.unedited, list[Try]()
+    for question in answered(key):
+        head = needed_head(key, question)
+        if head is None:
+            continue
+        with_it, without_it = (right_by_task(one) for one in (key, replace(key, edits=(head.head.name,))))
+        task = question.contrast.part
+        notice = loss_of_head(key, question, head)
+        if task in with_it:  # of a task that mixes no others, it is not counted how often it is right
+            notice += (
+                f" Of the held-out answers in the task {task}, {percent(without_it[task])} are right without it, "
+                f"{percent(with_it[task])} with it."
+            )
+        found.append(Try(question.contrast.title, notice, {"prompt": question.prompt}, {EDITS: head.head.name}))
+    when = when_it_appeared(key, subject.prompt, lambda head: {EDITS: head.name})
+    return found if when is None else [*found, when]
+
+
+def _moves(before: float, after: float) -> str:
+    if f"{before:.3f}" == f"{after:.3f}":
+        return f"stays at {before:.3f}"
+    return f"{'rises' if after > before else 'falls'} from {before:.3f} to {after:.3f}"

@@ -6,11 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
+from gptviz.data.batches import Batch
 from gptviz.data.registry import FROM_FILES, source_named
 from gptviz.data.source import Source
+from gptviz.data.statistics import ShownRow, shown_rows, statistics
 from gptviz.data.text import TaskSource, TextSource
+from gptviz.data.trained_on import draw_seed
+from gptviz.figures.kit.axes import legend
+from gptviz.figures.reading.frequencies import MOST, frequencies
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.hosting import NO_UPLOADS, hosting, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import Kind
@@ -19,18 +26,16 @@ from gptviz.settings.address_values import whole
 from gptviz.settings.fields import field_infos
 from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
 from gptviz.text.datasets.base import LONGEST_TEXT
-from gptviz.ui.pages.train import rules
-from gptviz.ui.views.planned_run import UPLOADED
-from gptviz.ui.widgets import addresses, controls, pressed
+from gptviz.ui.views.planned_run import UPLOADED, PlannedRun
+from gptviz.ui.widgets import addresses, controls, escaped, pressed, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-from .fields import key_of
+from .rules import complaint, key_of
 
 PASTED = "a text you paste"
 MOST_PASTED = 1_000_000
 MOST_UPLOADED = 10  # MB
 MOST_SETTING = 9  # of a task, where the task itself allows no more
-
 # The key of the uploader for each kind of model, and what the file must hold.
 FILES: dict[Kind, tuple[str, str]] = {
     "decoder": ("uploaded", "Plain text in UTF-8."),
@@ -51,10 +56,22 @@ ABOUT_DATA: dict[Kind, str] = {
         "for training, the rest for validation."
     ),
 }
-
-
 TWO = "two_texts"
 _TWIN = "_b"  # the end of the keys of the controls of the second text
+ROWS = 4  # of the batch
+MOST_PLACES = 128
+ABOUT_BATCH = {
+    "decoder": (
+        "A row of x above a row of y: y is x moved by one place, so that below each token is the token that comes next. At each "
+        "place the model sees x up to that place and must guess y. A dot is a guess that does not count."
+    ),
+    "classifier": "A row of x is a text, and the model must guess its label.",
+    "encoder-decoder": (
+        "The encoder reads the whole source. x is a token that says “start”, followed by the right answer; y is the right "
+        "answer, followed by a token that says “end”. At each place the model sees the source and x up to that place, and must "
+        "guess y. A dot is a guess that does not count."
+    ),
+}
 
 
 def two_control(plan: Plan) -> bool:
@@ -115,12 +132,6 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
     return TextSource(_opened(data), plan.fraction)
 
 
-def no_text(data: str) -> str:
-    """A sentence for data that have no text yet (`source_of` returned None), and what to do."""
-    paste = ": paste one," if data == PASTED else ":"
-    return f"there is no text yet{paste} choose a file, or take other data"
-
-
 def _task(name: str, *, twin: bool) -> Source:
     """The task of this name as its controls set it; those of the `twin` begin with the settings that it suggests for a second.
 
@@ -145,6 +156,26 @@ def _task(name: str, *, twin: bool) -> Source:
     return TaskSource(task(name, **settings))
 
 
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pasted(text: str) -> Corpus:
+    return Corpus("pasted", text)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file")
+def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
+    """The source that a file holds for a model of this kind.
+
+    Raises:
+        ValueError: the file cannot be used; the message says what is wrong with it.
+    """
+    return FROM_FILES[kind].from_bytes(data, Path(name).name[:80], fraction)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _made(name: str, fraction: float) -> Source:
+    return source_named(name, fraction)
+
+
 def _fetch(name: str, description: str) -> None:
     """The button that downloads a text; the page runs again once the text is here.
 
@@ -166,29 +197,37 @@ def _opened(name: str) -> Corpus:
     return next(offer for offer in corpora() if offer.name == name).open()
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _pasted(text: str) -> Corpus:
-    return Corpus("pasted", text)
+def data_button(planned: PlannedRun, label: str = "Look at the data") -> None:
+    """The button that shows what the data are like; there is nothing to show before they are chosen."""
+    nothing = planned.source is None or planned.problem is not None
+    if pressed(label, key=label.lower().replace("the data", "data"), icon=":material/search:", disabled=nothing):
+        st.dialog("What it learns from", width="large")(look_at)(planned)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
-    """The source that a file holds for a model of this kind.
-
-    Raises:
-        ValueError: the file cannot be used; the message says what is wrong with it.
-    """
-    return FROM_FILES[kind].from_bytes(data, Path(name).name[:80], fraction)
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _made(name: str, fraction: float) -> Source:
-    return source_named(name, fraction)
-
-
-def _identity(source: Source) -> str:
-    """A text that is different for every source, for caches."""
-    return json.dumps(source.to_dict(), sort_keys=True)
+def look_at(planned: PlannedRun) -> None:
+    """The statistics of the data, and the first rows that this run will read."""
+    source, config = planned.source, planned.config
+    if source is None or config is None:
+        return
+    try:
+        tokenizer = learned_tokenizer(source, planned.plan.tokenizer, planned.vocabulary or planned.plan.config.vocab_size)
+        config = source.fitted(config, tokenizer)
+        known = statistics(source, tokenizer, config)
+        drawn = source.data(tokenizer, config).training(planned.recipe.batch_size, draw_seed(planned.recipe.seed, 0, "batch"))
+    except ValueError as error:
+        st.error(escaped(str(error)))
+        return
+    st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
+    show_figure(
+        frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme()),
+        key="frequencies",
+        alt=f"How often each token comes in {known.counted}, the most frequent first.",
+    )
+    st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
+    rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
+    st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
+    st.dataframe(rows_in_words(rows), height="content", alt="What the model reads and what it must guess, token by token.")
+    st.caption(ABOUT_BATCH[config.kind])
 
 
 def learned_tokenizer(source: Source, kind: str, vocab_size: int) -> Tokenizer:
@@ -201,11 +240,39 @@ def _tokenizer(identity: str, kind: str, vocab_size: int, _source: Source) -> To
     return _source.tokenizer(kind, vocab_size)
 
 
-def complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
+def _identity(source: Source) -> str:
+    """A text that is different for every source, for caches."""
+    return json.dumps(source.to_dict(), sort_keys=True)
+
+
+def _some(batch: Batch, config: Config) -> str:
+    rows, places = batch.inputs[0].shape
+    shown = f"the first {ROWS} of its {rows:,} rows" if rows > ROWS else f"its {rows:,} rows"
+    cut = f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
+    return f"{shown}{cut}, drawn by the seed. x has the shape ({', '.join(map(str, batch.inputs[0].shape))})."
+
+
+def rows_in_words(rows: list[ShownRow]) -> pd.DataFrame:
+    """A line for each of `rows` and of what it holds, a column for each place."""
+    lines = {}
+    for number, row in enumerate(rows, 1):
+        for what, labels in row.lines.items():
+            whose = f"row {number}, label {row.label}" if row.label else f"row {number}"
+            lines[f"{whose}: {what}"] = labels[:MOST_PLACES]
+    return pd.DataFrame.from_dict(lines, orient="index").fillna("").rename(columns=lambda place: str(place + 1))
+
+
+def no_text(data: str) -> str:
+    """A sentence for data that have no text yet (`source_of` returned None), and what to do."""
+    paste = ": paste one," if data == PASTED else ":"
+    return f"there is no text yet{paste} choose a file, or take other data"
+
+
+def known_complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
     """Why a source does not go with a model of this config; None if it does. Cached."""
     return _complaint(_identity(source), config, f"{tokenizer.kind} {tokenizer.vocab_size}", source, tokenizer)
 
 
 @st.cache_data(max_entries=64, show_spinner="Reading the data")
 def _complaint(identity: str, config: Config, tokens: str, _source: Source, _tokenizer: Tokenizer) -> str | None:
-    return rules.complaint(_source, config, _tokenizer)
+    return complaint(_source, config, _tokenizer)

@@ -29,9 +29,7 @@ from gptviz.ui.views.planned_run import (
 )
 from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
 
-from . import data
-from .fields import field_controls, key_of
-from .look_at_data import data_button
+from .data import data_button, data_control, known_complaint, learned_tokenizer, no_text, source_of, two_control
 from .rules import (
     FEWEST_TOKENS,
     FRESH,
@@ -39,6 +37,8 @@ from .rules import (
     Choices,
     architecture_values,
     changes_of,
+    field_controls,
+    key_of,
     plan_named,
     planned_run,
     recipe_values,
@@ -68,21 +68,21 @@ def form(device: str) -> PlannedRun:
     _follow(name, plan)
     st.caption(plan.sentence, help=f"Published: {plan.target}, by {plan.target.by}." if plan.target else None)
     experiment_list(device)
-    chosen = data.data_control(plan)
+    chosen = data_control(plan)
     above = st.container()
-    other = data.data_control(plan, chosen) if data.two_control(plan) else None
+    other = data_control(plan, chosen) if two_control(plan) else None
     below = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
     with above:
         source, problem = _read(chosen, plan, folded, twin=False)
     with folded:
         choices = _choices(name, plan, source, problem)
-        planned = planned_run(choices, data.learned_tokenizer, data.complaint)
+        planned = planned_run(choices, learned_tokenizer, known_complaint)
     if other is not None:
         with below:
             source, problem = _read(other, plan, folded, twin=True)
         second = replace(choices, source=source, problem=problem)
-        planned = replace(planned, twin=_different(planned, planned_run(second, data.learned_tokenizer, data.complaint)))
+        planned = replace(planned, twin=_different(planned, planned_run(second, learned_tokenizer, known_complaint)))
     with folded:
         data_button(planned)
         if planned.twin is not None:
@@ -95,10 +95,10 @@ def form(device: str) -> PlannedRun:
 def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source | None, str | None]:
     """The data that were chosen, or None and why there are none."""
     try:
-        source = data.source_of(chosen, plan, folded, twin=twin)
+        source = source_of(chosen, plan, folded, twin=twin)
     except (ValueError, OSError) as error:
         return None, str(error)
-    return source, data.no_text(chosen) if source is None else None
+    return source, no_text(chosen) if source is None else None
 
 
 def _different(planned: PlannedRun, twin: PlannedRun) -> PlannedRun:

@@ -23,8 +23,7 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-from .monitor import repeated
-from .state import engine
+from .watch import engine, repeated
 from .watched import newest_weights, watched_run
 
 EVERY = 2.0  # seconds

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
+
+import streamlit as st
 
 from gptviz.data.registry import FROM_FILES
 from gptviz.data.source import Source
@@ -13,10 +17,13 @@ from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
 from gptviz.runs.run import adapter_for
-from gptviz.settings.fields import field_info, field_infos
+from gptviz.settings.address_values import ANY, ON_OR_OFF, real
+from gptviz.settings.fields import FieldInfo, field_info, field_infos
 from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.planned_run import PlannedRun
+from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets.details import folded
 
 OWN = "my own"
 FRESH = "fresh weights"
@@ -34,11 +41,38 @@ NOT_CHOSEN: dict[Kind, tuple[str, ...]] = {
     "classifier": ("vocab_size", "padding", "n_label", "ordered", "n_encoder_layer", "tied", "unembed_bias"),
     "encoder-decoder": ("vocab_size", "padding", "n_label", "ordered", "token_dropout", "head"),
 }
-
-
-def plan_named(name: str) -> Plan:
-    """The experiment of this name, or the plan that a model of the user's own begins with."""
-    return OWN_PLAN if name == OWN else PLANS[name]
+# The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
+# The command line takes all that the field allows.
+LARGEST: dict[str, float] = {
+    "n_layer": 48,
+    "n_encoder_layer": 48,
+    "n_head": 64,
+    "n_kv_head": 64,
+    "window": 4_096,
+    "d_model": 4_096,
+    "context_length": 4_096,
+    "d_head": 1_024,
+    "d_mlp": 16_384,
+    "steps": 1_000_000,
+    "batch_size": 4_096,
+    "evaluations": 1_000,
+    "seed": 10**9,
+    "lora_rank": 1_024,
+    "minutes": 10_000,
+    "learning_rate": 1_000,
+    "final_rate": 10,
+    "weight_decay": 100,
+    "clip": 1_000,
+}
+# A control of Streamlit includes its limits. Where a field excludes one, its control ends this far from it.
+ABOVE, BELOW = 1e-7, 1e-4
+# The meaning of 0 in the control of a field that may also be left out.
+ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
+HEAD_WITHOUT_LABELS = "unembed"
+# Where the buttons of a control begin to count if its field has no value of its own.
+BEGIN = {"norm_eps": 1e-5, "score_scale": 1.0, "score_cap": 50.0, "logit_cap": 30.0, "window_rotary_base": 10_000.0}
+NO_GROUP = "More"
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -64,6 +98,11 @@ class Choices:
     architecture: Mapping[str, Any]
     recipe: Mapping[str, Any]
     problem: str | None = None
+
+
+def plan_named(name: str) -> Plan:
+    """The experiment of this name, or the plan that a model of the user's own begins with."""
+    return OWN_PLAN if name == OWN else PLANS[name]
 
 
 def complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
@@ -111,6 +150,41 @@ def planned_run(
     )
 
 
+def token_kinds(kind: Kind, source: Source | None) -> tuple[str, ...]:
+    """The ways in which these data can become tokens for a model of this kind; empty if they bring their own."""
+    return (FROM_FILES[kind] if source is None else source).tokenizer_kinds
+
+
+def recipe_of(values: Mapping[str, Any]) -> Recipe:
+    """The recipe that the values of its controls say.
+
+    Raises:
+        ValueError: they do not go together; the message says what to change.
+    """
+    minutes = values["minutes"] or None
+    return Recipe(**{**values, "minutes": minutes, "steps": None if minutes else values["steps"]})
+
+
+def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str, object]:
+    """The fields whose values differ from those of `config`, as `changed` takes them."""
+    before = architecture_values(config)
+    changes = {field: value for field, value in values.items() if value != before[field]}
+    if changes.get("d_head") == 0:
+        changes["d_head"] = None
+    # The size of the MLP follows the width, unless the plan, or the user, chose another one.
+    if "d_model" in changes and "d_mlp" not in changes and config.expert_size not in (0, 4 * config.d_model):
+        changes["d_mlp"] = config.expert_size
+    return changes
+
+
+def architecture_values(config: Config) -> dict[str, Any]:
+    """The values that the controls of the architecture begin with; a size that follows from others is 0."""
+    values = {field: value for field, value in config.to_dict().items() if field not in NOT_CHOSEN[config.kind]}
+    if config.n_head * config.head_size == config.d_model:
+        values["d_head"] = 0
+    return values
+
+
 def _fitted(
     plan: Plan,
     choices: Choices,
@@ -136,9 +210,94 @@ def _fitted(
     return config, None if source.is_long or plan.tokenizer == "bpe" else complain(source, config, tokenizer)
 
 
-def token_kinds(kind: Kind, source: Source | None) -> tuple[str, ...]:
-    """The ways in which these data can become tokens for a model of this kind; empty if they bring their own."""
-    return (FROM_FILES[kind] if source is None else source).tokenizer_kinds
+def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in_sight: Sequence[str]) -> dict[str, Any]:
+    """A control for each field that has a value: those `in_sight` in two columns, the others folded under their groups,
+    which cost a browser nothing until they are opened, or the address sets one of theirs.
+
+    Args:
+        infos: what there is to say about each field, by name and in order.
+        values: what the controls begin with; a field without a value gets no control.
+        in_sight: names of fields.
+    """
+    chosen = {}
+    for left, right in zip(in_sight[::2], [*in_sight[1::2], None], strict=False):
+        columns = st.columns(2, vertical_alignment="bottom")
+        for column, name in zip(columns, (left, right), strict=True):
+            if name is not None:
+                with column:
+                    chosen[name] = _control(infos[name], values[name])
+    others = [info for name, info in infos.items() if name in values and name not in in_sight]
+    for group in dict.fromkeys(info.group or NO_GROUP for info in others):
+        inside = [info for info in others if (info.group or NO_GROUP) == group]
+        icon = ":material/more_horiz:" if group == NO_GROUP else None
+        is_asked = any(key_of(info.name) in st.query_params for info in inside)
+        fold = folded(group, icon=icon, key=f"fields {inside[0].name}", is_needed=is_asked)
+        with fold or nullcontext():
+            for info in inside:
+                value, has_effect = values[info.name], _has_effect(info, infos, chosen)
+                chosen[info.name] = _usual(info, value) if fold is None else _control(info, value, disabled=not has_effect)
+    return chosen
+
+
+def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
+    """The control of one field, beginning with `value`; what was chosen in it."""
+    key, label = key_of(info.name), f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
+    if info.kind == "switch":
+        addresses.takes(key, ON_OR_OFF)
+        return st.toggle(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
+    if info.kind == "choice":
+        choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
+        return controls.select(label, choices, key=key, default=value, help=info.full_help, disabled=disabled)
+    if info.kind == "text":
+        addresses.takes(key, ANY)
+        return st.text_input(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
+    common: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params", "disabled": disabled}
+    if info.optional:
+        common["placeholder"] = "as usual"
+    low, high = limits(info)
+    addresses.takes(key, real(-math.inf if low is None else low, math.inf if high is None else high))
+    if info.kind == "whole":
+        return st.number_input(label, _as(int, low), _as(int, high), value, 1, **common)
+    step = _notch(BEGIN.get(info.name, 0.0) if value is None else float(value))
+    return st.number_input(label, _as(float, low), _as(float, high), _as(float, value), step, "%.6g", **common)
+
+
+def key_of(field: str) -> str:
+    """The key of a field's control, which is also its name in the link."""
+    return f"run_{field}"
+
+
+def limits(info: FieldInfo) -> tuple[float | None, float | None]:
+    """The least and the largest number that the control of a field takes, or None if there is no limit."""
+    low, high = info.low, LARGEST.get(info.name, info.high)
+    if info.name in ZERO:
+        low = 0
+    elif info.name == "n_encoder_layer":  # only a model with an encoder has this control
+        low = 1
+    elif low is not None and info.low_excluded:
+        low += ABOVE
+    if high is not None and high == info.high and info.high_excluded:
+        high -= BELOW
+    return low, high
+
+
+def _as(kind: type[Number], value: float | None) -> Number | None:
+    return None if value is None else kind(value)
+
+
+def _notch(value: float) -> float:
+    """By how much the buttons of a control change its number: about a tenth of it."""
+    return float(f"{value / 10:.0e}") if value else 0.1
+
+
+def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping[str, Any]) -> bool:
+    """Whether the field changes anything, given what was chosen for the fields before it."""
+    return info.has_effect(chosen) and (info.needs is None or _has_effect(infos[info.needs[0]], infos, chosen))
+
+
+def _usual(info: FieldInfo, value: Any) -> Any:
+    """What the control of a field gives while nobody has changed it."""
+    return _as(float, value) if info.kind == "number" else value
 
 
 def usual_vocabulary(plan: Plan, tokenizer: str) -> int:
@@ -147,29 +306,9 @@ def usual_vocabulary(plan: Plan, tokenizer: str) -> int:
     return plan.config.vocab_size if is_as_planned else USUAL_VOCABULARY
 
 
-def architecture_values(config: Config) -> dict[str, Any]:
-    """The values that the controls of the architecture begin with; a size that follows from others is 0."""
-    values = {field: value for field, value in config.to_dict().items() if field not in NOT_CHOSEN[config.kind]}
-    if config.n_head * config.head_size == config.d_model:
-        values["d_head"] = 0
-    return values
-
-
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
     """The values that the controls of the recipe begin with: steps even where minutes count, minutes 0 where steps do."""
     return recipe.to_dict() | {"minutes": recipe.minutes or 0.0, "steps": recipe.steps or 1_000}
-
-
-def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str, object]:
-    """The fields whose values differ from those of `config`, as `changed` takes them."""
-    before = architecture_values(config)
-    changes = {field: value for field, value in values.items() if value != before[field]}
-    if changes.get("d_head") == 0:
-        changes["d_head"] = None
-    # The size of the MLP follows the width, unless the plan, or the user, chose another one.
-    if "d_model" in changes and "d_mlp" not in changes and config.expert_size not in (0, 4 * config.d_model):
-        changes["d_mlp"] = config.expert_size
-    return changes
 
 
 def changes_of(planned: PlannedRun) -> str:
@@ -185,13 +324,3 @@ def changes_of(planned: PlannedRun) -> str:
 
 def _said(value: object) -> str:
     return "none" if value is None else f"{value:,g}" if isinstance(value, float) else str(value)
-
-
-def recipe_of(values: Mapping[str, Any]) -> Recipe:
-    """The recipe that the values of its controls say.
-
-    Raises:
-        ValueError: they do not go together; the message says what to change.
-    """
-    minutes = values["minutes"] or None
-    return Recipe(**{**values, "minutes": minutes, "steps": None if minutes else values["steps"]})

@@ -24,8 +24,6 @@ from gptviz.ui.shell.subject import ModelKey, hidden, kinds, model_key
 from gptviz.ui.widgets import addresses, controls
 
 NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
-
-
 _NEXT = "run to watch next"
 
 

@@ -41,6 +41,28 @@ class Search:
     nodes: tuple[beams.DrawnNode, ...]
 
 
+def search(subject: Subject) -> Search:
+    """The controls `width` and `penalty`, and the search that they describe."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        width = controls.whole(
+            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
+        )
+        penalty = controls.real(
+            "Length penalty",
+            0.0,
+            1.0,
+            key="penalty",
+            default=0.0,
+            step=0.1,
+            help=(
+                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
+                "by the mean per token."
+            ),
+        )
+    special_tokens_of(subject)  # the page stops where nothing can be searched
+    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
+
+
 # Shared by all sessions: read-only.
 @st.cache_resource(max_entries=4, show_spinner="Searching")
 def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) -> tuple[Beams, tuple[beams.DrawnNode, ...]]:
@@ -65,41 +87,15 @@ def _search(key: ModelKey, source: tuple[int, ...], width: int, penalty: float) 
     return result, nodes
 
 
-def search(subject: Subject) -> Search:
-    """The controls `width` and `penalty`, and the search that they describe."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        width = controls.whole(
-            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
-        )
-        penalty = controls.real(
-            "Length penalty",
-            0.0,
-            1.0,
-            key="penalty",
-            default=0.0,
-            step=0.1,
-            help=(
-                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
-                "by the mean per token."
-            ),
-        )
-    special_tokens_of(subject)  # the page stops where nothing can be searched
-    return Search(subject, width, penalty, *_search(subject.key, subject.seen, width, penalty))
-
-
 def show_tree(search: Search) -> None:
     """The tree, with the path of the best answer."""
     figure = beams.tree(search.nodes, search.result.path(search.result.best.node), theme(), width=search.width)
-    show_figure(figure, key="tree", alt=description(search))
-
-
-def description(search: Search) -> str:
-    """The tree in words, for somebody who cannot see it."""
     best, found = search.result.best, search.result.finished
-    return (
+    alt = (
         f"A beam search of width {search.width}: {counted(len(search.nodes) - 1, 'candidate')}, {counted(len(found), 'answer')}. "
         f"The best is “{search.subject.lm.tokenizer.decode(best.ids)}”, with a sum of {signed(best.total)} nats."
     )
+    show_figure(figure, key="tree", alt=alt)
 
 
 def show_answers(search: Search) -> None:

@@ -27,7 +27,7 @@ from gptviz.lessons.real_model import about_what_is_open, stands_in
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.streamlit_internals import period
-from gptviz.ui.pages.open_model import PAGE as OPEN_MODEL
+from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.widgets import addresses, escaped, pressed
 
 from ..subject.models import ModelKey, language_model, model_key

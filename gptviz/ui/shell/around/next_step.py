@@ -6,9 +6,9 @@ import streamlit as st
 
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
+from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.pages import PAGES
-from gptviz.ui.pages.home import PAGE as HOME
+from gptviz.ui.records.home import PAGE as HOME
 
 from .. import frame
 from ..subject import kinds

@@ -14,7 +14,7 @@ from gptviz.components.search import index, payload, search
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
-from gptviz.ui.pages import PAGES
+from gptviz.ui.menu import PAGES
 
 from ..subject.model_list import said_by_card
 from .glossary import MEANINGS
@@ -48,7 +48,8 @@ def _pages() -> Iterator[Entry]:
     """All pages, and those that open on a model of their own with that model, whatever the reader has chosen."""
     models = checkpoints.folders()
     for page in PAGES.values():
-        yield Entry("Page", page.title, page.sentence, address_of(page.name), " ".join(page.words))
+        explained = chain.from_iterable(page.about.values())
+        yield Entry("Page", page.title, page.sentence, address_of(page.name), " ".join([*page.words, *explained]))
         if (own := page.opens_on) in models:
             yield Entry("Page", f"{page.title} on {own}", page.sentence, address_of(page.name, {"model": own}))
 

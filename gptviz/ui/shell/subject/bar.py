@@ -17,7 +17,7 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.ui.pages.train import PAGE as TRAIN
+from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.headings import say_below_titles
 
@@ -37,8 +37,8 @@ def longest_prompt() -> int:
 def subject_bar(*, needs_prompt: bool = True) -> Subject:
     """The bar with model, step of training and prompt: the same on every page, all in the URL.
 
-    Stops the page if there is nothing to show: there is no model, or the page is not about models of its kind. In the second case
-    links lead to the page for its kind, or to a model that fits.
+    Messages of the page's controls stand below the bar. Stops the page if there is nothing to show: there is no model, or the
+    page is not about models of its kind. In the second case links lead to the page for its kind, or to a model that fits.
 
     Args:
         needs_prompt: whether the page is about the prompt; else there are no notes on the parts that the model does not read.
@@ -94,7 +94,6 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         other = "another model" if step is None else "another step or model"
         st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
         st.stop()
-    controls.notices_in()
     st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
     if lm.model.config.kind not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.model.config.kind)

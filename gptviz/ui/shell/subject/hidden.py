@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.runs import checkpoints
-from gptviz.ui.pages.runs import PAGE as RUNS
+from gptviz.ui.records.runs import PAGE as RUNS
 from gptviz.ui.widgets import controls, escaped
 
 from .. import frame

@@ -1,0 +1,15 @@
+"""All pages, in the groups of the menu: each file of `gptviz/ui/records` has the record of one."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from gptviz.ui import records
+from gptviz.ui.page import GROUP_NAMES, Group, Page
+
+_RECORDS: list[Page] = [import_module(f"{records.__name__}.{file.name}").PAGE for file in iter_modules(records.__path__)]
+_IN_ORDER = sorted(_RECORDS, key=lambda page: page.place)
+# The groups of the menu, and their pages in the order in which a newcomer reads them.
+GROUPS: dict[Group, tuple[Page, ...]] = {group: tuple(page for page in _IN_ORDER if page.group == group) for group in GROUP_NAMES}
+PAGES = {page.name: page for group in GROUPS.values() for page in group}

@@ -1,0 +1,559 @@
+"""A logit as a sum of what every part adds: what is asked, the parts, and one of them split further."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.explaining import parts as figures
+from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
+from gptviz.figures.kit.format import brief, counted, percent, power, signed
+from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attribute, attributed, stream_at
+from gptviz.interp.explaining.decomposition import Stream
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Config
+from gptviz.model.parts.heads import HEADS
+from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.model.precision import rounds
+from gptviz.text.datasets.base import Contrast
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.classify import PAGE as CLASSIFY
+from gptviz.ui.records.neurons import PAGE as NEURONS
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.around.next_step import next_step
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.views import text_position
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrast, when_it_appeared
+from gptviz.ui.views.edits import switch
+from gptviz.ui.views.encoder_decoder import DECODER
+from gptviz.ui.views.guesses import guesses
+from gptviz.ui.views.read import Read
+from gptviz.ui.views.text_position import END
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
+
+LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
+# The wrong answer where a prompt has a known one, else the next likeliest token.
+RIVAL = "the rival answer"
+# How many tokens are listed; any other one can be typed.
+LISTED = 30
+# How many tokens before a guess a sentence quotes.
+QUOTED = 12
+# A sum that is off by less than this share of its largest part is as near as products in 2 bytes a number come: they keep 8 bits.
+ROUNDED = 1e-2
+STRONGEST = "the strongest head"
+GRID = "attribution grid"
+SHOWN_NEURONS = 14
+# Next to the tall grid of many blocks there is room for more bars.
+MANY_BLOCKS = 15
+# A part that takes away less than this share of the largest is not worth a look.
+WORTH = 0.02
+
+
+@dataclass(frozen=True)
+class AttributionSetting:
+    """A logit that the page takes apart.
+
+    Attributes:
+        subject: the model and the prompt.
+        text: what the model reads.
+        position: after which token; None for a classifier, whose labels are of the whole text.
+        token: whose logit: a token or a label.
+        against: whose logit is taken from it; None for the logit alone.
+    """
+
+    subject: Subject
+    text: Read
+    position: int | None
+    token: int
+    against: int | None
+
+    def found(self, neurons_of: str | None = None) -> Attribution:
+        """The amount that each part adds."""
+        return _attributed(self.subject.key, self.text, self.token, self.position, self.against, neurons_of)
+
+    def name(self, token: int) -> str:
+        """The token or the label, as text."""
+        return name(self.subject, token)
+
+    @property
+    def known(self) -> Contrast | None:
+        """The prompt as one with a known answer, where the page is about that answer; else None."""
+        if self.position != len(self.text.ids) - 1:
+            return None
+        return known_contrast(self.subject.lm, self.subject.prompt, self.token)
+
+    @property
+    def whole(self) -> str:
+        """The sum of the parts."""
+        alone = f"logit of {self.name(self.token)}"
+        return alone if self.against is None else f"{self.name(self.token)} minus {self.name(self.against)}"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The tokens that a part which adds, and a part which subtracts, speak for."""
+        if self.against is None:
+            return f"for {self.name(self.token)}", f"against {self.name(self.token)}"
+        return f"for {self.name(self.token)}", f"for {self.name(self.against)}"
+
+    def place_of(self, part: str) -> str:
+        """In which text the head of this name reads, to be added to a position: of two texts the source has to be named."""
+        return " of the source" if "cross_attention" in part else ""
+
+    def read(self, part: str) -> tuple[str, ...]:
+        """The visible forms of the tokens that the head of this name reads."""
+        ids = self.text.source if "cross_attention" in part and self.text.source is not None else self.text.ids
+        return tuple(map(self.subject.lm.tokenizer.label, ids))
+
+
+class Mover(NamedTuple):
+    """The head that adds most to a right answer, as far ahead of a wrong one.
+
+    Attributes:
+        whole: the difference of the two logits.
+        name: of the head.
+        value: what the head adds to the difference.
+        place: the position of the token by which it adds most.
+        share: what it adds by that token.
+    """
+
+    whole: float
+    name: str
+    value: float
+    place: int
+    share: float
+
+
+def check_head(subject: Subject) -> None:
+    """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
+    head = HEADS[subject.lm.model.config.head]
+    if subject.kind == "classifier" and not head.has_shares:
+        st.info(
+            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label "
+            "is then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
+            icon=":material/info:",
+        )
+        frame.link(CLASSIFY, "Open it on the page Classify")
+        next_step()
+        st.stop()
+
+
+def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> int | None:
+    """The control `position` in the container `beside`, and the tokens, one of which can be clicked, in `strip`. A classifier has
+    neither.
+    """
+    if subject.kind == "classifier":
+        return None
+    first = 0 if subject.kind == "encoder-decoder" else None  # the token after the start, whose guess is no end
+    with beside:
+        position = text_position.position(len(text.ids) - 1, first)
+    with strip:
+        if subject.kind == "decoder":
+            text_position.strip(subject, position)
+        else:
+            labels = [subject.lm.tokenizer.label(i) for i in text.ids]
+            about = (
+                "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
+            )
+            text_position.plain_strip(labels, position, label=about, spaced=subject.lm.tokenizer.is_spaced)
+    return position
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Where a part of the model lets no sum through, a message says which, and the page stops."""
+    try:
+        yield
+    except ValueError as error:
+        st.info(escaped(f"This model cannot be taken apart: {error}."), icon=":material/info:")
+        next_step()
+        st.stop()
+
+
+def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any) -> AttributionSetting:
+    """The controls `logit_of` and `minus` in the containers `of` and `less`."""
+    names = subject.lm.labels if position is None else tokens(subject.key).names
+    best = likely(subject.key, text, position)
+    listed = [names[i] for i in best]
+    what = "label" if position is None else "token"
+    typed = (
+        ""
+        if len(names) <= LISTED
+        else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+    )
+    other = None if len(names) <= LISTED else names.__contains__
+    with of:
+        about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
+        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key="logit_of", help=about, other=other)
+    with less:
+        about = (
+            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
+            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
+            f"with a known answer, else the next likeliest {what}.{typed}"
+        )
+        options = (RIVAL, NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
+        minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other)
+    token = best[0] if chosen == LIKELIEST else names.index(chosen)
+    if minus == ALONE:
+        return AttributionSetting(subject, text, position, token, None)
+    following = next(i for i in best if i != token) if minus in (RIVAL, NEXT) else names.index(minus)
+    made = AttributionSetting(subject, text, position, token, following)
+    known = made.known
+    return replace(made, against=subject.lm.token(known.wrong)) if minus == RIVAL and known is not None else made
+
+
+def likely(key: ModelKey, text: Read, position: int | None) -> tuple[int, ...]:
+    """The likeliest tokens after a position, or labels of the text, the likeliest first."""
+    logits = _stream(key, text, position).logits.float().cpu()
+    return tuple(logits.argsort(descending=True, stable=True)[:LISTED].tolist())
+
+
+# Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
+@jobs.resource("Reading the prompt", max_entries=4)
+def _stream(key: ModelKey, text: Read, position: int | None) -> Stream:
+    return stream_at(language_model(key).model, text.ids, position, text.source)
+
+
+def parts(setting: AttributionSetting, found: Attribution) -> None:
+    """The waterfall of all parts, the largest first."""
+    above, below = setting.sides
+    strongest = max(found.parts, key=lambda part: abs(part.value))
+    shown = figures.SHOWN if setting.subject.lm.model.config.n_layer < MANY_BLOCKS else figures.SHOWN + 8
+    show_figure(
+        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
+        key="parts",
+        alt=(
+            f"What each of {counted(len(found.parts), 'part')} adds to the {found.unit}, {signed(found.sum)} in all, the largest "
+            f"first: {strongest.title}, {signed(strongest.value)}."
+        ),
+    )
+
+
+def part_control(found: Attribution) -> str | None:
+    """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
+    heads = list(found.sources)
+    mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
+    if not heads and not mlps:
+        return None
+    about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
+    first = (STRONGEST, *heads) if heads else ()
+    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
+    strongest = max(found.sources, key=lambda head: abs(found.value_of(head)))
+    return strongest if chosen == STRONGEST else chosen
+
+
+def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) -> None:
+    """All heads and MLPs by block; a click chooses one."""
+    cells = found.grid(setting.subject.lm.model.config)
+    labels = cells.axes[1].labels
+    names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
+    at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
+
+    def pick(cell: Sequence[int]) -> None:
+        if (one := names[cell[0]][cell[1]]) in found.sources or one.endswith(".mlp"):
+            st.session_state["part"] = one
+
+    above, below = setting.sides
+    framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
+    show_figure(
+        figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
+        key=GRID,
+        choose=pick,
+        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
+    )
+
+
+def _name_of(block: int, label: str) -> str:
+    """The name of the unit in a column of the grid."""
+    kind = "cross_attention" if label.startswith("cross ") else "attention"
+    piece = label.removeprefix("cross ")
+    if piece == MLP:
+        return Unit("mlp", block).name
+    return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
+
+
+def verdict(setting: AttributionSetting, found: Attribution) -> None:
+    """The logit in a sentence, and whether the parts add up to it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(_sentence(setting, found), width="content")
+        error = power(found.error)
+        is_rounded = found.error < ROUNDED and rounds(setting.subject.lm.model)
+        if found.adds_up:
+            st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
+        elif is_rounded:
+            st.badge(f"adds up but for rounding: error {error}", icon=":material/check:", color="orange")
+        else:
+            st.badge(f"does not add up: error {error}", icon=":material/error:", color="red")
+    if is_rounded and not found.adds_up:
+        st.caption(_why_not(setting, found))
+    elif not found.adds_up:
+        st.warning(_why_not(setting, found), icon=":material/error:")
+
+
+def _sentence(setting: AttributionSetting, found: Attribution) -> str:
+    token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
+    if setting.position is not None:
+        place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
+    if found.capped != found.logit and math.isfinite(found.logit):
+        cap = f" The model caps its logits: {brief(found.logit, 4)} becomes {brief(found.capped, 4)}."
+    if setting.against is None:
+        return f"The logit of {token}{place} is **{brief(found.logit, 4)}**.{cap}"
+    other = f"**{escaped(setting.name(setting.against))}**"
+    minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
+    known = setting.known
+    means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
+    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}.{means}"
+
+
+def quoted(setting: AttributionSetting, position: int) -> str:
+    """The end of the text up to a position."""
+    label, gap = setting.subject.lm.tokenizer.label, " " if setting.subject.lm.tokenizer.is_spaced else ""
+    shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
+    return ("…" if position > QUOTED else "") + shown
+
+
+def _times(difference: float) -> str:
+    """How much likelier one is than the other, whose logit is lower by `difference`."""
+    if not math.isfinite(difference):
+        return "not known to be likelier than"
+    if abs(difference) > 14:
+        return "more than a million times as likely as" if difference > 0 else "less than a millionth as likely as"
+    ratio = math.exp(difference)
+    return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
+
+
+def _why_not(setting: AttributionSetting, found: Attribution) -> str:
+    says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
+    if not math.isfinite(found.logit):
+        return f"{says} The weights of this model are damaged: choose another model or step above."
+    if rounds(setting.subject.lm.model):
+        return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
+    return f"{says} A part is missing or counted twice: do not trust the figures below."
+
+
+def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
+    """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
+    if chosen in found.sources:
+        by_token(setting, found, chosen)
+    else:
+        by_neuron(setting, found, chosen)
+
+
+def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None:
+    """The share of a head by the tokens that it reads."""
+    shares = found.read_by(head, setting.read(head))
+    above, below = setting.sides
+    most = int(np.abs(shares.values.astype(float)).argmax())
+    seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
+    part = next(part for part in found.parts if part.name == head)
+    token, share = escaped(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
+    show_figure(
+        contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
+        key="sources",
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
+    )
+    st.caption(
+        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
+        f"times what the token’s value adds. The largest is that of “{token}”, position {most}{setting.place_of(head)}: {share}."
+    )
+
+
+def _up_to(shares: LabelledArray, setting: AttributionSetting) -> LabelledArray:
+    """The tokens that a causal head may read: the others have no bar."""
+    if setting.subject.lm.model.config.mask != "causal" or setting.position is None:
+        return shares
+    end = setting.position + 1
+    return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
+
+
+def by_neuron(setting: AttributionSetting, found: Attribution, mlp: str) -> None:
+    """The share of an MLP by its neurons."""
+    values = setting.found(mlp).neurons[mlp]
+    every = np.argsort(-np.abs(values), kind="stable")
+    order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
+    shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+    above, below = setting.sides
+    part = next(part for part in found.parts if part.name == mlp)
+    show_figure(
+        contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
+        key="sources",
+        alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
+    )
+    rest = float(values[every[len(order) :]].sum())
+    st.caption(
+        f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each "
+        f"its activation times its row of the output matrix. All the others together add {signed(rest)}."
+    )
+
+
+def into(setting: AttributionSetting, chosen: str) -> None:
+    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page."""
+    part = unit(chosen, setting.subject.lm.model.config)
+    page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
+    if part.part == "mlp":
+        strongest = int(np.abs(setting.found(chosen).neurons[chosen]).argmax())
+        page, query = NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
+    elif setting.subject.kind == "encoder-decoder":
+        query["stack"] = DECODER
+    with st.container(horizontal=True, vertical_alignment="center"):
+        switch(part, key="switch off")
+        if part.part != "cross_attention" and setting.subject.kind in page.kinds:
+            frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
+
+
+def frozen(config: Config) -> str:
+    """The parts that are frozen in a model of this config, and what its embedding holds of other tokens, in a few sentences."""
+    smeared = " “Token embedding” is not of one token alone: the model adds a share of the vector of the token before it."
+    before = smeared if config.smear else ""
+    kind = RESIDUALS[config.residual]
+    after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
+    reads = "norms are linear but for the number that they divide by; here that number is held (“frozen”) as it was in this run"
+    lost = " In this model every sublayer takes the place of the stream, so only the last one adds something directly."
+    replaced = (lost if "add" not in kind.steps and config.n_layer else "") + before
+    if after and config.n_layer:
+        final = " and through the final norm" if config.final_norm else ""
+        return f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one of them.{replaced}"
+    if config.final_norm:
+        return f"What a part wrote passes through the final norm before it is read: {reads}.{replaced}"
+    return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
+
+
+def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
+    """The suggestions for this logit."""
+    if not found.adds_up:
+        return []
+    known = [_known(setting.subject, question) for question in answered(setting.subject.key)]
+    when = when_it_appeared(setting.subject.key, setting.subject.prompt, lambda _: END)
+    offers = [*known, when, _against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
+    return [offer for offer in offers if offer is not None]
+
+
+def _known(subject: Subject, question: ContrastQuestion) -> Try | None:
+    """A prompt with a known answer: which head speaks most for it, and what that head reads."""
+    found = _mover(subject.key, question)
+    if found is None:
+        return None
+    lm, contrast = subject.lm, question.contrast
+    right, wrong, read = map(lm.tokenizer.label, (question.right, question.wrong, question.ids[found.place]))
+    notice = (
+        f"After {in_quotes(contrast.clean)} the logit of {in_quotes(right)} is {brief(found.whole)} above that of "
+        f"{in_quotes(wrong)}. Of all heads, {unit(found.name, lm.model.config).title} adds most to that: {signed(found.value)}, "
+        f"of which {signed(found.share)} by what it reads at {in_quotes(read)} (position {found.place}). {contrast.about}"
+    )
+    state = {"prompt": contrast.clean, "logit_of": right, "minus": wrong, "part": found.name}
+    return Try(contrast.title, notice, state, END)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _mover(key: ModelKey, question: ContrastQuestion) -> Mover | None:
+    """The head that adds most to the right answer minus the wrong one, or None if no head adds anything, or no sum can be had."""
+    try:
+        found = attribute(language_model(key).model, question.ids, question.right, None, question.wrong)
+    except ValueError:  # a part of the model lets no sum through
+        return None
+    name = max(found.sources, key=found.value_of, default=None)
+    if name is None or not found.adds_up or not found.value_of(name) > 0:
+        return None
+    shares = found.sources[name]
+    place = int(shares.argmax())
+    return Mover(found.logit, name, found.value_of(name), place, float(shares[place]))
+
+
+def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
+    """The head that speaks most against the token."""
+    heads = [part for part in found.parts if part.name in found.sources]
+    if not heads:
+        return None
+    least = min(heads, key=lambda part: part.value)
+    if least.value > -WORTH * max(abs(part.value) for part in found.parts):
+        return None
+    shares = found.sources[least.name]
+    most = int(shares.argmin())
+    token, place = escaped(setting.read(least.name)[most]), setting.place_of(least.name)
+    notice = (
+        f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at “{token}” (position {most}{place}) "
+        f"takes away most: {brief(abs(shares[most]))}."
+    )
+    return Try("A head that speaks against it", notice, {"part": least.name})
+
+
+def _neurons(setting: AttributionSetting, found: Attribution) -> Try | None:
+    """The MLP that adds most."""
+    mlps = [part for part in found.parts if part.name.endswith(".mlp")]
+    if not mlps:
+        return None
+    most = max(mlps, key=lambda part: abs(part.value))
+    neurons = setting.found(most.name).neurons[most.name]
+    best = int(abs(neurons).argmax())
+    does = "adds" if neurons[best] >= 0 else "takes away"
+    notice = (
+        f"{capitalised(most.title)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
+        f"{brief(abs(neurons[best]))}: see the other ones of its {len(neurons):,} neurons."
+    )
+    return Try("Into an MLP", notice, {"part": most.name})
+
+
+def _alone(setting: AttributionSetting, found: Attribution) -> Try | None:
+    """The logit without the one that is taken from it, or the other way round."""
+    if setting.against is None:
+        kind = "label" if setting.position is None else "token"
+        notice = f"What adds the same to two {kind}s changes nothing between them: take the logit of the next likeliest one away."
+        return Try("A difference", notice, {"minus": NEXT})
+    alone = AttributionSetting(setting.subject, setting.text, setting.position, setting.token, None).found()
+    part = max(alone.parts, key=lambda each: abs(each.value))
+    less = found.value_of(part.name)
+    notice = (
+        f"{capitalised(part.title)} adds {signed(part.value)} to the logit of “{escaped(setting.name(setting.token))}” alone, "
+        f"and {signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
+    )
+    return Try("The logit alone", notice, {"minus": ALONE})
+
+
+def _surest(setting: AttributionSetting) -> Try | None:
+    """The place of a text where the model is surest."""
+    if setting.subject.kind != "decoder" or len(setting.text.ids) < 2:
+        return None
+    surest = guesses(setting.subject.key, setting.text.ids)
+    at = int(surest.surest.argmax())
+    if at == setting.position:
+        return None
+    last = {"position": str(at)}
+    notice = (
+        f"After “{escaped(quoted(setting, at))}” (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: "
+        "which parts make it so sure there?"
+    )
+    return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)
+
+
+def code(setting: AttributionSetting) -> str:
+    """The lines of `gptviz` that compute the parts."""
+    found, lm = setting.found(), setting.subject.lm
+    position = "" if found.position is None else f", position={found.position}"
+    against = "" if found.against is None else f", against={found.against}"
+    minus = "" if found.against is None else f" minus that of {setting.name(found.against)!r}"
+    return (
+        f"{opening(lm)}\n"
+        f"found = lm.attribute({setting.subject.prompt!r}, token={found.token}{position}{against})\n"
+        f"found.labelled().values  # [part]: the logit of {setting.name(found.token)!r}{minus}\n"
+        "found.sum, found.logit, found.error\n"
+    )
+
+
+def name(subject: Subject, token: int) -> str:
+    """A token or, of a classifier, a label, as text."""
+    return subject.lm.labels[token] if subject.kind == "classifier" else subject.lm.tokenizer.label(token)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _attributed(
+    key: ModelKey, text: Read, token: int, position: int | None, against: int | None, neurons_of: str | None
+) -> Attribution:
+    return attributed(_stream(key, text, position), token, against, neurons_of)

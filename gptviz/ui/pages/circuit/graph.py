@@ -1,0 +1,490 @@
+"""The circuit of one guess: what is asked, the graph, and what the check says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import streamlit as st
+import torch
+from streamlit.delta_generator import DeltaGenerator
+
+from gptviz.components.circuit_graph import address, circuit_graph, payload
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.figures.kit.format import brief, counted, percent, power, signed
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node, circuit
+from gptviz.interp.explaining.circuit_check import Checked
+from gptviz.interp.explaining.circuit_check import check as check_of
+from gptviz.interp.explaining.circuit_reads import means, numbers_of_a_token
+from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job
+from gptviz.machine.memory import FLOAT32
+from gptviz.model.costs.effort import MOST, effort
+from gptviz.settings.address_values import one_of
+from gptviz.text.datasets.base import Contrast
+from gptviz.ui.menu import PAGES
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.views import edits
+from gptviz.ui.views.contrasts import known_contrast, known_contrasts
+from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.views.text_position import END, position, strip
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs
+from gptviz.ui.widgets.headings import settings
+
+# How many of the likeliest tokens are offered.
+OFFERED = 50
+NOTHING = "nothing"
+# The wrong answer where a prompt has a known one, else the next likeliest token.
+RIVAL = "the rival answer"
+# What a page asks for by itself: at most so many boxes for so much of the logit.
+SHARE, BOXES = 0.8, 12
+FEWEST, SHARES = 4, (0.3, 0.95)
+# Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of the open box before the page
+# showed a difference and few boxes: such a link still opens the larger graph of the logit alone.
+OPENED, LINKED, CHECKED = "box", "node", "check"
+CLOSED = "none"
+# The key of the session's state with the pins and groups of a file.
+ARRANGED = "pins and groups of a file"
+# The check and the graph disagree where the share of one is less than this part of the other's.
+MUCH_LESS = 2 / 3
+# The most bytes that are kept of what the parts of a model wrote at every token.
+MOST_BYTES = 288 * 2**20
+# The share of the logit that the suggestion of a smaller graph asks for.
+CORE = 0.5
+# Heads that a sentence names.
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class CircuitChoice:
+    """The logit that is explained, and how much of it.
+
+    Attributes:
+        position: after which token the guess is made.
+        token: whose logit.
+        against: whose logit is subtracted; None for none.
+        share: how much is to be traced back.
+        beyond_mean: whether only that counts which parts add beyond their means over this text.
+        boxes: the most boxes of the graph.
+    """
+
+    position: int
+    token: int
+    against: int | None
+    share: float
+    beyond_mean: bool = True
+    boxes: int = MOST_NODES
+
+
+def with_room(subject: Subject) -> Subject:
+    """The subject with as much of its prompt as there is room for: a circuit needs all that every part wrote."""
+    most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
+    return shortened(subject, most, "For a circuit all that every part writes at every token is held in memory")
+
+
+def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
+    """The controls: after which token, in the column `text`; whose logit, and how much of it, in the column `rest`. None, with a
+    message, if the model is damaged.
+    """
+    place, of, more = rest.columns([2, 2, 1])
+    with place:
+        at = position(len(subject.seen) - 1)
+    with text:
+        strip(subject, at)
+    logits = logits_after(subject.key, subject.seen, at)
+    if not np.isfinite(logits).all():
+        name = escaped(subject.key.name)
+        st.error(f"{name}: the model's logits are not numbers: its weights are damaged. Choose another model or step above.")
+        return None
+    offered = offered_ids(subject, at)
+    labels = [subject.lm.tokenizer.label(one) for one in offered]  # tokens that look alike have their number in their name
+    names = {
+        str(one): label if labels.count(label) == 1 and label != NOTHING else f"{label} (token {one})"
+        for one, label in zip(offered, labels, strict=True)
+    }
+    is_old = LINKED in st.query_params
+    with of:
+        token = controls.select(
+            "Logit of",
+            list(names),
+            key="token",
+            help="Whose logit is taken apart: one of the likeliest next tokens, or the one that really comes next.",
+            format_func=names.__getitem__,
+            follows=True,
+        )
+    with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
+        against = controls.select(
+            "Minus that of",
+            [*([RIVAL] if len(names) > 1 else []), NOTHING, *(one for one in names if one != token)],
+            key="against",
+            default=NOTHING if is_old else RIVAL,
+            help="Takes away the logit of another token: what the model adds to both of them drops out, and what decides between "
+            f"them stays. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one with a known answer, else the next "
+            "likeliest token.",
+            format_func=lambda one: names.get(one, one),
+        )
+        boxes = st.container()
+        with st.popover("More"):
+            share = controls.real(
+                "Share of the logit",
+                *SHARES,
+                key="share",
+                help="How much of the logit is traced back to tokens within the graph: more needs more boxes.",
+                default=SHARE,
+                step=0.05,
+            )
+            beyond_mean = controls.switch(
+                "Beyond the mean",
+                key="beyond_mean",
+                help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike "
+                "says nothing about this place. Off: all that it adds.",
+                default=True,
+            )
+        with boxes:
+            most = controls.whole(
+                "Boxes",
+                FEWEST,
+                MOST_NODES,
+                key="boxes",
+                help="The graph has at most so many boxes, and no more than its share of the logit needs. Unless you choose a "
+                f"number, there are at most {BOXES}, or up to {MOST_NODES} where you ask for a share.",
+                default=MOST_NODES if is_old or share != SHARE else BOXES,
+                follows=True,
+            )
+    other = {NOTHING: None, RIVAL: rival(subject, at, int(token))}.get(against, against)
+    return CircuitChoice(at, int(token), None if other is None else int(other), share, beyond_mean, most)
+
+
+def offered_ids(subject: Subject, at: int) -> list[int]:
+    """The likeliest next tokens, the likeliest first, and the one that really comes next."""
+    logits = logits_after(subject.key, subject.seen, at)
+    likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
+    really = [subject.seen[at + 1]] if at + 1 < len(subject.seen) else []
+    return list(dict.fromkeys([*likely, *really]))
+
+
+def rival(subject: Subject, at: int, token: int) -> int | None:
+    """The wrong answer to a prompt with a known answer, else the likeliest token but `token`; None if there is no other one."""
+    known = known_contrast(subject.lm, subject.prompt, token) if at == len(subject.seen) - 1 else None
+    if known is not None:
+        return subject.lm.token(known.wrong)
+    return next((one for one in offered_ids(subject, at) if one != token), None)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
+def found(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
+    """The circuit of a guess after `ids`."""
+    return find(key, ids, chosen)
+
+
+def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
+    lm = language_model(key)
+    text = torch.tensor(ids, device=lm.device)
+    with progress.part(0, 10):  # one pass, and the search takes as long as many
+        usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
+    asked = chosen.position, chosen.token, chosen.against, chosen.share
+    with progress.part(1, 10, 9):
+        return circuit(lm.model, text, *asked, usual=usual, most=chosen.boxes)
+
+
+def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
+    """The graph in sentences."""
+    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
+    sentences = [
+        f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
+        f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
+        f"{percent(data.share)} back to its tokens."
+    ]
+    if not data.reached:
+        sentences.append(
+            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."
+        )
+    sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
+    return " ".join(sentences)
+
+
+def _answer(subject: Subject, chosen: CircuitChoice) -> str:
+    """The number that is taken apart, as Markdown."""
+    label = subject.lm.tokenizer.label
+    minus = "" if chosen.against is None else f" minus that of “{escaped(label(chosen.against))}”"
+    return f"the logit of “{escaped(label(chosen.token))}”{minus}"
+
+
+def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
+    """The chosen circuit, or None, with how far the search is, as long as that of a large model is not found."""
+    if not is_large(subject):
+        return found(subject.key, subject.seen, chosen)
+    key = ("circuit", subject.key, subject.seen, chosen)
+
+    def begin() -> Job[Circuit]:
+        return job.begin(key, "Finding the circuit", lambda _: find(subject.key, subject.seen, chosen))
+
+    going = job.found(key) or begin()
+    jobs.follow(going, "circuit")
+    if going.state in ("stopped", "failed"):
+        jobs.begin_button("Find the circuit", begin, icon=":material/account_tree:", key="find the circuit")
+    return going.value
+
+
+def is_large(subject: Subject) -> bool:
+    """Whether the search for a circuit, about a pass for each of its nodes, takes so long that it is shown and can be stopped."""
+    return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
+
+
+def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> Checked | None:
+    """The check of the graph, at once for a small model, else once it is asked for; None until then."""
+    is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
+    return checked(subject.key, subject.seen, chosen, data) if is_asked or not is_large(subject) else None
+
+
+@st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
+def checked(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice, _circuit: Circuit) -> Checked:
+    """The answer that is left with everything outside the circuit of `chosen` at its mean over `ids`."""
+    lm = language_model(key)
+    return check_of(_circuit, lm.model, means(lm.model, torch.tensor([ids], device=lm.device)))
+
+
+def disagreement(data: Circuit, result: Checked | None) -> str | None:
+    """The sentence that is said where the check keeps much less of the answer than the graph traces back."""
+    if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
+        return None
+    much = "only" if result.share >= 0 else "even less than without the graph:"
+    return (
+        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but with everything else at its mean "
+        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters more than its lines say."
+    )
+
+
+def _kept(share: float) -> str:
+    """A share that may be negative, or more than all, in percent."""
+    return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
+
+
+def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mapping[str, Any]) -> None:
+    """The graph; a click opens a node below it. `choices` are what a file with it says of the page."""
+    of = blake2b(repr((subject.key, subject.seen, chosen)).encode(), digest_size=8).hexdigest()  # tells graphs apart
+    label = subject.lm.tokenizer.label
+    answer = f"the logit of {label(chosen.token)}"
+    if chosen.against is not None:
+        answer += f" minus that of {label(chosen.against)}"
+    units = ["embed", "positions", *(unit.name for unit in heads_and_mlps(subject.lm.model.config))]
+    addresses.takes_all(address(units, len(subject.seen)))
+    command: ViewCommand = st.session_state.get(ARRANGED, NO_COMMAND)
+    packed = payload(
+        data,
+        label,
+        of=of,
+        title=f"The circuit of {answer} after position {chosen.position}",
+        model=subject.key.name,
+        code=code(subject, chosen),
+        opened=st.query_params.get(OPENED, st.query_params.get(LINKED, "")),
+        spaced=subject.lm.tokenizer.is_spaced,
+        settings=settings(),
+        units=units,
+        choices=choices,
+        command=command,
+    )
+    circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
+
+
+def code(subject: Subject, chosen: CircuitChoice) -> str:
+    """The lines of Python that compute the same graph and its check."""
+    against = "" if chosen.against is None else f", against={chosen.against}"
+    mean = "" if chosen.beyond_mean else ", beyond_mean=False"
+    options = f"{against}, share={chosen.share:g}{mean}, most={chosen.boxes}"
+    return f"""{opening(subject.lm)}
+found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{options})
+numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
+checked = lm.check_circuit(found)
+checked.kept, checked.whole, checked.without"""
+
+
+def _open(name: str) -> None:
+    """Open a box, or close it where it is open."""
+    closed = CLOSED if LINKED in st.query_params else None
+    now = st.query_params.get(OPENED, st.query_params.get(LINKED))
+    addresses.write(OPENED, closed if now == name else name)
+
+
+def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Checked | None) -> None:
+    """The result of the check, or the button that asks for it."""
+    if result is None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Check the graph",
+                icon=":material/fact_check:",
+                key="check the graph",
+                on_click=addresses.write,
+                args=(CHECKED, "true"),
+                help="Runs the model with everything that is not in the graph replaced by its mean over the positions of this "
+                "text, and shows how much of the answer is left.",
+            )
+            st.caption("Not checked yet: the share says what the lines add up to, not what the model does without the rest.")
+        return
+    label = subject.lm.tokenizer.label
+    more = (
+        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
+        "outside the graph write, and of what those write the mean is enough for much of the answer. "
+    )
+    likeliest = "still" if result.likeliest == chosen.token else "then"
+    with st.container(border=True):
+        st.markdown(
+            f"**Checked:** with everything outside the graph at its mean over this text, {_answer(subject, chosen)} is "
+            f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their means it is "
+            f"{brief(result.without)}. "
+            + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
+            + (more if data.share < MUCH_LESS * result.share else "")
+            + f"The likeliest token is {likeliest} “{escaped(label(result.likeliest))}”, and “{escaped(label(chosen.token))}” "
+            f"has {percent(result.probability)}."
+        )
+
+
+def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
+    """The node that was opened: what it is, and where to look into it."""
+    nodes = {node.name: node for node in data.nodes}
+    before = controls.linked(LINKED, nodes.get, None, values=one_of(nodes))
+    node = controls.linked(OPENED, nodes.get, before, values=one_of([*nodes, *([CLOSED] if LINKED in st.query_params else [])]))
+    if node is None:
+        st.caption("Choose a box to open it: its pattern, its neurons, or switch it off.")
+        return
+    label = subject.lm.tokenizer.label
+    token = escaped(label(data.ids[node.position]))
+    with st.container(border=True):
+        title = "The logit" if node.unit is None else capitalised(node.unit.title)
+        st.markdown(f"**{title}** at position {node.position}, “{token}”: {said_of(subject, chosen, data, node)}")
+        if node.unit is None or node.unit.block is None:
+            return
+        with st.container(horizontal=True, vertical_alignment="center"):
+            for page, text, query in _links(node):
+                frame.link(PAGES[page], text, query={**frame.shared_state(), **query})
+            if node.unit.is_head or node.unit.part == "mlp":
+                edits.switch(node.unit, key="switch off the node")
+
+
+def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) -> str:
+    """Sentences on what a node gives and reads, as Markdown."""
+    if node.unit is None:
+        means_too = " and means" if chosen.beyond_mean else ""
+        return f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
+    label = subject.lm.tokenizer.label
+    minus = "" if chosen.against is None else f" − {escaped(label(chosen.against))}"
+    said = [f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the boxes above it."]
+    for kind, words in (("value", "It reads mostly"), ("mlp", "It reads mostly"), ("key", "It looks there mostly because of")):
+        best = max(
+            (edge for edge in data.edges if edge.target == node and edge.kind == kind),
+            key=lambda edge: abs(edge.value),
+            default=None,
+        )
+        if best is not None:
+            said.append(f"{words} {_called(subject, data, best.source)} ({signed(best.value)}).")
+    return " ".join(said)
+
+
+def _called(subject: Subject, data: Circuit, node: Node) -> str:
+    """A node in a sentence, as Markdown."""
+    assert node.unit is not None
+    token = escaped(subject.lm.tokenizer.label(data.ids[node.position]))
+    what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
+    return f"{what} at {node.position}" if what else f"what {node.unit.title} wrote at {node.position}, “{token}”"
+
+
+def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
+    """Pages that look into a node: name, label and what the address asks for."""
+    unit, at = node.unit, str(node.position)
+    assert unit is not None
+    if unit.is_head:
+        place = {"block": str(unit.block), "head": str(unit.index), "query": at}
+        return [
+            ("attention", "What it looks at", place),
+            ("attribution", "What it adds by itself", {"position": at, "part": unit.name}),
+        ]
+    return [("neurons", "Its neurons", {"block": str(unit.block)})]
+
+
+def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """The suggestions for this model, text and graph."""
+    notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
+    example = Try("An example", notice, {"prompt": subject.default}, END)
+    return [
+        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, chosen, contrast)),
+        *_the_core(subject, chosen, data),
+        *_the_strongest(subject, chosen, data),
+        *_the_difference(subject, chosen),
+        *([example] if subject.on_task and subject.prompt != subject.default else []),
+    ]
+
+
+def _known(subject: Subject, chosen: CircuitChoice, contrast: Contrast) -> list[Try]:
+    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one, and
+    the page does not show it already.
+    """
+    ids = tuple(subject.lm.tokenizer.encode(contrast.clean).ids)
+    right, wrong = subject.lm.token(contrast.right), subject.lm.token(contrast.wrong)
+    if len(ids) > subject.lm.model.config.context_length:
+        return []
+    asked = CircuitChoice(len(ids) - 1, right, wrong, SHARE, boxes=BOXES)
+    if ids == subject.seen and chosen == asked:
+        return []
+    logits = logits_after(subject.key, ids, asked.position)
+    if logits.argmax() != right or wrong not in np.argsort(-logits, kind="stable")[:OFFERED]:
+        return []
+    data = found(subject.key, ids, asked)
+    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
+    best = max(heads, key=lambda node: data.given[node], default=None)
+    strongest = (
+        ""
+        if best is None or best.unit is None
+        else f" Of all heads, {best.unit.title} gives most to the boxes above it ({signed(data.given[best])})."
+    )
+    notice = (
+        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {brief(data.total)}. "
+        f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
+    )
+    state = {"prompt": contrast.clean, "token": str(right), "against": RIVAL, "share": SHARE, "boxes": BOXES, "beyond_mean": True}
+    return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]
+
+
+def _the_core(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """A smaller graph, where there is one."""
+    if chosen.share <= CORE or is_large(subject):
+        return []
+    core = found(subject.key, subject.seen, replace(chosen, share=CORE))
+    if len(core.nodes) >= len(data.nodes):
+        return []
+    heads = [node.unit.title for node in core.nodes if node.unit is not None and node.unit.is_head]
+    named = ", ".join(dict.fromkeys(heads[:MOST_NAMED]))
+    among = f" Among them: {named}." if named else " There is no head among them."
+    notice = f"{len(core.nodes)} of the {len(data.nodes)} boxes are enough for {percent(core.share)}.{among}"
+    return [Try("Its core alone", notice, {"share": CORE, "boxes": chosen.boxes})]
+
+
+def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
+    """The head that gives most."""
+    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
+    if not heads:
+        return []
+    best = max(heads, key=lambda node: abs(data.given[node]))
+    assert best.unit is not None
+    name = capitalised(best.unit.title)
+    notice = f"{name} at position {best.position}: {said_of(subject, chosen, data, best)} Open it, and see what it looks at."
+    return [Try("The strongest head", notice, query={OPENED: best.name})]
+
+
+def _the_difference(subject: Subject, chosen: CircuitChoice) -> list[Try]:
+    """The likeliest token against the next one."""
+    first, second, *_ = [*offered_ids(subject, chosen.position), None, None]
+    if chosen.against is not None or first is None or second is None:
+        return []
+    logits = logits_after(subject.key, subject.seen, chosen.position)
+    one, other = (escaped(subject.lm.tokenizer.label(token)) for token in (first, second))
+    notice = (
+        f"“{one}” is ahead of “{other}” by {brief(float(logits[first] - logits[second]))}. What parts add to both drops out: "
+        "what is left decides between them."
+    )
+    return [Try("Why not the second one?", notice, {"token": str(first), "against": str(second)})]

@@ -1,0 +1,210 @@
+"""How much of the gradient reaches each block of fresh models."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import streamlit as st
+import torch
+
+from gptviz.figures.kit.format import power
+from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
+from gptviz.interp.reading import gradients
+from gptviz.labelled_array import LabelledArray
+from gptviz.model import Config
+from gptviz.model.config import describe_field
+from gptviz.model.parts.activations import ACTIVATIONS
+from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.text import CharTokenizer
+from gptviz.ui.shell.subject import prompts
+from gptviz.ui.widgets import Try, controls, jobs, show_figure, theme
+
+WIDTHS = (16, 32, 64, 128)
+CLOSE, ALL = "Close up", "All decades"
+SCALES = (CLOSE, ALL)
+STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
+TEXT = prompts.LINES_WITHOUT_CHOICE
+HEADS = 4
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The properties that all models share: blocks, width of the stream, and how their matrices are drawn (see `fresh`)."""
+
+    depth: int = 12
+    std: float = gradients.INITIAL_STD
+    width: int = 64
+    activation: str = "relu"
+    shrink: bool = True
+    seed: int = 0
+
+
+# What the page opens on.
+DEFAULTS: dict[str, Any] = asdict(Setup())
+
+
+def setup() -> Setup:
+    """A row of controls, the rarer ones folded."""
+    left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        depth = controls.whole(
+            "Depth (blocks)",
+            2,
+            32,
+            key="depth",
+            default=DEFAULTS["depth"],
+            help="How many blocks lie between the loss and the embeddings.",
+        )
+    with middle:
+        std = controls.notch(
+            "Initial weights",
+            STDS,
+            key="std",
+            default=DEFAULTS["std"],
+            help=(
+                "How large the numbers in the blocks' matrices are at the start: their standard deviation. Models here begin "
+                "with 0.02, as GPT-2 did."
+            ),
+        )
+    with right:
+        width = controls.notch(
+            "Width",
+            WIDTHS,
+            key="width",
+            default=DEFAULTS["width"],
+            help="How many numbers a token has in the residual stream (d_model); four heads share them.",
+        )
+    with more, st.popover("More"):
+        activation = controls.select(
+            "Activation",
+            list(ACTIVATIONS),
+            key="activation",
+            default=DEFAULTS["activation"],
+            help=describe_field("activation").full_help,
+        )
+        shrink = controls.switch(
+            "Deeper begins smaller",
+            key="shrink",
+            default=DEFAULTS["shrink"],
+            help=(
+                "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together add "
+                "as much as one block would."
+            ),
+        )
+        seed = controls.whole(
+            "Seed",
+            0,
+            99,
+            key="seed",
+            default=DEFAULTS["seed"],
+            help="Decides the random weights: another seed gives other models.",
+        )
+    return Setup(depth, std, width, activation, shrink, seed)
+
+
+@jobs.data("Building the models", max_entries=64)
+def table(chosen: Setup) -> LabelledArray:
+    """See `gptviz.interp.reading.gradients.compare`."""
+    tokenizer = CharTokenizer(TEXT)
+    ids = torch.tensor([tokenizer.encode(TEXT).ids])
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=chosen.width,
+        n_layer=chosen.depth,
+        n_head=HEADS,
+        activation=chosen.activation,
+    )
+    return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
+
+
+def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
+    """The powers of ten on the axes, by the control `scale` if not all lines fit, and a sentence on what leaves them."""
+    span, leaving = close_up(sizes)
+    if not leaving:
+        return span, ""
+    about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
+    look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
+    if controls.select("Scale", SCALES, key="scale", help=about, **look) == ALL:
+        return decades(sizes), ""
+    quoted = [f"“{name}”" for name in leaving]
+    names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)
+    run = f"lines {names} run" if len(quoted) > 1 else f"line {names} runs"
+    return span, f"This is a close-up, in which the other lines can be told apart: the {run} out of it. “{ALL}” shows how far. "
+
+
+def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, height: int) -> None:
+    """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
+    lines = gradients.of(sizes, quantity)
+    figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=span)
+    kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
+    ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
+    first, *_, last = lines.axes[1].labels
+    show_figure(
+        figure,
+        key=f"{place} lines",
+        alt=f"Size of the {quantity} by block, on a logarithmic scale, from block {first} to {last}: {ends}.",
+    )
+
+
+def summary(sizes: LabelledArray) -> str:
+    """Which share of the gradient reaches block 0, in words."""
+    shares = gradients.reaching(sizes).items()
+    each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
+    read = "Read the gradient from right to left. Between the end of the last block and block 0 it is multiplied by: "
+    return read + "; ".join(each) + "."
+
+
+def tries() -> list[Try]:
+    """The suggestions, the same for every reader: the page is about no one model."""
+    return [
+        Try(
+            "32 blocks",
+            "With residual connections the gradient arrives at any depth. Without them and without norms (none), it becomes 0 in "
+            "float32 long before the first block.",
+            DEFAULTS | {"depth": 32},
+        ),
+        Try(
+            "Large weights",
+            "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
+            DEFAULTS | {"std": 0.32},
+        ),
+        Try(
+            "On the edge",
+            "With weights of exactly this size some of the gradient arrives even without residual connections: one step smaller, "
+            "and it vanishes; one step larger, and it explodes.",
+            DEFAULTS | {"std": 0.24},
+        ),
+        Try(
+            "Not divided by depth",
+            "Larger weights, whose size does not depend on the number of blocks: post-norm now loses a little of the gradient in "
+            "most blocks, and plain explodes.",
+            DEFAULTS | {"std": 0.12, "shrink": False},
+        ),
+    ]
+
+
+def code(chosen: Setup) -> str:
+    """The lines of `gptviz` that compute the same numbers."""
+    return f"""import torch
+
+from gptviz.interp.reading import gradients
+from gptviz.model import Config
+from gptviz.text import CharTokenizer
+
+text = {TEXT!r}
+tokenizer = CharTokenizer(text)
+ids = torch.tensor([tokenizer.encode(text).ids])
+config = Config(
+    vocab_size=tokenizer.vocab_size,
+    context_length=ids.shape[1],
+    d_model={chosen.width},
+    n_layer={chosen.depth},
+    n_head={HEADS},
+    activation={chosen.activation!r},
+)
+sizes = gradients.compare(
+    config, ids[:, :-1], ids[:, 1:], seed={chosen.seed}, std={chosen.std}, shrink={chosen.shrink}
+)  # [quantity, residual, block]
+gradients.reaching(sizes)  # what share reaches block 0"""

@@ -1,0 +1,90 @@
+"""How to write a lesson."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from gptviz.figures.kit.format import counted
+from gptviz.lessons.lesson import Lesson
+from gptviz.lessons.library import own_folder
+from gptviz.runs import checkpoints
+from gptviz.ui.shell.around import lesson as shell
+from gptviz.ui.shell.around.take_home import take_lesson_home
+from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets.details import folded
+
+HOW = """A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
+step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
+address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page:
+`state: block, head` names what the click writes into the address, and the answer is then like "1.3".
+A choice has its `options: [one, other]`; a number may be off by `within`.
+A first wrong answer shows the `hint`, if there is one, and the reader may try once more; then the answer and the `reveal` are
+shown.
+The answer is an expression that the model computes, and so is every `{{ … }}` in the text. In an expression a text stands in
+quotes: `answer: likeliest("When Mary")`. A `claim`, in a block of either kind, is an expression, or a list of them, that is true
+if what your step says is true, such as `claim: probability("ROMEO:", "\\n") > 0.5`. Readers do not see it.
+`python -m gptviz lessons check DIR` opens every page, computes every answer and every claim, and names the file, the line and
+what to write instead where something does not work, or is not true."""
+EXAMPLE = """---
+title: A first lesson
+about: How sure is the model after a name?
+minutes: 5
+based_on: [my own course]
+model: shakespeare
+---
+
+## After a name
+
+In a play a name stands on a line of its own.
+
+```page
+open: next_token
+prompt: "ROMEO:"
+look_at: The longest bar is the likeliest token.
+claim: probability("ROMEO:", "\\n") > 0.5
+```
+
+```question
+ask: How likely is a line break after “ROMEO:”, in percent?
+kind: number
+answer: 100 * probability("ROMEO:", "\\n")
+within: 5
+unit: "%"
+hint: What can stand after a name and a colon?
+reveal: "The runner-up is {{quoted(likeliest(\\"ROMEO:\\", 2)[1])}}."
+```"""
+
+
+def show() -> None:
+    """All lessons in their order, and how to write one."""
+    found = shell.lessons()
+    models = checkpoints.folders()
+    with st.container(horizontal=True, key="cards-lessons"):
+        for number, one in enumerate(found.lessons.values(), 1):
+            with st.container(border=True, height="stretch", gap="xsmall"):
+                _card(number, one, has_model=one.model in models)
+    for why in found.faults.values():
+        st.error(escaped(why))
+    if fold := folded("Write a lesson of your own", key="write a lesson"):
+        fold.markdown(HOW)
+        fold.code(EXAMPLE, language="markdown")
+        fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
+
+
+def _card(number: int, one: Lesson, *, has_model: bool) -> None:
+    begun = shell.begun(one)
+    st.html(
+        f'<a class="lesson-begin" target="_self" href="{escape(begun.address)}">{number} {escape(one.title)}</a>'
+        f'<p class="lesson-about">{escape(one.about)}</p>'
+    )
+    st.caption(f"{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
+    if begun.done:
+        st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
+    if one.based_on:
+        st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
+    if not has_model:
+        st.caption(f"The model {escaped(one.model)} is not on this machine: this lesson needs it.")
+        return
+    take_lesson_home(one.name, key=f"take home {one.name}")

@@ -1,0 +1,537 @@
+"""The neurons of a block, ranked, and one of them: where it is active, what it speaks for, what it changes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures.kit.format import brief, counted, percent, signed
+from gptviz.figures.kit.theme import MLP
+from gptviz.figures.units import neurons as figures
+from gptviz.interp.explaining.attribution import attributed, stream_at
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.units import neurons
+from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.machine import job, progress
+from gptviz.machine.job import Results
+from gptviz.model.costs.effort import MOST, SOME, effort
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.views import edits, held_out
+from gptviz.ui.views.contrasts import ContrastQuestion, answered, since_when
+from gptviz.ui.views.sums import WAVES, task_of
+from gptviz.ui.views.texts import OWN, PASSAGES, in_code, text_of
+from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.picking import pick
+
+NEURONS, EXPERTS = "Neurons", "Experts"
+ABOUT = {
+    NEURONS: "where each is active, and what it speaks for.",
+    EXPERTS: "which of them the router chooses for each token.",
+    WAVES: "the numbers of the task lie on a clock, so a neuron may be active in waves along them: which frequency does each "
+    "follow?",
+}
+HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
+TOKENS = (1_024, 4_096, 16_384, 65_536)
+# The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
+MOST_WRITTEN, WRITING = 512, 10
+RANKINGS = {
+    "largest": ("Largest", "The highest activation over the text."),
+    "active": ("Active", "The share of tokens at which the activation is above 0."),
+    "effect": ("Effect", "The mean length of the vector that the neuron adds to the stream."),
+}
+# The key in the address of the neuron that is shown.
+CHOSEN = "unit"
+# The values to set a neuron to, in multiples of the largest size that its activation has in the text.
+TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+# Seconds that the page waits for what takes longer.
+SOON = 1.0
+# How many tokens are listed that a neuron speaks for, and as many against.
+LISTED = 8
+# How many of the likeliest guesses before and after are shown.
+GUESSES = 5
+# How many tokens of a context are shown before the one at which the neuron is active, and behind it.
+BEFORE, BEHIND = 24, 8
+_TABLE = "neurons table"
+# How many neurons the table has, and how many contexts are shown.
+MOST_ROWS, SHOWN = 200, 6
+HIGH = 380
+# A neuron that is active at no more than this share of the tokens is rare.
+RARE = 0.02
+STRONG = 8.0
+
+
+@dataclass(frozen=True)
+class NeuronSetting:
+    """Which neurons are observed over which text.
+
+    Attributes:
+        key: the model.
+        block: the number of the block.
+        kind: where the text comes from, one of those above.
+        text: the text itself, unless it is held-out data; what the model begins with, where it writes.
+        most: how many tokens are read at most.
+    """
+
+    key: ModelKey
+    block: int
+    kind: str
+    text: str
+    most: int
+
+    def unit(self, neuron: int) -> Unit:
+        """A neuron of the block."""
+        return Unit("mlp", self.block, neuron)
+
+
+class Seen(NamedTuple):
+    """The activity of the block's neurons so far, and the texts that were read or are still to be read."""
+
+    activity: Activity
+    rows: list[torch.Tensor]
+
+
+class Context(NamedTuple):
+    """The tokens around one at which a neuron is very active, its activation at each, and the place of that one."""
+
+    labels: tuple[str, ...]
+    activations: tuple[float, ...]
+    at: int
+
+
+class Speaker(NamedTuple):
+    """The neuron that adds most to a right answer, as far ahead of a wrong one."""
+
+    neuron: Unit
+    value: float
+
+
+def view(subject: Subject) -> str:
+    """The view that is chosen: of models without experts that were not trained for sums on a clock, the neurons alone."""
+    is_there = {EXPERTS: subject.lm.model.config.experts > 0, WAVES: task_of(subject.key) is not None}
+    views = [name for name in ABOUT if is_there.get(name, True)]
+    about = " ".join(f"{name}: {ABOUT[name]}" for name in views)
+    return NEURONS if len(views) == 1 else controls.select("View", views, key="view", help=about, segmented=True)
+
+
+def setting(subject: Subject) -> tuple[NeuronSetting, str]:
+    """The controls of what is read, of the block, and of what its neurons are ranked by (`by`)."""
+    config = subject.lm.model.config
+    kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
+    written = [WRITTEN] if subject.kind == "decoder" else []
+    # A large model would write for a long time: unless that is asked for, it reads the prompt.
+    is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
+    kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
+    if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
+        kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        about = (
+            "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
+            "the prompt, or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
+        )
+        kind = controls.select("Text", kinds, key="text", help=about)
+        most = TOKENS[1]
+        if kind in (HELD_OUT, PASSAGES, OWN):
+            about = "How many tokens are read at most. More tokens take longer, and find rarer things."
+            most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
+        block = controls.whole(
+            "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
+        )
+        by = _ranking()
+    text = subject.prompt if kind == PROMPT else subject.default if kind == WRITTEN else ""
+    if kind in (PASSAGES, OWN):
+        text = text_of(kind, subject.prompt)
+    return NeuronSetting(subject.key, block, kind, text, most), by
+
+
+def _ranking() -> str:
+    about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
+    return controls.select(
+        "Rank by", list(RANKINGS), key="by", help=about, format_func=lambda name: RANKINGS[name][0], segmented=True
+    )
+
+
+def seen(setting: NeuronSetting) -> Seen | None:
+    """The observations of the block over the text: at once if that takes a moment; else in a thread of the server, with a line
+    on how far it is. Returns None as long as nothing is ready.
+    """
+    if is_quick(setting):
+        try:
+            return at_once(setting)
+        except (ValueError, OSError) as error:
+            st.error(f"{escaped(str(error))}. Choose another text above.")
+            return None
+    key = ("neurons", setting)
+    found = job.found(key)
+    if found is None:  # one that was stopped stays so
+        found = job.begin(key, "Observing the neurons", lambda results: _observe(setting, results))
+        found.wait(SOON)
+    jobs.follow(found, "neurons")
+    ready: Seen | None = found.results.get("seen")
+    return ready
+
+
+def is_quick(setting: NeuronSetting) -> bool:
+    """Whether the text is read in about a second."""
+    tokens = WRITING * MOST_WRITTEN if setting.kind == WRITTEN else setting.most
+    return effort(language_model(setting.key).model, tokens) <= SOME
+
+
+# An entry is as large as the activity of one block: some megabytes.
+@jobs.resource("Observing the neurons", max_entries=8)
+def at_once(setting: NeuronSetting) -> Seen:
+    """The observations of the block over the text, if that takes a moment only.
+
+    Raises:
+        ValueError: the text cannot be read.
+        OSError: it is not on this machine.
+    """
+    rows = _rows(setting)
+    *_, last = neurons.observe(language_model(setting.key).model, setting.block, rows)
+    return Seen(last.activity(), rows)
+
+
+def _rows(setting: NeuronSetting) -> list[torch.Tensor]:
+    lm = language_model(setting.key)
+    if setting.kind == HELD_OUT:
+        return lm.rows(most=setting.most)
+    if setting.kind != WRITTEN:
+        return lm.rows(setting.text, setting.most)
+    written = lm.generate(setting.text, MOST_WRITTEN, go_on=True, seed=0, slide=forgotten(lm))
+    return lm.rows(written or setting.text, MOST_WRITTEN)
+
+
+def forgotten(lm: LanguageModel) -> int:
+    """How many tokens the model forgets at a time while it writes what is then read: one by one would take ten times as long."""
+    return -(-lm.model.config.context_length // 2)
+
+
+def _observe(setting: NeuronSetting, results: Results) -> None:
+    progress.report(0, 0, doing="getting the text")
+    rows = _rows(setting)
+    for so_far in neurons.observe(language_model(setting.key).model, setting.block, rows):
+        results["seen"] = Seen(so_far.activity(), rows)
+
+
+def chosen(setting: NeuronSetting, first: int) -> int:
+    """The neuron that the address asks for; `first` where it asks for none of this block."""
+    config = language_model(setting.key).model.config
+    found = controls.linked(CHOSEN, lambda asked: unit(asked, config), setting.unit(first))
+    return found.index if found.is_neuron and found.index is not None and found.block == setting.block else first
+
+
+def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int], neuron: int) -> None:
+    """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
+    some = order[:MOST_ROWS]
+    columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
+    number = st.column_config.NumberColumn
+    config = {
+        title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
+    }
+    picking.table(
+        pd.DataFrame({"neuron": some} | columns),
+        lambda row: choose(setting, some[row]),
+        key=_TABLE,
+        height=pixels(HIGH),
+        column_config=config,
+        alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
+    )
+    values = getattr(activity, by)
+    pick(
+        "Neuron",
+        some if neuron in some else [neuron, *some],
+        neuron,
+        lambda one: choose(setting, one),
+        key="neurons pick",
+        help="The neuron that is shown, the first of the ranking first. You can also click a row above.",
+        format_func=lambda one: (
+            f"neuron {one}: {percent(values[one])}" if by == "active" else f"neuron {one}: {brief(values[one])}"
+        ),
+    )
+    rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
+    st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1]}")
+
+
+def choose(setting: NeuronSetting, neuron: int) -> None:
+    """Put a neuron into the address."""
+    addresses.write(CHOSEN, setting.unit(neuron).name)
+
+
+def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> None:
+    """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
+    activity, lowest = seen.activity, False
+    if activity.smallest[neuron] < -0.2 * largest_activation(activity, neuron):
+        about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
+        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
+    pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
+    extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
+    shown = contexts(setting.key, setting.block, neuron, pieces)
+    for number, context in enumerate(shown):
+        tokens = [
+            Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
+            for label, value in zip(context.labels, context.activations, strict=True)
+        ]
+        token_strip(
+            tokens,
+            key=f"context {number}",
+            colour=MLP,
+            selected=context.at,
+            label=f"Context {number + 1}: activation {brief(context.activations[context.at])}",
+            legend=f"activation, as a share of {brief(extreme)}" if number == 0 else "",
+            spaced=subject.lm.tokenizer.is_spaced,
+        )
+    which = "lowest" if lowest else "highest"
+    at = Counter(context.labels[context.at] for context in shown)
+    found = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    st.caption(
+        f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at. "
+        f"Here that is {found}."
+    )
+
+
+def largest_activation(activity: Activity, neuron: int) -> float:
+    """The largest size that the activation of a neuron had; 1 for a neuron that never was active."""
+    return max(abs(float(activity.largest[neuron])), abs(float(activity.smallest[neuron]))) or 1.0
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def contexts(key: ModelKey, block: int, neuron: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
+    """The `pieces` (a row of tokens and a place in it) as contexts; the activations are computed again, over the whole row."""
+    lm = language_model(key)
+    found = []
+    for row, at in pieces:
+        values = neurons.activations(lm.model, torch.tensor([row]), block)[0, :, neuron]
+        some = slice(max(0, at - BEFORE), at + 1 + BEHIND)
+        labels = tuple(map(lm.tokenizer.label, row[some]))
+        found.append(Context(labels, tuple(values[some].tolist()), at - some.start))
+    return found
+
+
+def _share(value: float, extreme: float) -> float:
+    """`value` as a share of `extreme`, between 0 and 1."""
+    return min(max(value / extreme, 0.0), 1.0) if extreme and math.isfinite(extreme) else 0.0
+
+
+def distribution(activity: Activity, neuron: int) -> None:
+    """The histogram of its activations."""
+    counts = activity.histogram(neuron)
+    st.markdown("**How active it is**")
+    show_figure(
+        figures.histogram(counts, theme(), width=2 * float(activity.reach[neuron]) / BINS),
+        key="neuron histogram",
+        alt=f"Histogram of the activations of neuron {neuron}: from {brief(activity.smallest[neuron])} to "
+        f"{brief(activity.largest[neuron])}, above 0 at {percent(activity.active[neuron])} of the tokens.",
+    )
+    scale = " The axis is logarithmic: a line up is ten times as many." if figures.is_logarithmic(counts) else ""
+    st.caption(f"Above 0 at {percent(activity.active[neuron])} of the tokens.{scale}")
+
+
+def speaks_for(setting: NeuronSetting, neuron: int) -> None:
+    """The tokens that it promotes and suppresses."""
+    shown = most_and_least(setting.key, promoted(setting.key, setting.block, neuron))
+    st.markdown("**What it speaks for, and against**")
+    half = len(shown.axes[0].labels) // 2
+    show_figure(
+        figures.promoted(shown, theme()),
+        key="neuron promoted",
+        alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
+    )
+    st.caption(
+        "What an activation of 1 adds to each token's logit, straight to the end, but for one factor that norms divide by."
+    )
+
+
+def most_and_least(key: ModelKey, values: Float64Array) -> LabelledArray:
+    """The tokens with the largest `values` [vocab_size], then those with the smallest, the smallest last."""
+    order = np.argsort(-values, kind="stable")
+    count = min(LISTED, len(order) // 2)
+    some = [*order[:count].tolist(), *order[len(order) - count :].tolist()]
+    label = language_model(key).tokenizer.label
+    return LabelledArray(values[some], (Axis("token", tuple(map(label, some))),), "added to the logit")
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def promoted(key: ModelKey, block: int, neuron: int) -> Float64Array:
+    """See `gptviz.interp.units.neurons.promoted`."""
+    return neurons.promoted(language_model(key).model, block, neuron)
+
+
+def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: int) -> float:
+    """The guesses of the model if the neuron is set; returns the value that it is set to."""
+    size = largest_activation(activity, neuron)
+    st.markdown("**Set it, and see what changes**")
+    about = (
+        f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
+    )
+    times = float(
+        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
+    )
+    value = float(f"{times * size:.6g}")
+    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
+    before, after = shown.values
+    name = setting.unit(neuron).title
+    show_figure(
+        figures.before_and_after(shown, theme()),
+        key="neuron steered",
+        alt=f"The {shown.unit} as it is, and with {name} set to {brief(value)}: "
+        + ", ".join(
+            f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
+        ),
+    )
+    text = f"{setting.unit(neuron).name}={value:.6g}"
+    st.button(
+        f"Keep it at {brief(value)} on every page",
+        icon=":material/push_pin:",
+        key="keep neuron",
+        on_click=edits.toggle,
+        args=(text,),
+        help=f"The edit `{text}`: it stands in the address of every page, and one click takes it away.",
+    )
+    return value
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def steered_guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value: float) -> LabelledArray:
+    """The likeliest guesses after `ids` as the model is, and with a neuron set to `value` at every token: [side, guess]."""
+    lm = language_model(key)
+    before, after = (
+        probabilities(neurons.steered(lm.model, torch.tensor(ids, device=lm.device), block, neuron, put)) for put in (None, value)
+    )
+    some = dict.fromkeys(i for side in (before, after) for i in np.argsort(-side, kind="stable")[:GUESSES].tolist())
+    label = lm.labels.__getitem__ if lm.model.config.kind == "classifier" else lm.tokenizer.label
+    axes = Axis("side", ("before", "after")), Axis("guess", tuple(label(i) for i in some))
+    unit = "probability of the label" if lm.model.config.kind == "classifier" else "probability of the next token"
+    return LabelledArray(np.stack((before, after))[:, list(some)], axes, unit)
+
+
+def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
+    """The suggestions for these neurons."""
+    activity = seen.activity
+    most = activity.ranked("effect")[0]
+    known = [_known(setting.key, question) for question in answered(setting.key)]
+    offers = [
+        *(offer for offer in known if offer is not None),
+        Try(
+            "The one with the largest effect",
+            f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
+            "the tokens. Is it for something, or always there?",
+            {"by": "effect"},
+            {CHOSEN: setting.unit(most).name},
+        ),
+    ]
+    rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
+    if rare.max(initial=0.0) > 0:
+        found = int(rare.argmax())
+        notice = (
+            f"Neuron {found} is above 0 at {percent(float(activity.active[found]))} of the tokens only, and then up to "
+            f"{brief(activity.largest[found])}: what do its contexts have in common?"
+        )
+        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: setting.unit(found).name}))
+    return [*offers, _strong(subject, setting, seen, most)]
+
+
+@jobs.data("Looking for the neuron that speaks most for an answer", max_entries=64)
+def _known(key: ModelKey, question: ContrastQuestion) -> Try | None:
+    """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
+    found = _speaker(key, question)
+    if found is None or found.neuron.block is None or found.neuron.index is None:
+        return None
+    block, neuron = found.neuron.block, found.neuron.index
+    over = NeuronSetting(key, block, HELD_OUT, "", TOKENS[1])
+    if not is_quick(over):
+        return None
+    times, shown = _turned_down(over, question, neuron)
+    lm, prompt = language_model(key), question.prompt
+    right, wrong = (lm.tokenizer.label(token) for token in (question.right, question.wrong))
+    labels, (before, after) = shown.axes[1].labels, shown.values
+    at, leads = labels.index(right), labels[int(after.argmax())]
+    if leads == right:  # this answer does not hang on one neuron
+        return None
+    how = "Switched off" if times == 0 else f"Set to {times:g} times its largest activation".replace("-", "−")
+    notice = (
+        f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
+        f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
+        f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
+        f"{percent(float(after.max()))}.{since_when(key, question.contrast, 'neuron')}"
+    )
+    state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
+    return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
+
+
+def _speaker(key: ModelKey, question: ContrastQuestion) -> Speaker | None:
+    """The neuron, and what it adds to the difference of the two logits, or None if none adds anything, or no sum can be had."""
+    model = language_model(key).model
+    best = None
+    try:
+        stream = stream_at(model, question.ids)
+        for block in range(model.config.n_layer):
+            mlp = Unit("mlp", block).name
+            values = attributed(stream, question.right, question.wrong, mlp).neurons[mlp]
+            neuron = int(values.argmax())
+            if best is None or values[neuron] > best.value:
+                best = Speaker(Unit("mlp", block, neuron), float(values[neuron]))
+    except (ValueError, KeyError):  # a part of the model lets no sum through, or an edit took an MLP away
+        return None
+    return best if best is not None and best.value > 0 else None
+
+
+def _turned_down(over: NeuronSetting, question: ContrastQuestion, neuron: int) -> tuple[float, LabelledArray]:
+    """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
+    does not happen. With the number of times that its largest activation is taken.
+    """
+    size = largest_activation(at_once(over).activity, neuron)
+    right = language_model(over.key).tokenizer.label(question.right)
+    downwards = [times for times in reversed(TIMES) if times <= 0]
+    each = {
+        times: steered_guesses(over.key, question.ids, over.block, neuron, float(f"{times * size:.6g}")) for times in downwards
+    }
+    turned = (times for times, shown in each.items() if shown.axes[1].labels[int(shown.values[1].argmax())] != right)
+    times = next(turned, downwards[0])
+    return times, each[times]
+
+
+def _strong(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> Try:
+    """A neuron that is set far beyond its usual values."""
+    value = float(f"{STRONG * largest_activation(seen.activity, neuron):.6g}")
+    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
+    change = shown.values[1].astype(float) - shown.values[0].astype(float)
+    at = int(np.abs(change).argmax())
+    before, after = (percent(float(side[at])) for side in shown.values)
+    token = in_quotes(shown.axes[1].labels[at])
+    notice = f"Set to {STRONG:g} times its largest activation, neuron {neuron} takes {token} from {before} to {after}."
+    return Try("Turn it up", notice, {"times": STRONG}, {CHOSEN: setting.unit(neuron).name})
+
+
+def code(subject: Subject, setting: NeuronSetting, neuron: int, value: float) -> str:
+    """The lines of `gptviz` that compute what is shown."""
+    lm = language_model(setting.key)
+    text, most = in_code(setting.text), setting.most
+    if setting.kind == HELD_OUT:
+        text = "None"
+    elif setting.kind == WRITTEN:
+        text = f"lm.generate({setting.text!r}, {MOST_WRITTEN}, go_on=True, slide={forgotten(lm)}, seed=0)"
+        most = MOST_WRITTEN
+    promotes = (
+        ""
+        if lm.model.config.kind == "classifier"
+        else f"\ntokens = promoted(lm.model, {setting.block}, {neuron})  # [vocab_size]"
+    )
+    return f"""import torch
+
+{opening(lm, "from gptviz.interp.units.neurons import promoted, steered")}
+seen = lm.neurons({setting.block}, {text}, {most})
+seen.table()  # [neuron, number]
+counts = seen.histogram({neuron}){promotes}
+ids = torch.tensor({list(subject.seen)})
+before, after = (steered(lm.model, ids, {setting.block}, {neuron}, value).softmax(-1) for value in (None, {value!r}))"""

@@ -1,0 +1,248 @@
+"""The probabilities of every next token, and what sampling makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+import torch
+
+from gptviz.components.kit.command import NO_COMMAND, ViewCommand
+from gptviz.components.sampling_ledger import SEEDS, Payload, address, payload, sampling_ledger
+from gptviz.figures.kit.format import brief, percent
+from gptviz.generate.sampling import Sampling, uniform
+from gptviz.generate.sampling import ledger as stages
+from gptviz.interp.changing.before_after import rounding
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.reading.next_token import perplexity, probabilities
+from gptviz.model.precision import rounds, said
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
+from gptviz.ui.views.append_token import append_token
+from gptviz.ui.views.guesses import guesses, logits_after
+from gptviz.ui.views.text_position import END
+from gptviz.ui.views.vocabulary import labels
+from gptviz.ui.widgets import Try, addresses, escaped, in_quotes, jobs
+from gptviz.ui.widgets.sampling import PLAIN
+
+from .guessing import PLAYS, VIEW
+
+# How many tokens before a guess a sentence quotes.
+WORDS_BEFORE = 12
+COMMAND = "ledger command"
+# The sentence below the ledger says what these do to the likeliest token.
+TEMPERATURES = 0.5, 2.0
+# The settings of "Cut the tail".
+CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """The guess after one place of a text.
+
+    Attributes:
+        position: the place.
+        before: the text up to it, its end alone, as Markdown.
+        likeliest: the likeliest token, as Markdown.
+        probability: of that token.
+        perplexity: the model is as unsure as in a choice among this many equally likely tokens.
+    """
+
+    position: int
+    before: str
+    likeliest: str
+    probability: float
+    perplexity: float
+
+
+def ledger(subject: Subject, position: int) -> None:
+    """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
+    command: ViewCommand = st.session_state.get(COMMAND, NO_COMMAND)  # of the last "Try this"
+    gone = len(subject.encoding.ids) - len(subject.seen)
+    try:
+        data = ledger_of(subject.key, subject.prompt, subject.seen, position, gone, command)
+    except ValueError as error:
+        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        return
+    ids = subject.encoding.ids[: gone + position + 1]
+    addresses.takes_all(address(data.vocab_size, draws=True))
+    sampling_ledger(data, key="ledger", on_take=lambda token: append_token(subject, ids, token))
+
+
+# Kept for all sessions: what was packed of a large vocabulary takes a moment to make.
+@st.cache_resource(max_entries=8, show_spinner=False)
+def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: ViewCommand) -> Payload:
+    """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
+    config, names = language_model(key).model.config, labels(key)
+    is_last = position == len(ids) - 1
+    tokens_before = gone + position + 1
+    # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
+    same = is_last or (gone == 0 and config.mask == "causal")
+    return payload(
+        logits_after(key, ids, position),
+        names,
+        about=(key, prompt, position),
+        title=f"{key.title}, the token after position {position}",
+        prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
+        code=code(key, prompt, position, tokens_before),
+        numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
+        true=None if is_last else ids[position + 1],
+        takes=True,
+        used=len(names) - len(language_model(key).tokenizer.unused_ids),
+        note=", as on Generate with this seed" if same else "",
+        command=command,
+    )
+
+
+def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
+    """The lines of Python that compute the same stages and the same draw, before and after the settings."""
+    lm = language_model(key)
+    never = ", lm.tokenizer.unused_ids" if lm.tokenizer.unused_ids else ""
+    begin = f"""import torch
+
+import gptviz
+from gptviz.interp.reading.next_token import logits_after
+from gptviz.generate.sampling import Sampling, draw, ledger, uniform
+
+lm = {load_call(lm)}
+ids = lm.seen(lm.encode({prompt!r})).tolist()
+logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
+sampling = """
+    end = f"""
+stages = ledger(logits, sampling{never})
+stages.before, stages.scaled, stages.in_top_k, stages.in_top_p, stages.after  # [1, vocab_size] each
+# The random number depends only on the place and the seed.
+token = draw(stages.after, uniform(sampling.seed, {tokens_before}))  # [1]"""
+    return begin, end
+
+
+def say_guess(subject: Subject, position: int) -> None:
+    """The likeliest token after `position`, and what the temperature makes of it."""
+    logits = torch.from_numpy(logits_after(subject.key, subject.seen, position))[None]
+    if not logits.isfinite().all():
+        return
+    tokenizer = subject.lm.tokenizer
+    usual, sharp, flat = (
+        stages(logits, Sampling(temperature=temperature), tokenizer.unused_ids).after[0] for temperature in (1.0, *TEMPERATURES)
+    )
+    top = int(usual.argmax())
+    st.caption(
+        f"The likeliest token is {in_quotes(tokenizer.label(top))}, with {percent(float(usual[top]))}. At temperature "
+        f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has {percent(float(flat[top]))}: "
+        "move the temperature, and watch the bars."
+    )
+
+
+def say_rounding(subject: Subject, position: int) -> None:
+    """For a model whose products are rounded: how far its guess is from that of exact products."""
+    lm = subject.lm
+    if lm.model.encoder is not None or (found := rounding_of(subject.key, subject.seen, position)) is None:
+        return
+    divergence, logit = found
+    st.caption(
+        f"Weights: {said(lm.model)}. With exact products of the same weights this guess would differ by {brief(divergence)} nats "
+        f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
+    )
+
+
+@jobs.data("Multiplying exactly", max_entries=32)
+def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[float, float] | None:
+    """How far the guess after a place is from that of exact products, in nats, and the largest difference of a logit; None for a
+    model whose products are not rounded.
+    """
+    model = language_model(key).model
+    if not rounds(model):
+        return None
+    change, logit = rounding(model, Inputs(torch.tensor([ids[: position + 1]], device=model.embed.weight.device)))
+    return change.divergence, logit
+
+
+def tries(subject: Subject, position: int) -> list[Try]:
+    """The suggestions for this model and text, the view being at `position`."""
+    if not np.isfinite(logits_after(subject.key, subject.seen, position)).all():
+        return []  # a damaged model, which the view names
+    if subject.on_task:
+        return [*_examples(subject), *_a_cut(subject, position)]
+    return [
+        *(_places(subject) + _a_cut(subject, position)),
+        Try("“sea”", "Three letters: does the word end here, or does it go on?", {"prompt": SEA} | ledger_state(), END),
+        Try(
+            "“What is gra”",
+            "A line of the play Coriolanus, cut in the middle of a word.",
+            {"prompt": MENENIUS} | ledger_state(),
+            END,
+        ),
+        Try(
+            VIEW,
+            "Ten characters of a text that the models have not seen: do you need more guesses than they do?",
+            {PLAYS: True},
+        ),
+    ]
+
+
+def _examples(subject: Subject) -> list[Try]:
+    """For a model of a task: a token that can be known, and one that cannot."""
+    ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
+    end, first = likeliest_guess(subject.key, ids, len(ids) - 1), likeliest_guess(subject.key, ids, 0)
+    known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
+    unknown = (
+        f"After the first token its likeliest guess is {first.likeliest}, with {percent(first.probability)}: is it possible to "
+        "know more there?"
+    )
+    return [
+        Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
+        Try("The first guess", unknown, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
+    ]
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
+    label = language_model(key).tokenizer.label
+    shares = probabilities(logits_after(key, ids, position))
+    best = int(shares.argmax())
+    text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
+    before = escaped(("…" if position > WORDS_BEFORE else "") + text)
+    return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity(shares))
+
+
+def ledger_state(**choices: float) -> dict[str, Any]:
+    """The state that sets the ledger to these choices, and all else so that it leaves the probabilities unchanged."""
+    return {COMMAND: ViewCommand.to(PLAIN | choices)}
+
+
+def _a_cut(subject: Subject, position: int) -> list[Try]:
+    """Sampling that cuts tokens at `position`, where there are some to cut."""
+    logits = torch.from_numpy(logits_after(subject.key, subject.seen, position)).double()[None]
+    left = int((stages(logits, Sampling(**CUT), subject.lm.tokenizer.unused_ids).after > 0).sum())
+    size = logits.shape[-1]
+    if left == size:
+        return []
+    tail = (
+        f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At this "
+        f"place {left} of {size:,} tokens {'stays' if left == 1 else 'stay'} in the draw."
+    )
+    return [Try("Cut the tail", tail, ledger_state(**CUT))]
+
+
+def _places(subject: Subject) -> list[Try]:
+    """For the text on screen: where the model is surest of the next token, and where it is least sure."""
+    if len(subject.seen) < 2:
+        return []
+    most = guesses(subject.key, subject.seen).surest  # how likely the likeliest token is at each position
+    sure, open_ = (likeliest_guess(subject.key, subject.seen, int(at)) for at in (most.argmax(), most.argmin()))
+    if sure.position == open_.position:
+        return []
+    surest = (
+        f"After “{sure.before}” it gives {sure.likeliest} {percent(sure.probability)}: this is where it is surest in this text."
+    )
+    question = (
+        f"After “{open_.before}” its likeliest token, {open_.likeliest}, has {percent(open_.probability)}: the model is as "
+        f"unsure as in a choice among {open_.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
+        "what changes."
+    )
+    return [
+        Try("Where it is surest", surest, ledger_state(), {"position": str(sure.position)}),
+        Try("An open question", question, ledger_state(), {"position": str(open_.position)}),
+    ]

@@ -1,0 +1,450 @@
+"""Measures at every snapshot: what is followed, a chart of each, and which came first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+
+from gptviz.figures.kit.format import brief, counted
+from gptviz.figures.training import over_training as figures
+from gptviz.interp.over_training.history import History, in_order
+from gptviz.interp.over_training.measures import MEASURES, Given, Measure, Question, Values
+from gptviz.interp.units.unit import unit
+from gptviz.machine import progress
+from gptviz.machine.job import Results
+from gptviz.model import Config
+from gptviz.model.costs.effort import LITTLE, MOST, effort
+from gptviz.model.kinds import Kind
+from gptviz.model.parts.heads import HEADS
+from gptviz.settings import address_values
+from gptviz.settings.known_names import instead
+from gptviz.text.datasets.tasks import Modular
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.over_training import APART, RELATIVES, TOGETHER
+from gptviz.ui.records.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.views import held_out
+from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.loss_texts import guess_of
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import Try, addresses, controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets.headings import say_chosen
+
+from . import beside
+
+KEY = "measures"
+USUAL: dict[Kind, tuple[str, ...]] = {
+    "decoder": ("loss", "heads.previous_token", "heads.induction"),
+    "classifier": ("loss", "accuracy", "heads.entropy"),
+    "encoder-decoder": ("loss", "accuracy", "heads.entropy"),
+}
+MOST_CHOSEN = 8
+RANDOM, PROMPT = "Repeated random tokens", "The prompt"
+FIRST, NEXT, ALONE = "the likeliest", "the next likeliest", "none"
+_BY_NAME = "measures chosen"
+# How many likely tokens are listed.
+LISTED = 30
+STEP = "step"
+# Pixels of a chart where there are one, two, three or more: in front of a class the first of three is seen without scrolling.
+HEIGHTS = (420, 300, 208)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """How the charts are drawn.
+
+    Attributes:
+        apart: whether every series has a panel of its own.
+        log_steps: whether the axis of steps is logarithmic.
+        log_values: whether the axis of values is.
+    """
+
+    apart: bool
+    log_steps: bool
+    log_values: bool
+
+
+def without_snapshots(subject: Subject) -> None:
+    """Used instead of all else for a model without snapshots: its losses beside those of its relatives, which its training wrote
+    down, or that there is nothing; with a way to a model that has snapshots.
+    """
+    name = subject.key.name
+    known = beside.show(name)
+    rest = "but for these losses nothing" if known else "nothing"
+    st.info(
+        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was trained. A model that is trained on "
+        "the page Train keeps some.",
+        icon=":material/info:",
+    )
+    if (instead := frame.default_model()) != name and scrubber.steps(instead):
+        with st.container(horizontal=True):
+            frame.link(frame.current_page(), f"Open {escaped(instead)}, which has some", query={"model": instead})
+            frame.link(TRAIN)
+
+
+def shown(name: str) -> str:
+    """The control `show`: all series of a measure in one chart, a panel for each, or the losses of the model called `name` beside
+    those of its relatives, if it has any.
+    """
+    about = "All series of a measure in one chart, or a small panel for each."
+    options = [TOGETHER, APART]
+    if beside.relatives(name):
+        options.append(RELATIVES)
+        about += " Beside relatives: its loss while it was trained, beside those of models that differ from it in one thing."
+    return controls.select("Show", options, key="show", help=about, segmented=True)
+
+
+def measures(subject: Subject) -> list[Measure]:
+    """The control for the measures: their names are in the address, with commas between."""
+    offered = possible(subject)
+
+    def named(text: str) -> list[str]:
+        names = list(dict.fromkeys(text.split(",")))
+        if unknown := [name for name in names if name not in offered]:
+            raise ValueError(f"this model has no measure {unknown[0]!r:.60}{instead(unknown[0], offered)}")
+        if len(names) > MOST_CHOSEN:
+            raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
+        return names
+
+    usual = [name for name in USUAL[subject.kind] if name in offered] or list(offered[:1])
+    words = address_values.Values(f"at most {MOST_CHOSEN} names of measures with commas between")
+    st.session_state[_BY_NAME] = controls.linked(KEY, named, usual, values=words, instead="the usual measures")
+
+    def take() -> None:
+        chosen = st.session_state[_BY_NAME]
+        addresses.write(KEY, ",".join(chosen) if chosen and chosen != usual else None)
+
+    told = {name: MEASURES[name].of(subject.kind) for name in offered}
+    chosen: list[str] = st.multiselect(
+        "Measures",
+        offered,
+        key=_BY_NAME,
+        on_change=take,
+        max_selections=MOST_CHOSEN,
+        select_all=False,
+        format_func=lambda name: told[name].title,
+        help="What is followed through the training: one chart for each. Type a part of a name and press Enter.",
+    )
+    say_chosen("Measures", ", ".join(told[name].title for name in chosen))
+    return [told[name] for name in chosen]
+
+
+def possible(subject: Subject) -> tuple[str, ...]:
+    """The measures that this model has."""
+    config, task, kinds = subject.lm.model.config, subject.lm.task, tokens(subject.key).kinds
+    adds_up = config.kind != "classifier" or HEADS[config.head].has_shares
+    has = {
+        "weights": True,
+        "a prompt": True,
+        "a token": True,
+        "two tokens": True,
+        "texts for heads": config.n_layer > 0,
+        "held-out data": (here := held_out.is_here(subject.key)),
+        "held-out texts": here,
+        "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
+        "tasks": task is not None and bool(task.parts),
+        "answers": task is not None or (config.kind != "decoder" and here),
+        "a clock": isinstance(task, Modular),
+    }
+    without = {"switched_off": not config.n_layer, "attribution": not adds_up}
+    offered = (one for one in MEASURES.values() if has[one.needs] and config.kind in one.kinds)
+    return tuple(one.name for one in offered if not without.get(one.name))
+
+
+def logarithmic() -> tuple[bool, bool]:
+    """The controls `log_steps` and `log_values`: which axes are logarithmic."""
+    about = "Each doubling of the steps takes the same room; step 0 has none."
+    log_steps = controls.switch("Log steps", key="log_steps", help=about, default=True)
+    about = "Each doubling of a value takes the same room; what is not above 0 has none."
+    return log_steps, controls.switch("Log values", key="log_values", help=about)
+
+
+def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question]:
+    """What each measure is asked, by its name; with the controls `over`, `logit_of` and `minus` where a measure depends on them:
+    what heads read, and which tokens count.
+    """
+    needs = {one.needs for one in chosen}
+    heads_read = subject.prompt
+    if "texts for heads" in needs and subject.lm.repeats is not None and subject.kind != "encoder-decoder":
+        about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
+        over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=about, segmented=True)
+        heads_read = subject.prompt if over == PROMPT else ""
+    token, against = _guessed(subject) if needs & {"a token", "two tokens"} else (None, None)
+    two = _two_tokens(subject) if subject.kind == "classifier" and "two tokens" in needs else (token, against)
+    by_need = {
+        "texts for heads": Question(heads_read),
+        "a prompt": Question(subject.prompt),
+        "a token": Question(subject.prompt, token, against),
+        "two tokens": Question("", *two),
+    }
+    return {one.name: by_need.get(one.needs, Question()) for one in chosen}
+
+
+def _guessed(subject: Subject) -> tuple[int, int | None]:
+    """The controls `logit_of` and `minus`: the token that is guessed after the prompt, or the label that it is given, and the one
+    that it is compared with.
+    """
+    is_label = subject.kind == "classifier"
+    names = subject.lm.labels if is_label else tokens(subject.key).names
+    best = likeliest(scrubber.as_saved_last(subject.key), subject.seen)
+    listed = [names[i] for i in best]
+    known = next((one for one in known_contrasts(subject.lm) if one.clean == subject.prompt), None)
+    what, where = ("label", "for the prompt") if is_label else ("token", "after the prompt")
+    if subject.kind == "encoder-decoder":
+        where = "as the first of the answer"
+    other = None if is_label else names.__contains__
+    about = f"The {what} that is guessed {where}: the likeliest for the model as it was saved last, or another one."
+    of = controls.select(what.capitalize(), (FIRST, *listed), key="logit_of", help=about, other=other)
+    about = f"The {what} that it is compared with: the wrong answer where the prompt has a known one, else the next likeliest."
+    less = controls.select("Compared with", (NEXT, ALONE, *listed), key="minus", help=about, other=other)
+    token = best[0] if of == FIRST else names.index(of)
+    if less == NEXT:
+        wrong = None if known is None else subject.lm.token(known.wrong)
+        following = next((i for i in best if i != token), None)
+        return token, wrong if wrong is not None and wrong != token else following
+    return token, None if less == ALONE else names.index(less)
+
+
+def likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The tokens that this model finds likeliest after `ids`, or its labels, the likeliest first. An encoder–decoder reads `ids`
+    as its source, and guesses the first token of its answer.
+    """
+    return tuple((-guess_of(key, ids)).argsort(kind="stable")[:LISTED].tolist())
+
+
+def _two_tokens(subject: Subject) -> tuple[int, int]:
+    """The controls `one` and `another`, for a classifier, which guesses no tokens: at first two tokens of the prompt."""
+    names = tokens(subject.key).names
+    listed = list(dict.fromkeys(names[i] for i in (*subject.seen, *range(min(2, len(names))))))
+    about = "A token whose embedding is compared; any one can be typed."
+    one = controls.select("Embedding of", listed, key="one", help=about, other=names.__contains__)
+    another = controls.select("and of", listed, key="another", help=about, default=listed[1], other=names.__contains__)
+    return names.index(one), names.index(another)
+
+
+def say_missing(subject: Subject) -> None:
+    """A line where the data that losses are measured on are not here."""
+    if not held_out.is_here(subject.key):
+        st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
+
+
+def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[History | None, Callable[[], None]]:
+    """The history of a measure as far as it is known, or None; and what shows how far it is, or a button that begins it where it
+    takes long. A history that takes no longer than a moment is whole.
+
+    Raises:
+        ValueError: as in `LanguageModel.given`.
+        OSError: as in `LanguageModel.given`.
+    """
+    last, steps = scrubber.as_saved_last(key), scrubber.steps(key.name)
+    given = _given(last.unedited, measure.name, question)
+    name, title = ("over training", last, measure.name, question, steps), f"{measure.title}, at {len(steps)} snapshots"
+
+    def compute(results: Results) -> None:
+        for done, step in enumerate(steps):
+            with progress.part(done, len(steps), step="snapshot"):
+                results[str(step)] = values_at(scrubber.at_step(key, step), measure.name, question)
+
+    model = language_model(last).model
+    work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
+    is_quick = work <= LITTLE
+    found, show = jobs.on_demand(name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick)
+    ready = {} if found is None else {int(step): one for step, one in list(found.results.items())}
+    about = f"{len(steps)} snapshots; it goes on while you look at other pages."
+    labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
+    shows = partial(show, *labels, f"over training {measure.name}", about)
+    return History.of(measure, ready) if ready else None, shows
+
+
+@st.cache_resource(max_entries=24, show_spinner="Reading the data")
+def _given(last: ModelKey, measure: str, question: Question) -> Given:
+    return language_model(last).given(MEASURES[measure], question)
+
+
+def title(history: History, series: int, config: Config) -> str:
+    """A series in words: "head 2 of block 1"; a measure with a single one has its own name."""
+    name = history.series[series]
+    if len(history.series) == 1:
+        return history.measure.title.lower()
+    if history.measure.needs == "held-out texts":
+        return f"position {name}"
+    *whole, matrix = name.removesuffix(".weight").split(".")
+    for given, words in (
+        (name, ""),
+        (".".join(whole), f"matrix {matrix} of the "),
+        (name.removesuffix(".weight"), "matrix of the "),
+    ):
+        with suppress(ValueError):
+            return words + unit(given, config).title
+    return name
+
+
+# The values of one snapshot: a few hundred numbers.
+@st.cache_data(max_entries=4_096, show_spinner=False)
+def values_at(key: ModelKey, measure: str, question: Question) -> Values:
+    """A measure of the snapshot of `key`; what it reads is that of the model as it was saved last."""
+    given = _given(scrubber.as_saved_last(key.unedited), measure, question)
+    return MEASURES[measure].compute(language_model(key).model, given)
+
+
+def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
+    """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its step on screen."""
+    measure, key = history.measure, f"over {history.measure.name}"
+
+    def choose(step: Sequence[int]) -> None:
+        st.session_state[STEP] = str(step[0])
+
+    change = history.sharpest(log_steps=axes.log_steps)
+    said = sharpest(subject, history, axes)
+    marked = None if change is None else (change.series, change.row)
+    look = figures.Look(axes.log_steps, axes.log_values, marked, subject.key.step)
+    names = [title(history, series, subject.lm.model.config) for series in range(len(history.series))]
+    is_apart = axes.apart and len(history.series) > 1
+    if is_apart:
+        drawn = figures.panels(history.labelled(), theme(), look, list(map(short, history.series)))
+    else:
+        drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
+    show_figure(
+        drawn,
+        key=key,
+        choose=choose,
+        alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
+    )
+    most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
+    of_heads = " 0.1 is head 1 of block 0."
+    if subject.kind == "encoder-decoder":
+        of_heads = " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
+    cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
+    st.caption(f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{of_heads if heads else ''}{cut}")
+
+
+def sharpest(subject: Subject, history: History, axes: Axes) -> str:
+    """A sentence on the sharpest change of a measure."""
+    change = history.sharpest(log_steps=axes.log_steps)
+    if change is None:
+        return "Nothing changes."
+    name = title(history, change.series, subject.lm.model.config)
+    return f"Sharpest change: {name} {change.words}."
+
+
+def short(name: str) -> str:
+    """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an encoder, "c1.2" if it crosses."""
+    if ".attention.head." in name:
+        return name.replace(".attention.head.", ".").replace("encoder.blocks.", "e").removeprefix("blocks.")
+    if ".cross_attention.head." in name:
+        return name.replace(".cross_attention.head.", ".").replace("blocks.", "c")
+    return name.removeprefix("blocks.").removesuffix(".weight")
+
+
+def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
+    """The order in which the measures changed; nothing for less than two."""
+    order = in_order(histories)
+    if len(order) < 2:
+        return
+    lines = []
+    for place, (history, half) in enumerate(order, 1):
+        name = history.measure.title.split(",")[0]
+        which = f" ({title(history, half.series, subject.lm.model.config)})" if len(history.series) > 1 else ""
+        lines.append(f"{place}. {escaped(name + which)}: about step {half.step:,.0f}")
+    st.markdown(
+        "**Which came first?** Half of the change from the first snapshot to the last was reached by\n" + "\n".join(lines)
+    )
+    between = {half.steps for _, half in order}
+    if len(between) == 1:
+        first, last = between.pop()
+        st.caption(
+            f"All lie between the same two snapshots, {first:,} and {last:,}: the order is that of straight lines between them."
+        )
+
+
+def pages_at(subject: Subject, histories: Sequence[History]) -> None:
+    """Links to the pages of the measures, at the step on screen."""
+    step = subject.key.step
+    if step is None:
+        st.caption("Click a point of a chart to open its step: all pages then show the model as it was there.")
+        return
+    st.markdown(f"**At step {step:,}**, open")
+    for page in dict.fromkeys(one.measure.page for one in histories if one.measure.page):
+        frame.link(PAGES[page])
+    st.caption("or any other page of the menu: all show the model as it was at this step.")
+
+
+def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
+    """The suggestions for this model and these measures; what they say is computed from the charts on screen."""
+    offers = []
+    # The step just after the sharpest change of the first measure that changes.
+    changes = ((one, one.sharpest(log_steps=axes.log_steps)) for one in histories)
+    if (first := next(((one, change) for one, change in changes if change is not None), None)) is not None:
+        history, change = first
+        notice = f"{sharpest(subject, history, axes)} Open a page at the second of these two, then move the slider back."
+        offers.append(Try("At the sharpest change", escaped(notice), {STEP: str(change.steps[1])}))
+    heads = next((one for one in histories if one.measure.name.startswith("heads.")), None)
+    if heads is not None and len(heads.series) > 1:
+        last = heads.values[-1]
+        above = int((last > (last.min() + last.max()) / 2).sum())
+        notice = (
+            "A panel for each head, all on the same axes. In the upper half between the lowest and the highest value of the end: "
+            f"{above} of {len(last)} heads. Did they rise together?"
+        )
+        offers.append(Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name}))
+    offers += _vowels(subject)
+    notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
+    names = [name for name in ("loss", "weights.rank", "weights.norm") if name in possible(subject)]
+    return [*offers, Try("The weights themselves", notice, {}, {KEY: ",".join(names)}), *_side_by_side()]
+
+
+def _vowels(subject: Subject) -> list[Try]:
+    """A model of letters whose training brought the vowels together, as the picture of its embeddings shows."""
+    name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
+    if name not in possible(subject):
+        return []
+    ends = [values_at(scrubber.at_step(subject.key, step), name, Question()) for step in (steps[0], steps[-1])]
+    if ends[1]["two vowels"] < ends[0]["two vowels"] + 0.1:
+        return []
+    said = [
+        f"{brief(found['two vowels'])} for two vowels and {brief(found['a vowel and a consonant'])} for a vowel and a consonant"
+        for found in ends
+    ]
+    notice = (
+        f"Mean cosines of embeddings: at step {steps[0]:,} {said[0]}, at step {steps[-1]:,} {said[1]}. Sinai 2024 shows "
+        "in a picture of the embeddings of such a model that vowels come together: see when."
+    )
+    return [Try("Do vowels come together?", notice, {}, {KEY: name})]
+
+
+def _side_by_side() -> list[Try]:
+    """The models that show what one part, or a training before, is worth: each with its relatives."""
+    offers = []
+    for name, title, what, ask in (
+        ("ladder-8", "The ladder, part by part", "From the bigram to a GPT, one part more each time", "Which lowers it most?"),
+        (
+            "finetune",
+            "Pretraining first",
+            "The same steps on Shakespeare with and without a training on another text before",
+            "Who begins lower, and does it stay ahead?",
+        ),
+    ):
+        cards = list(beside.relatives(name).values())
+        if cards:
+            low, high = cards[0].validation_loss, cards[-1].validation_loss
+            notice = f"{what}: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. {ask}"
+            offers.append(Try(title, notice, {"model": name, **({"show": RELATIVES} if scrubber.steps(name) else {})}))
+    return offers
+
+
+def code(subject: Subject, asked: Mapping[str, Question]) -> str:
+    """The lines of `gptviz` that compute what the charts show."""
+    lines = []
+    for name, question in asked.items():
+        given = {"prompt": question.prompt or None, "token": question.token, "against": question.against}
+        arguments = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
+        lines.append(f"{name.replace('.', '_')} = lm.over_training({name!r}{arguments})")
+    last = load_call(subject.lm).replace(f", step={subject.lm.step}", "")
+    return "\n".join(
+        ["import gptviz", "", f"lm = {last}", *lines, f"{next(iter(asked)).replace('.', '_')}.values  # [step, series]"]
+    )

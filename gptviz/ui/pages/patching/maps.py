@@ -1,0 +1,528 @@
+"""How much of the answer each piece of the computation brings back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.changing.patched import restored
+from gptviz.figures.kit.format import signed
+from gptviz.interp.changing.attribution_patching import CHECKED, STEPS, TRUSTED, Preview, preview
+from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.patchable import Quantity, quantities
+from gptviz.interp.changing.patching import Patched, PromptPair, n_patches, patch
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine import job, progress
+from gptviz.machine.job import Job, Results, Stage
+from gptviz.model import Config
+from gptviz.model.costs.effort import MUCH, effort
+from gptviz.settings.address_values import Values
+from gptviz.text.datasets.base import Contrast
+from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.views.contrasts import known_contrasts, since_when
+from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, pressed, show_figure, theme
+from gptviz.ui.widgets.picking import pick
+
+from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, Prompts, verdict
+
+# The parameter of the address that names the cell that is explained: quantity, block and place.
+CELL = "cell"
+MOST_TOLD = 3
+COMPUTE = "Compute exactly"
+BY_POSITION = ("resid_pre", "attention.out", "mlp.out")
+BY_HEAD = ("attention.z", "attention.pattern", "attention.q", "attention.k", "attention.v")
+# Seconds that a page waits for what should take a moment, where the machine has much else to do.
+LONGEST = 10.0
+# For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one, and what to look for.
+TEXTS = (
+    (
+        "Which duke?",
+        "DUKE VINCENTIO:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
+        "DUKE OF EXETER:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
+        "The name follows from the first line alone. See in which block what stood there reaches the last position.",
+    ),
+    (
+        "To be, or not to",
+        "To be, or not to b",
+        "To go, or not to g",
+        "The word “be” and the last letter differ. See which of them the answer comes from.",
+    ),
+)
+SUMS = (
+    (
+        "A digit of the ones",
+        "123+456=",
+        "123+451=",
+        "The answer begins with its ones: the last digits of both numbers decide. See in which block they are read.",
+    ),
+    (
+        "A carry",
+        "128+456=4",
+        "121+456=7",
+        "In both sums the tens are 2 + 5, but only in the first do the ones carry. See where the carry comes from: from "
+        "the digit, or from the first digit of the answer.",
+    ),
+)
+
+
+class PatchCell(NamedTuple):
+    """A cell of a heatmap."""
+
+    what: str
+    block: int
+    place: int
+
+    @property
+    def address(self) -> str:
+        """As the address has it."""
+        return f"{self.what}/{self.block}/{self.place}"
+
+
+class Maps(NamedTuple):
+    """What patches really do, by the name of the quantity, as far as that is computed; else also the previews of all."""
+
+    exact: dict[str, Patched]
+    guessed: dict[str, Preview]
+
+    def best(self, name: str) -> Patched:
+        """The exact values if they are computed, or else the preview."""
+        return self.exact[name] if name in self.exact else self.guessed[name]
+
+    def is_exact(self, name: str, block: int, place: int) -> bool:
+        """Whether the value of a cell is exact, in a preview too."""
+        return name in self.exact or bool(self.guessed[name].known[block, place])
+
+    @property
+    def shown(self) -> dict[str, Patched]:
+        """What is drawn: no preview that disagrees with the patches that were computed to check it."""
+        names = dict.fromkeys((*self.guessed, *self.exact))
+        return {name: self.best(name) for name in names if name in self.exact or self.guessed[name].is_trusted}
+
+
+def maps(subject: Subject, prompts: Prompts) -> Maps:
+    """What is computed of the patches, and a preview of the others; with the button that computes them, and how far it is."""
+    begun = exact_map(subject.key, prompts.pair)
+    stage = None if begun is None else begun.stage
+    results: dict[str, Patched] = {} if begun is None else dict(begun.results)
+    names = [one.name for one in shown(subject.lm.model.config, (*BY_POSITION, *BY_HEAD))]
+    guessed = {} if len(results) == len(names) else previews(subject.key, prompts.pair)
+    _state(subject, prompts, begun, stage, len(names), len(results))
+    exact = {name: results[name].labelled(prompts.tokens) for name in names if name in results}
+    return Maps(exact, {name: one.labelled(prompts.tokens) for name, one in guessed.items()})
+
+
+def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
+    """The computation of what patches really do, if it was begun; its `results` are `Patched`, by quantity. Where it takes no
+    longer than a moment, it is begun and waited for.
+    """
+    found = job.found(("patching", key, pair))
+    if found is None and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH:
+        found = begin(key, pair)
+        found.wait(LONGEST)
+    return found
+
+
+def patches(key: ModelKey, pair: PromptPair) -> int:
+    """How many patches there are to compute."""
+    config = language_model(key).model.config
+    return sum(n_patches(config, pair, one.name) for one in shown(config, (*BY_HEAD, *BY_POSITION)))
+
+
+def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
+    """Those of the quantities `names` that the model has."""
+    has = {one.name: one for one in quantities(config)}
+    return [has[name] for name in names if name in has]
+
+
+def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
+    """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
+    model = language_model(key).model
+    chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
+    counts = [n_patches(model.config, pair, one.name) for one in chosen]
+
+    def compute(results: Results) -> None:
+        before = 0
+        for one, number in zip(chosen, counts, strict=True):
+            with progress.part(before, sum(counts), number, doing=one.title):
+                results[one.name] = patch(model, pair, one.name)
+            before += number
+
+    return job.begin(("patching", key, pair), "Patching", compute)
+
+
+@jobs.resource("Guessing what patches do", max_entries=8)
+def previews(key: ModelKey, pair: PromptPair) -> dict[str, Preview]:
+    """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
+    model = language_model(key).model
+    return preview(model, pair, [one.name for one in shown(model.config, (*BY_POSITION, *BY_HEAD))])
+
+
+def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: Stage | None, of: int, ready: int) -> None:
+    """Whether heatmaps are a preview or exact, with the button or the bar."""
+    if ready == of:
+        verdict(prompts)
+        st.caption(":material/check: All heatmaps are exact: every patch was computed.")
+        return
+    button, says = st.columns([3, 7], vertical_alignment="center")
+    exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
+    with says.container(gap="xsmall"):
+        verdict(prompts)
+        st.caption(
+            f"{exact} a **preview**, guessed from the slopes of {STEPS} passes (attribution patching). Of each, up to {CHECKED} "
+            "patches were computed: how well it agrees with them stands below it."
+        )
+        if subject.lm.model.config.experts:
+            st.caption(
+                "This model is a mixture of experts: a patch may make a router choose other experts, and a slope does not show "
+                "that. So the preview of a whole sublayer may differ from the sum of the previews of its parts."
+            )
+    if stage is None or not stage.is_active:
+        many = patches(subject.key, prompts.pair)
+        about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
+        with button:
+            if pressed(COMPUTE, key="compute patches", type="primary", icon=":material/calculate:", help=about):
+                begin(subject.key, prompts.pair)
+                st.rerun()
+    if begun is not None:
+        jobs.follow(begun, "patches", stage)
+
+
+def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by position."""
+    first = first_shown(subject, prompts)
+    st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
+    _row(shown(subject.lm.model.config, BY_POSITION), prompts, found, chosen_cell(found), first)
+    if first:
+        places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
+        st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
+
+
+def first_shown(subject: Subject, prompts: Prompts) -> int:
+    """The first position that is shown: in a causal model, where the prompts begin to differ."""
+    return prompts.pair.first_difference if subject.lm.model.config.mask == "causal" else 0
+
+
+def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int = 0) -> None:
+    for column, quantity in zip(st.columns(len(quantities), gap="small"), quantities, strict=True):
+        with column:
+            _map(quantity, prompts, found, chosen, first)
+
+
+def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
+    name = quantity.name
+    if (one := found.shown.get(name)) is None:
+        guess = found.guessed[name]
+        st.info(
+            f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here ({guess.agreement}; it is drawn "
+            f"from {TRUSTED} on). “{COMPUTE}”, above, shows it."
+        )
+        return
+    shares = one.restored
+    [(block, place, _)] = largest(one, 1)
+    best = meaning(one, block, place, prompts.tokens, exact=found.is_exact(name, block, place))
+    blocks, places = map(range, shares.values.shape)
+    words = [[_in_lines(one, block, place, exact=found.is_exact(name, block, place)) for place in places] for block in blocks]
+    figure = restored(
+        shares,
+        theme(),
+        first=first,
+        title=quantity.title,
+        words=words,
+        marked=prompts.differing if quantity.by == "position" else (),
+        chosen=(chosen.block, chosen.place) if chosen is not None and chosen.what == name else None,
+    )
+    show_figure(
+        figure,
+        key=f"patched {name}",
+        choose=lambda at: _put(PatchCell(name, *at)),
+        config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
+        alt=f"{quantity.title}: {best}",
+    )
+    if name not in found.exact:
+        st.caption(f"preview: {found.guessed[name].agreement}")
+
+
+def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
+    """The cells that restore most: block, place and share."""
+    shares = one.shares
+    cells = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:most]]
+    return [(block, place, float(shares[block, place])) for block, place in cells]
+
+
+def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
+    """The meaning of a cell, as a sentence."""
+    share = float(found.shares[block, place])
+    restores = f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the answer"
+    answer = signed(float(found.answers[block, place]), 2)
+    return f"{piece(found.quantity, block, place, tokens, found.places)}: {restores} ({answer})."
+
+
+def percents(share: float) -> str:
+    """A share of the answer as the page writes it."""
+    return f"{100 * share:.0f} %".replace("-", "−")
+
+
+def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], places: Axis) -> str:
+    """The piece that was put in, as the beginning of a sentence."""
+    of = {
+        "resid_pre": "The stream before block {b} at position {p} ({t})",
+        "attention.out": "What attention adds in block {b} at position {p} ({t})",
+        "mlp.out": "What the MLP adds in block {b} at position {p} ({t})",
+        "attention.z": "The output of head {p} of block {b}",
+        "attention.pattern": "The pattern of head {p} of block {b}",
+        "attention.q": "The queries of head {p} of block {b}",
+        "attention.k": "The keys of head {p} of block {b}",
+        "attention.v": "The values of head {p} of block {b}",
+    }[quantity.name]
+    if quantity.by == "key head":
+        of = of.replace("head {p}", "key head {t}")
+    told = tokens[place] if quantity.by == "position" else places.labels[place]
+    return of.format(b=block, p=place, t=told)
+
+
+def _in_lines(found: Patched, block: int, place: int, *, exact: bool) -> str:
+    """The same in short lines, for a small picture."""
+    at = f"{place} {found.places.labels[place]}" if found.quantity.by == "position" else found.places.labels[place]
+    lines = (
+        f"block {block}",
+        f"{found.quantity.by} {at}",
+        percents(float(found.shares[block, place])),
+        "" if exact else "preview",
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _put(cell: PatchCell) -> None:
+    """Put a cell into the address: it is explained."""
+    addresses.write(CELL, cell.address)
+
+
+def chosen_cell(found: Maps) -> PatchCell | None:
+    """The cell that the address names, or None if it names none, or one that this model and these prompts do not have."""
+    about = "a cell such as attention.z/0/1: what is replaced, the block, and the head or position"
+    values = Values(about, lambda asked: _cell(found, asked) is not None)
+    return controls.linked(CELL, lambda asked: _cell(found, asked), None, values=values)
+
+
+def _cell(found: Maps, asked: str) -> PatchCell | None:
+    what, _, rest = asked.partition("/")
+    block, _, place = rest.partition("/")
+    if what not in found.shown or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
+        return None
+    cell, shape = PatchCell(what, int(block), int(place)), found.best(what).answers.shape
+    return cell if cell.block < shape[0] and cell.place < shape[1] else None
+
+
+def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
+    """The row of heatmaps by head, and the cell that is explained."""
+    config = subject.lm.model.config
+    chosen = chosen_cell(found)
+    st.markdown("**Which head?** What one head computed at all positions is put in.")
+    _row(shown(config, BY_HEAD), prompts, found, chosen)
+    if config.key_heads != config.n_head:
+        each = config.n_head // config.key_heads
+        st.caption(
+            f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
+            f"{each} neighbouring heads, and a patch of them acts on all {each}."
+        )
+    _choose(prompts, found, chosen, first_shown(subject, prompts))
+    if chosen is not None:
+        _explain(prompts, found, chosen)
+
+
+def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
+    """Select boxes for the cell that is explained: first the heatmap, then what is in it."""
+
+    def begin(what: str | None) -> None:
+        if what is None:
+            close_cell()
+        else:
+            [(block, place, _)] = largest(found.best(what), 1)
+            _put(PatchCell(what, block, place))
+
+    with st.container(horizontal=True):
+        about = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
+        pick(
+            "Explain a cell of",
+            [None, *found.shown],
+            None if chosen is None else chosen.what,
+            begin,
+            key="patched map",
+            help=about,
+            format_func=lambda what: "no heatmap" if what is None else found.best(what).quantity.title,
+        )
+        if chosen is None:
+            return
+        one = found.best(chosen.what)
+        blocks, places = map(range, one.shares.shape)
+        pick(
+            "Block",
+            blocks,
+            chosen.block,
+            lambda block: _put(chosen._replace(block=block)),
+            key="patched block",
+            help="The row of the cell.",
+        )
+        is_position = one.quantity.by == "position"
+        pick(
+            one.quantity.by.capitalize(),
+            places[first:] if is_position and chosen.place >= first else places,
+            chosen.place,
+            lambda place: _put(chosen._replace(place=place)),
+            key=f"patched {one.quantity.by}",
+            help="The column of the cell.",
+            format_func=lambda place: f"{place} {prompts.tokens[place]}" if is_position else str(one.places.labels[place]),
+        )
+
+
+def close_cell() -> None:
+    """Take the chosen cell out of the address."""
+    addresses.write(CELL, None)
+
+
+def _explain(prompts: Prompts, found: Maps, cell: PatchCell) -> None:
+    """The chosen cell in words."""
+    one = found.best(cell.what)
+    right, wrong = prompts.names
+    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=found.is_exact(*cell))
+    share = float(one.shares[cell.block, cell.place])
+    if share > 0.1:
+        about = f"It carries some of what makes the model prefer {right} to {wrong}."
+    elif share < -0.1:
+        about = f"With it the model prefers {wrong} to {right} even more than without."
+    else:
+        about = "By itself it carries hardly anything of what the two prompts differ in."
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(escaped(f"{says} {about}"), width="stretch")
+        st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
+
+
+def summary(found: Maps) -> None:
+    """In words, which heads restore most, with ways to look at them."""
+    name = "attention.z"
+    if name not in found.shown:
+        return
+    st.markdown("**The heads that restore most**" + ("" if name in found.exact else " (by the preview)"))
+    with st.container(horizontal=True):
+        for block, head, share in largest(found.best(name), MOST_TOLD):
+            query = {**frame.shared_state(), "block": str(block), "head": str(head)}
+            label = f"Head {head} of block {block}: {percents(share)}"
+            frame.link(ATTENTION, label, description="See what it looks at, on the page Attention.", query=query)
+
+
+def tries(subject: Subject) -> list[Try]:
+    """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
+    if not subject.lm.model.config.n_layer:
+        return []
+    task = (subject.lm.card.source or {}).get("task")
+    found = [_contrast(subject, one) for one in known_contrasts(subject.lm)]
+    if task == "induction":
+        found.append(_repeated(subject))
+    texts = SUMS if task == "addition" else () if task is not None else TEXTS
+    found += [_pair(subject.key, *text) for text in texts]
+    return [one for one in found if one is not None]
+
+
+def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
+    """A pair of prompts with known answers, if the model knows them."""
+    answers = _answers(subject.key, contrast.clean, contrast.corrupted)
+    lm = subject.lm
+    known = (lm.tokenizer.encode(word).ids for word in (contrast.right, contrast.wrong))
+    if answers is None or answers != tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
+        return None
+    block, head, share = _best_head(subject.key, contrast)
+    notice = (
+        f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Computed exactly, head {head} of block "
+        f"{block} alone restores {percents(share)}: is it where it looks, or what it takes from there?"
+    )
+    notice += since_when(subject.key, contrast, "head")
+    return Try(contrast.title, notice, _asked(contrast.clean, contrast.corrupted), act=close_cell)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | None:
+    """The likeliest tokens after both prompts, or None if they are the same, or if the prompts do not fit."""
+    lm = language_model(key)
+    both = [lm.tokenizer.encode(text) for text in (clean, corrupted)]
+    if any(one.unknown or len(one.ids) > lm.model.config.context_length for one in both) or len(both[0].ids) != len(both[1].ids):
+        return None
+    pair = PromptPair(tuple(both[0].ids), tuple(both[1].ids), 0, 0)
+    right, wrong = likeliest_answers(lm.model, pair)
+    # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it first.
+    turned, _ = likeliest_answers(lm.model, PromptPair(pair.corrupted, pair.clean, 0, 0))
+    return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _best_head(key: ModelKey, contrast: Contrast) -> tuple[int, int, float]:
+    """The head whose output restores most: its block, its number, and the share."""
+    lm = language_model(key)
+    found = lm.patch(contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, "attention.z")
+    return largest(found, 1)[0]
+
+
+def _asked(clean: str, corrupted: str) -> dict[str, str]:
+    return {"prompt": clean, CORRUPTED: corrupted, RIGHT: LIKELIEST, WRONG: LIKELIEST}
+
+
+def _repeated(subject: Subject) -> Try | None:
+    """For a model of induction: a block of symbols that begins again, with another symbol after the one that is read last."""
+    words = subject.default.split()
+    again = words.index(words[0], 1) if words[0] in words[1:] else 0
+    if again < 6:
+        return None
+    clean = words[: again + 3]
+    others = [word for word in words if word not in clean[again - 1 :] and word != words[3]]
+    corrupted = [*clean[:3], others[-1], *clean[4:]]
+    notice = (
+        "A block of symbols begins again. In the corrupted prompt another symbol follows where the last one stood before. Which "
+        "head looks there, and at which position is the answer before that?"
+    )
+    return _pair(subject.key, "What came next before", " ".join(clean), " ".join(corrupted), notice)
+
+
+def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) -> Try | None:
+    answers = _answers(key, clean, corrupted)
+    if answers is None:
+        return None
+    said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other. "
+    return Try(title, said + notice, _asked(clean, corrupted), act=close_cell)
+
+
+def numbers_and_code(subject: Subject, prompts: Prompts, found: Maps) -> Shown:
+    """The control for the heatmap whose numbers and code are below, and these; without both where none is drawn."""
+    titles = {one.quantity.title: name for name, one in found.shown.items()}
+    if not titles:
+        return Shown()
+    about = "The heatmap whose numbers and code are below."
+    name = titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
+    return Shown(lambda: numbers(found.best(name)), code(subject, prompts, name, exact=name in found.exact))
+
+
+def numbers(one: Patched) -> LabelledArray:
+    """The numbers of a heatmap and the logit differences behind it, [number, block, place]."""
+    axes = Axis("number", ("share restored", "logit difference")), *one.restored.axes
+    return LabelledArray(np.stack((one.shares, one.answers)), axes, "value")
+
+
+def code(subject: Subject, prompts: Prompts, what: str, *, exact: bool) -> str:
+    """The lines of Python that compute the heatmap of a quantity."""
+    pair = prompts.pair
+    guess = "" if exact else ", exact=False"
+    return f"""{opening(subject.lm)}
+# The right and the wrong answer as tokens of the vocabulary: {prompts.names[0]!r} and {prompts.names[1]!r}.
+patched = lm.patch(
+    {subject.prompt!r},
+    {prompts.text!r},
+    right={pair.right},
+    wrong={pair.wrong},
+    what={what!r}{guess},
+)
+patched.restored.values  # [block, {"position" if what in ("resid_pre", "attention.out", "mlp.out") else "head"}]
+patched.answers  # the same, as differences of logits"""

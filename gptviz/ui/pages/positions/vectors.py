@@ -1,0 +1,292 @@
+"""How alike two positions are, and the waves behind that."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gptviz.figures.kit import heat, lines
+from gptviz.figures.kit.format import fixed
+from gptviz.interp.reading import positions
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import LanguageModel
+from gptviz.model.parts.positions import POSITIONS
+from gptviz.runs import checkpoints
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
+from gptviz.ui.widgets import Try, controls, escaped, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
+
+# Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
+FLOOR = -10.0
+# How many pixels a map is wider than high: its names stand to the left, its scale above it.
+BESIDE = 20
+WORD_MORE = "the cat sat", "the yellow cat sat"
+
+
+def has_own_stacks(kind: str) -> bool:
+    """Whether each stack of an encoder–decoder has its own positions, of this kind."""
+    return POSITIONS[kind].is_trained
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """See `gptviz.interp.reading.positions.vectors`."""
+    return positions.vectors(stack_of(language_model(key).model, stack), kind, block)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
+    """The kind of positions that this stack of the model uses, and the kinds that it could use without training."""
+    model = stack_of(language_model(key).model, stack)
+    return positions.own_kind(model), positions.fixed_kinds(model.config)
+
+
+def name(kind: str) -> str:
+    """The name of a kind within a sentence."""
+    title = POSITIONS[kind].title
+    return title.lower() if title.istitle() else title
+
+
+def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
+    """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
+    part, key = POSITIONS[kind], subject.key
+    if part.acts_on == "nothing":
+        st.info(f"This model has no position encoding. {_without_positions(key, stack)}", icon=":material/block:")
+        return
+    tokens: tuple[str, ...] = ()
+    if not positions.has_vectors(kind):
+        figure = lines.fan(bias(key, kind, block, stack), theme(), height=height, floor=FLOOR)
+        ends = "The steeper the line of a head, the nearer the tokens it looks at."
+    else:
+        square, spread = similarity(key, kind, block, stack)
+        tokens = framed(subject, kind, stack)
+        figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
+        ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
+    frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt." if len(tokens) > 1 else ""
+    if len(tokens) == 1:
+        frame = " The frame marks the prompt."
+    whole = subject.lm.model.config.context_length
+    places = positions.shown(subject.lm.model.config)
+    thinned = f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}." if len(places) < whole else ""
+    added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
+    config = stack_of(subject.lm.model, stack).config
+    about = part.about_of(config.in_block(block) if kind == config.positions else config)
+    is_square = positions.has_vectors(kind)
+    with st.container(horizontal=is_square, key=f"{'beside' if is_square else 'below'}-{place}"):
+        with st.container(width=pixels(height + BESIDE) if is_square else "stretch"):
+            show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
+        with st.container():
+            st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{thinned}{frame}")
+
+
+def _without_positions(key: ModelKey, stack: str) -> str:
+    """A sentence on how much a model without position encoding can know of order."""
+    model = stack_of(language_model(key).model, stack)
+    if not len(model.blocks):
+        return "It has no attention either: it guesses from the last token alone, for which order does not matter."
+    if model.config.mask == "full":
+        return (
+            "Its mask hides nothing either: to this model a text is a collection of tokens in no order, and every order of them "
+            "looks the same."
+        )
+    return POSITIONS["none"].about
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def bias(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """See `gptviz.interp.reading.positions.score_bias`."""
+    return positions.score_bias(stack_of(language_model(key).model, stack), kind, block)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def similarity(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> tuple[LabelledArray, float]:
+    """The cosine of any two rows of `vectors`, and its spread along diagonals."""
+    square = positions.similarity(vectors(key, kind, block, stack))
+    return square, positions.spread(square)
+
+
+def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
+    """The tokens of the prompt at these positions; none if the map is of distances, or the stack does not read the prompt."""
+    if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
+        return ()
+    reads = subject.kind != "encoder-decoder" or stack == ENCODER or not has_own_stacks(kind)
+    return subject.labels if reads else ()
+
+
+def _diagonals(square: LabelledArray, spread: float) -> str:
+    """Sentences on the diagonals of the map: whether the distance alone counts, and how alike near and far places are."""
+    if spread < 1e-3:
+        return "The map is constant along every diagonal: only the distance counts."
+    near, far = positions.nearness(square)
+    alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}." if not math.isnan(near) else ""
+    return f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
+
+
+def map_shows(kind: str) -> str:
+    """Which numbers the map of `kind` shows."""
+    if not positions.has_vectors(kind):
+        floor = f"{FLOOR:g}".replace("-", "−")
+        return f"what each head adds to a score, by distance; cut off at {floor}, where 0.005 % of a weight is left"
+    acts_on = POSITIONS[kind].acts_on
+    if acts_on == "query and key":
+        return "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score"
+    return f"the cosine between the vectors of any two {'positions' if acts_on == 'embedding' else 'distances'}"
+
+
+def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
+    """The suggestions for this model with positions of the kind `own`; it could use the `fixed` kinds without training."""
+    offers = []
+    if own != "learned" and (learned := model_with("learned")):
+        about = (
+            f"Opens the model {escaped(learned)}, which had to learn the order of positions by itself. Do near positions look "
+            "alike to it? The line below its map says how much."
+        )
+        offers.append(Try("Learned positions", about, {"model": learned}))
+    if own != "alibi" and "alibi" in fixed and subject.lm.model.config.n_head > 1:
+        offers.append(Try("Steep and flat heads", _steepness(subject.key), {"beside": "alibi"}))
+    if (offer := _a_word_more(subject, own)) is not None:
+        offers.append(offer)
+    size = subject.lm.model.config.d_model
+    if "sinusoidal" in (own, *fixed) and size > 2:
+        slow = size * 3 // 4
+        about = (
+            f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions and tells far from near; "
+            f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours apart."
+        )
+        offers.append(Try("A slow wave", about, {"table": "sinusoidal", "wave": slow}))
+    return offers
+
+
+@st.cache_data(max_entries=8, show_spinner=False, ttl=60)
+def model_with(kind: str) -> str | None:
+    """The model with positions of this kind that has the longest context, and so shows most; None if there is no such model."""
+    contexts = {}
+    for name, folder in checkpoints.folders().items():
+        with contextlib.suppress(checkpoints.CheckpointError):
+            if (config := checkpoints.read_config(folder)).positions == kind:
+                contexts[name] = config.context_length
+    return max(contexts, key=lambda name: contexts[name], default=None)
+
+
+def _steepness(key: ModelKey) -> str:
+    """How far the heads of this model would look if it had ALiBi."""
+    reaches = positions.reaches(bias(key, "alibi", 0))
+    near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
+    if not near:
+        return "In such a short context no head of ALiBi takes as much as 1 from a score."
+    (nearest, steep), (farthest, flat) = min(near), max(near)
+    return (
+        f"ALiBi lowers a score with the distance, more quickly in some heads than in others: head {steep} takes 1 from a score "
+        f"within {nearest} positions, head {flat} only after {farthest}. A score that is 1 lower gets about a third of the "
+        "weight."
+    )
+
+
+def _a_word_more(subject: Subject, own: str) -> Try | None:
+    """The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
+    None if the model cannot read it, or has no positions.
+    """
+    before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
+    config = subject.lm.model.config
+    fits = len(after.ids) <= config.context_length and positions.shown(config).step == 1
+    if subject.kind != "decoder" or subject.on_task or after.unknown or not fits or POSITIONS[own].acts_on == "nothing":
+        return None
+    old, new = len(before.ids) - 1, len(after.ids) - 1
+    about = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
+    if POSITIONS[own].acts_on == "embedding":
+        cosine = similarity(subject.key, own, 0)[0].values[old, new]
+        about += f"To this model these are two different vectors (cosine {cosine:.2f}), and “cat” has moved too.".replace(
+            "-", "−"
+        )
+    else:
+        about += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
+    return Try("A word more", about, {"prompt": WORD_MORE[1]})
+
+
+def rounded(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: str) -> None:
+    """One column of a table of vectors, as a wave; nothing where no kind has vectors."""
+    tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
+    if not tables:
+        return
+    st.header("One wave at a time", anchor=False)
+    left, right = st.columns(2)
+    with right:
+        kind = controls.select(
+            "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=name, segmented=True
+        )
+        table = vectors(key, kind, block, stack)
+        size = len(table.axes[1].labels)
+        wave = controls.whole(
+            "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
+        )
+        scale = limit(key, kind, block, stack)
+        note = wave_note(key, table, kind, wave, block, stack)
+        show_figure(
+            lines.wave(positions.column(table, wave), theme(), height=250, limit=scale),
+            key="wave line",
+            alt=f"Dimension {wave} of the {kind} vectors over the positions. {note}",
+        )
+        st.caption(note)
+    with left:
+        show_figure(
+            heat.signed_matrix(table, theme(), height=430, limit=scale, column=wave),
+            key="wave map",
+            alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
+        )
+
+
+def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
+    """The end of the scale of a table, below zero and above: the same at every step of training."""
+    if positions.is_fixed(kind):
+        return 1.0
+    return _limit(scrubber.as_saved_last(key), scrubber.steps(key.name), kind, block, stack)
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
+def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
+    models = (stack_of(language_model(one).model, stack) for one in scrubber.compared_keys(key))
+    return max(positions.bound(positions.vectors(model, kind, block)) for model in models)
+
+
+def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, block: int, stack: str = DECODER) -> str:
+    """A sentence on one column of a table of vectors."""
+    size = len(table.axes[1].labels)
+    if kind == "sinusoidal":
+        turn = positions.period(dimension, size)
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
+    if kind == "rotary":
+        pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
+        turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
+        if math.isinf(turn):
+            return f"Pair {pair}, {wave}: this model does not turn it."
+        return f"Pair {pair}, {wave}: a full turn every {rounded(turn)} positions."
+    if positions.is_fixed(kind):
+        return f"One number of each vector: {POSITIONS[kind].equation}"
+    return "This column was learned, not computed from a formula: if it is a wave, training found a wave useful."
+
+
+def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
+    """The numbers that the map of `kind` shows."""
+    if not positions.has_vectors(kind):
+        return bias(key, kind, block, stack)
+    return similarity(key, kind, block, stack)[0]
+
+
+def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
+    """The lines of `gptviz` that compute what the map of `kind` shows."""
+    model = "lm.model" if stack_of(lm.model, stack) is lm.model else "lm.model.encoder"
+    opened = f"import gptviz\nfrom gptviz.interp.reading import positions\n\nlm = {load_call(lm)}\n"
+    if not positions.has_vectors(kind):
+        return f"{opened}positions.score_bias({model}, {kind!r}, block={block}).values  # [head, distance]"
+    return (
+        f"{opened}vectors = positions.vectors({model}, {kind!r}, block={block})  # [position, dimension]\n"
+        "positions.similarity(vectors).values  # [position, other position]"
+    )

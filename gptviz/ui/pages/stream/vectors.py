@@ -1,0 +1,371 @@
+"""What happens to the vector of a token: what is written, its length, its direction, and maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures.kit import scatter
+from gptviz.figures.kit.format import brief, counted, fixed, percent
+from gptviz.figures.reading import stream as figures
+from gptviz.interp.reading import embeddings
+from gptviz.interp.reading import stream as interp
+from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
+from gptviz.interp.reading.stream import StreamSummary
+from gptviz.labelled_array import LabelledArray
+from gptviz.settings.address_values import Values, whole
+from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, MAP, VIEWS, WRITTEN
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.views import projections
+from gptviz.ui.views.projections import Placing, begun
+from gptviz.ui.views.read import Read, opening_code
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets.headings import say_chosen
+
+_HEIGHT, _MAP_HEIGHT = 470, 460
+DIRECTION, AS_IS = "direction alone", "as they are"
+ALL = "all"
+# Of a longer text the end is shown.
+MOST_POSITIONS = 256
+# The vector of a position is called long if it is this many times as long as the median.
+LONG = 3.0
+
+
+@dataclass(frozen=True)
+class MapChoice:
+    """The values of the controls of the map.
+
+    Attributes:
+        layer: the index of the layer.
+        method: one of `METHODS`.
+        unit: whether all vectors are brought to length 1.
+        seed: of t-SNE and UMAP.
+        compared: whether the pictures of several seeds are shown.
+    """
+
+    layer: int
+    method: str
+    unit: bool
+    seed: int
+    compared: bool
+
+
+def view_control() -> str:
+    """The control `view`."""
+    about = (
+        "What is written: how much each attention and each MLP adds to the stream. Lengths: how long the vector of each position "
+        "is after every layer. Directions: how far the vectors after two layers point the same way. Map: where the positions of "
+        "the text lie after one layer."
+    )
+    return controls.select("View", VIEWS, key="view", help=about, segmented=True)
+
+
+def position_control(subject: Subject, read: Read) -> int | None:
+    """The tokens as chips: which of the positions shown is chosen, None for all of them together.
+
+    The choice stands in the address as `position`. A click on the chosen one gives it up.
+    """
+    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
+    values = whole(seen.positions.start, seen.positions[-1])
+    index = controls.linked(
+        "position",
+        lambda asked: None if asked == ALL else seen.positions.index(int(asked)),
+        None,
+        values=Values(values.words, lambda asked: asked == ALL or values.has(asked)),
+        instead="all positions",
+    )
+    say_chosen("Position", "all together" if index is None else f"{seen.positions[index]}, “{tokens[index]}”")
+
+    def pick(chosen: int) -> None:
+        addresses.write("position", ALL if chosen == index else str(seen.positions[chosen]))
+
+    token_strip(
+        [Token(token) for token in tokens],
+        key="stream positions",
+        selected=index,
+        on_pick=pick,
+        label="The tokens of the text; choose one to see its position alone",
+        legend="",
+        height=64,
+        spaced=subject.lm.tokenizer.is_spaced,
+    )
+    if index is None:
+        st.caption("All positions together. Click a token to see its position alone.")
+    else:
+        st.caption(f"Position {seen.positions[index]}, “{escaped(tokens[index])}”. Click it again for all positions together.")
+    return index
+
+
+# Shared by all sessions: read-only. An entry has the stream at the positions shown, and what was written: 72 MB for 61 layers of
+# 576 numbers.
+@jobs.resource("Reading every layer", max_entries=3)
+def stream_summary(key: ModelKey, read: Read) -> StreamSummary:
+    """The stream of a text."""
+    return interp.stream(language_model(key).model, read.ids, read.source, last=MOST_POSITIONS)
+
+
+def labels(key: ModelKey, read: Read) -> tuple[str, ...]:
+    """The visible forms of the tokens at the positions shown."""
+    label = language_model(key).tokenizer.label
+    return tuple(label(read.ids[i]) for i in stream_summary(key, read).positions)
+
+
+def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
+    """The amount that each sublayer writes, as bars; the numbers of the picture."""
+    shares = shares_of(subject.key, read)
+    values = median_of(shares, 2) if index is None else shares.values[:, :, index]
+    shown = LabelledArray(values, shares.axes[:2], shares.unit)
+    if not shown.axes[1].labels:
+        st.info("This model has no blocks: nothing is written into the stream after the embedding.")
+        return shown
+    show_figure(
+        figures.written(shown, theme(), height=_HEIGHT),
+        key="written",
+        alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against the stream that it finds.",
+    )
+    st.caption(
+        f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
+        "there; dotted: as long as the stream itself. Below: the part of it that points the way the stream already points, also "
+        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth shorter. The rest of what is written "
+        "turns the stream. "
+        f"{'The median over all positions.' if index is None else ''}"
+    )
+    return shown
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def shares_of(key: ModelKey, read: Read) -> LabelledArray:
+    return interp.shares(stream_summary(key, read), labels(key, read))
+
+
+def median_of(table: LabelledArray, axis: int) -> npt.NDArray[np.float64]:
+    return np.asarray(np.median(np.asarray(table.values, np.float64), axis=axis))
+
+
+def who_writes_most(subject: Subject, read: Read) -> str:
+    """The sublayer that writes most against the stream it finds, and the one that writes least; empty where nothing
+    can be said.
+    """
+    seen = stream_summary(subject.key, read)
+    if not _can_be_read(seen):
+        return ""
+    median = median_of(shares_of(subject.key, read), 2)[0]
+    most, least = int(median.argmax()), int(median.argmin())
+    if most == least:
+        return ""
+    return (
+        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({brief(median[most])} times its "
+        f"length) and {_title(seen, seen.writers[least])} least ({brief(median[least])})."
+    )
+
+
+def _can_be_read(seen: StreamSummary) -> bool:
+    return bool(seen.writers) and bool(np.isfinite(seen.states.numpy()).all())
+
+
+def _title(seen: StreamSummary, writer: str) -> str:
+    by_name = {layer.name: layer.title for layer in seen.layers}
+    _, block, part = writer.split(".")
+    return by_name.get(writer, f"the {figures.WRITERS[part][-1]} of block {block}")
+
+
+def lengths(subject: Subject, read: Read) -> LabelledArray:
+    """How long every vector is, as a heatmap; the numbers of the picture."""
+    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
+    show_figure(
+        figures.sizes(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT, first=seen.positions.start),
+        key="lengths",
+        alt=f"The length of the vector of each of {counted(len(seen.positions), 'position')} after each of "
+        f"{counted(len(seen.layers), 'layer')}.",
+    )
+    first, last = (float(median_of(shown, 1)[row]) for row in (0, -1))
+    st.caption(
+        f"A row is a layer, a column a position. The median length is {brief(first)} after the embedding and {brief(last)} at "
+        f"the end. {interp.about_length(subject.lm.model.config)}"
+    )
+    return shown
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
+    return interp.lengths(stream_summary(key, read), labels(key, read))
+
+
+def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray:
+    """How far the vectors after two layers point the same way, as a heatmap; the numbers of the picture."""
+    seen, shown = stream_summary(subject.key, read), cosines_of(subject.key, read, index)
+    show_figure(
+        figures.directions(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT),
+        key="directions",
+        alt=f"The cosine of the vectors after any two of {counted(len(seen.layers), 'layer')}.",
+    )
+    st.caption(
+        f"1: the vectors after the two layers point the same way; 0: they have nothing in common. From the embedding to the end "
+        f"the cosine is {fixed(float(shown.values[0, -1]))}".replace("-", "−")
+        + (", as the mean over all positions." if index is None else ".")
+    )
+    return shown
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def cosines_of(key: ModelKey, read: Read, index: int | None) -> LabelledArray:
+    return interp.cosines(stream_summary(key, read), index)
+
+
+def map_controls(subject: Subject, read: Read) -> MapChoice:
+    """The controls of the map."""
+    layers = stream_summary(subject.key, read).layers
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
+        method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
+        about = (
+            "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
+            "In many models the first position is one of them."
+        )
+        vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
+        seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
+        names = [one.name for one in layers]
+        about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+        layer = names[0]
+        if len(names) > 1:
+            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
+    return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
+
+
+def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
+    """The positions as points, with what the picture loses; the numbers of the picture."""
+    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
+    by_layer, pictures = maps_of(subject.key, read, chosen.unit)
+    picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
+    if chosen.method != "PCA":
+        asked = replace(chosen, compared=False)
+        ready = projections.finished(placing_of(subject.key, read, asked), chosen.method)
+        picture, made = (picture, made) if ready is None else (ready, asked)
+    vectors, kinds = by_layer[chosen.layer], [subject.lm.tokenizer.kind_of(read.ids[i]) for i in seen.positions]
+    near = embeddings.neighbours(vectors, tokens, index, count=5).ids if index is not None and len(tokens) > 1 else ()
+    ends = scatter.ends(np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)]))
+    show_figure(
+        scatter.cloud(picture.points, kinds, theme(), height=_MAP_HEIGHT, chosen=index, neighbours=near, ends=ends),
+        key="stream map",
+        alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
+    )
+    st.caption(_what_is_lost(subject, read, made, picture, chosen))
+    if chosen.compared and chosen.method != "PCA":
+        placings = [placing_of(subject.key, read, replace(chosen, seed=int(seed), compared=False)) for seed in projections.SEEDS]
+        projections.over_seeds(placings, lambda _: kinds, chosen.method)
+    return picture.points
+
+
+@st.cache_resource(max_entries=8, show_spinner="Placing the positions")
+def maps_of(key: ModelKey, read: Read, unit: bool) -> tuple[list[Vectors], list[Projection]]:
+    """The vectors after each layer, and their pictures by PCA."""
+    by_layer = interp.rows(stream_summary(key, read), unit=unit)
+    return by_layer, interp.maps(by_layer, labels(key, read))
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def placing_of(key: ModelKey, read: Read, chosen: MapChoice) -> Placing:
+    """A picture by t-SNE or UMAP, computed once for all sessions."""
+    by_layer, pictures = maps_of(key, read, chosen.unit)
+    tokens, vectors, like = labels(key, read), by_layer[chosen.layer], pictures[chosen.layer]
+    return begun(lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens))
+
+
+def _what_is_lost(subject: Subject, read: Read, made: MapChoice, picture: Projection, chosen: MapChoice) -> str:
+    seen = stream_summary(subject.key, read)
+    score, judged = trust_of(subject.key, read, made)
+    after, d_model = seen.layers[chosen.layer].title, subject.lm.model.config.d_model
+    keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
+    if made.method == "PCA":
+        keeps = (
+            f"After {after}, these 2 of {d_model} dimensions hold {percent(sum(picture.explained))} of the variance of the "
+            "vectors; the rest is not in the picture."
+        )
+    trust = projections.trust(score, judged, len(seen.positions), "positions")
+    return f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes."
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
+    by_layer, pictures = maps_of(key, read, chosen.unit)
+    picture = pictures[chosen.layer] if chosen.method == "PCA" else placing_of(key, read, chosen).job.result()
+    return embeddings.trustworthiness(by_layer[chosen.layer], picture)
+
+
+def tries(subject: Subject, read: Read) -> list[Try]:
+    """The suggestions for this model and text; all sentences are computed from its stream."""
+    if not _can_be_read(stream_summary(subject.key, read)):
+        return []
+    most = who_writes_most(subject, read)
+    loudest = Try("Who writes most", most, {"view": WRITTEN}, {"position": ALL}) if most else None
+    return [one for one in (loudest, _long(subject, read), _turn(subject, read), _spread(subject, read)) if one]
+
+
+def _long(subject: Subject, read: Read) -> Try | None:
+    """A position whose vector becomes far longer than the others."""
+    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
+    ratio = shown.values / np.maximum(median_of(shown, 1)[:, None], 1e-12)
+    layer, index = (int(one) for one in np.unravel_index(ratio.argmax(), ratio.shape))
+    if ratio[layer, index] < LONG:
+        return None
+    notice = (
+        f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
+        f"“{escaped(shown.axes[1].labels[index])}”, is {brief(ratio[layer, index])} times as long as the median."
+    )
+    return Try("A long vector", notice, {"view": LENGTHS})
+
+
+def _turn(subject: Subject, read: Read) -> Try:
+    """The sublayer that turns the stream most."""
+    seen, cosines = stream_summary(subject.key, read), cosines_of(subject.key, read, None).values
+    steps = cosines.diagonal(1)
+    at = int(steps.argmin())
+    notice = (
+        f"{capitalised(seen.layers[at + 1].title)} turns the stream most: before and after it the "
+        f"vectors have a cosine of {fixed(float(steps[at]))} on average."
+    ).replace("-", "−")
+    return Try("The sharpest turn", notice, {"view": DIRECTIONS}, {"position": ALL})
+
+
+def _spread(subject: Subject, read: Read) -> Try | None:
+    """How much of the variance two directions hold at both ends of the model."""
+    if len(stream_summary(subject.key, read).positions) < embeddings.FEWEST_PLACED:
+        return None
+    _, pictures = maps_of(subject.key, read, True)
+    first, last = (sum(picture.explained) for picture in (pictures[0], pictures[-1]))
+    notice = (
+        f"After the embedding two directions hold {percent(first)} of the variance of the positions, at the end "
+        f"{percent(last)}. Move the slider from layer to layer and watch which tokens come together."
+    )
+    layer = stream_summary(subject.key, read).layers[0].name
+    return Try("From tokens to guesses", notice, {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": layer})
+
+
+def code(subject: Subject, read: Read, view: str, index: int | None, chosen: MapChoice | None) -> str:
+    """The lines of `gptviz` that compute the numbers of the picture."""
+    last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
+    and_source = "" if read.source is None else ", source"
+    opened = opening_code(
+        subject, read, *(["import numpy as np"] if view == WRITTEN else []), "from gptviz.interp.reading import stream"
+    )
+    begin = f"""{opened}
+seen = stream.stream(lm.model, ids{and_source}{last})
+tokens = [lm.tokenizer.label(ids[i]) for i in seen.positions]
+"""
+    if view == WRITTEN:
+        of = "np.median(shares, axis=2)" if index is None else f"shares[:, :, {index}]"
+        return f"{begin}shares = stream.shares(seen, tokens).values  # [quantity, sublayer, position]\nshown = {of}"
+    if view == LENGTHS:
+        return f"{begin}shown = stream.lengths(seen, tokens).values  # [layer, position]"
+    if view == DIRECTIONS or chosen is None:
+        return f"{begin}shown = stream.cosines(seen, {index}).values  # [layer, layer]"
+    begin += f"by_layer = stream.rows(seen, unit={chosen.unit})  # [position, d_model] each\n"
+    begin += "pictures = stream.maps(by_layer, tokens)\n"
+    if chosen.method == "PCA":
+        return f"{begin}shown = pictures[{chosen.layer}].points.values  # [position, component]"
+    at = f"by_layer[{chosen.layer}], tokens, {chosen.method!r}, {chosen.seed}, pictures[{chosen.layer}]"
+    return f"{begin}shown = stream.map_after({at}).points.values  # [position, component]"

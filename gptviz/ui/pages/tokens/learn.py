@@ -1,0 +1,183 @@
+"""Byte-pair encoding that is learned from a text, as a film of its merges."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.reading import tokens as figures
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.text import CorpusUnavailableError, corpora, passages
+from gptviz.text.tokenizers.learning import BYTES, Learned, learned
+from gptviz.text.tokenizers.pieces import Piece, pieces
+from gptviz.ui.records.tokens import COMPARE, PAGE
+from gptviz.ui.records.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.texts import PASSAGES, in_code
+from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.playing import Player
+
+from .cut import first, played, strip, summary
+
+OTHER, FROM, MOST = "other", "learned_from", "learn"
+LEARNED: Final = "learned here, from a text"
+LONGEST_OWN = 1_000_000
+MERGES: Final = (50, 100, 200, 500, 1_000, 2_000, 5_000)
+FEWEST_TO_TRAIN: Final = 44
+PASTED: Final = "a text you paste"
+OWN: Final = "A text of yours"
+LONGEST_IN_CODE = 2_000  # characters
+FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
+
+
+def learn(subject: Subject) -> Shown:
+    """Byte-pair encoding learned from a text, with a slider through its merges."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        try:
+            text, name, most = to_learn()
+        except CorpusUnavailableError as error:
+            st.error(escaped(f"{error}."))
+            return NOTHING
+    if not text.strip():
+        st.info("There is no text to learn from: type or paste one above.")
+        return NOTHING
+    found = learned_from(text, most)
+    count = len(found.merges)
+    if not count:
+        st.info("This text has no two neighbours that could be merged: type a longer one above.")
+        return NOTHING
+    about = "How many merges are made. The text, the pairs and the mark on the curve follow it."
+    # Each of the first merges, then ever larger steps.
+    options = sorted({*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        made = played(FILM, options, about)
+    cut_text = cut_after(text, most, made, subject.prompt)
+    strip(cut_text, found.tokenizer, key="tokens strip", label=f"The prompt after {made} merges")
+    st.caption(summary(cut_text, len(cut_text), subject.prompt))
+    left, right = st.columns([3, 2], gap="medium")
+    shrunk = LabelledArray(found.bytes / found.tokens, (Axis("merges", tuple(map(str, range(count + 1)))),), "bytes per token")
+    with left:
+        show_figure(
+            figures.shrinking(shrunk, theme(), height=300, chosen=made),
+            key="shrinking",
+            alt=f"How many bytes a token stands for, after 0 to {count:,} merges: {shrunk.values[made]:.2f} after {made:,}.",
+        )
+        st.caption(
+            f"The vocabulary has {BYTES} bytes and {made:,} merged tokens: {BYTES + made:,}. The text that is learned from has "
+            f"{found.bytes:,} bytes and is now {found.tokens[made]:,} tokens long, {shrunk.values[made]:.2f} bytes per token."
+        )
+    with right:
+        _pairs(found, text, most, made)
+    _onwards(name, text, most, count)
+    return Shown(lambda: shrunk, code(text, name, most))
+
+
+def to_learn() -> tuple[str, str, int]:
+    """The controls of what is learned: the text, its name, and the most merges.
+
+    Raises:
+        CorpusUnavailableError: the text cannot be read.
+    """
+    ready = [offer.name for offer in corpora() if offer.ready]
+    about = "Merges are learned from this text alone. A text of yours may have up to a million characters."
+    name = controls.select("Learn from", [*ready, PASSAGES, OWN], key=FROM, help=about)
+    if name == OWN:
+        about = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
+        text = controls.text("Your text", key="pasted", help=about, longest=LONGEST_OWN, height=pixels(110), lasting=True)
+    else:
+        text = passages() if name == PASSAGES else corpus_text(name)
+    about = "How many merges are learned at most: each adds one token to the vocabulary."
+    most = controls.notch("Merges to learn", MERGES, key=MOST, help=about, default=1_000, format_func=str)
+    return text, name, int(most)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the text")
+def corpus_text(name: str) -> str:
+    """The text called `name`."""
+    return next(offer for offer in corpora() if offer.name == name).open().text
+
+
+@jobs.resource("Learning the merges", max_entries=4)
+def learned_from(text: str, merges: int) -> Learned:
+    """What byte-pair encoding learns from a text."""
+    found = learned(text, merges)
+    _ = found.tokens
+    return found
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def cut_after(text: str, merges: int, count: int, prompt: str) -> list[Piece]:
+    """The tokens of the prompt after `count` merges."""
+    tokenizer = learned_from(text, merges).after(count)
+    return pieces(tokenizer, first(tokenizer.encode(prompt)))
+
+
+def _pairs(found: Learned, text: str, most: int, made: int) -> None:
+    """The pairs that stand side by side most often, the first of which is merged next."""
+    rows = pairs_after(text, most, made)
+    st.dataframe(
+        pd.DataFrame([{"left": left, "right": right, "side by side": times} for left, right, times in rows]),
+        hide_index=True,
+        height=pixels(300),
+    )
+    if rows and made < len(found.merges):
+        left, right, times = rows[0]
+        st.caption(f"Next: {in_quotes(left)} and {in_quotes(right)}, {times:,} times side by side, become one token.")
+    elif rows:
+        st.caption("All merges that were to be learned are made. These pairs would come next.")
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def pairs_after(text: str, merges: int, count: int) -> list[tuple[str, str, int]]:
+    """The pairs that are most frequent after `count` merges."""
+    return learned_from(text, merges).pairs(count)
+
+
+def _onwards(name: str, text: str, most: int, count: int) -> None:
+    """The links to what is done with these merges: a comparison with the tokenizer of the model, and a run on Train that learns
+    the same ones from this text.
+    """
+    pasted = name in (PASSAGES, OWN)
+    try:
+        own = {"pasted": addresses.value_of(text)} if pasted else {}
+    except OSError as error:
+        st.caption(f"This text cannot be handed on ({escaped(str(error))}): paste it there.")
+        return
+    shared = frame.shared_state()
+    learned = {OTHER: LEARNED, FROM: name, MOST: str(most)}
+    with st.container(horizontal=True):
+        if count < FEWEST_TO_TRAIN:
+            st.caption(f"A model is trained with {FEWEST_TO_TRAIN} merges or more.")
+        else:
+            query = {"plan": "bpe", "data": PASTED if pasted else name, **own, "tokens": "bpe"}
+            size = BYTES + count
+            label = f"Train a model with these {size:,} tokens"
+            frame.link(TRAIN, label, query={**shared, **query, "run_vocabulary": str(size)})
+        own = own if name == OWN else {}
+        frame.link(PAGE, "Beside the tokenizer of the model", query={**shared, "view": COMPARE, **learned, **own})
+
+
+def code(text: str, name: str, merges: int) -> str:
+    """The lines of `gptviz` that learn merges from the text called `name`."""
+    return f"""import gptviz
+import gptviz.text
+from gptviz.text.tokenizers.learning import learned
+
+found = learned({given(text, name)}, {merges})
+found.tokens  # of the text, before the first merge and after each
+found.pairs(0)  # the pairs that are most frequent before the first merge"""
+
+
+def given(text: str, name: str) -> str:
+    """The expression that gives the text called `name`."""
+    if name == PASSAGES:
+        return in_code(text)
+    if name == OWN:
+        return repr(text) if len(text) <= LONGEST_IN_CODE else 'open("your text.txt", encoding="utf-8").read()'
+    return f"next(one for one in gptviz.text.corpora() if one.name == {name!r}).open().text"

@@ -1,0 +1,585 @@
+"""A run that is watched: its state, its numbers and its charts, as they come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from gptviz.data.registry import task_of
+from gptviz.figures.kit.format import brief, counted, duration, percent, small
+from gptviz.figures.training import curves, places
+from gptviz.figures.training.curves import Curve
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model.kinds import Kind
+from gptviz.runs import checkpoints, queue
+from gptviz.runs.experiments import PLANS
+from gptviz.runs.log import curve_points
+from gptviz.runs.status import StopRequest
+from gptviz.settings.address_values import ANY
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.compare import ANSWERS
+from gptviz.ui.records.compare import PAGE as COMPARE
+from gptviz.ui.records.home import PAGE as HOME
+from gptviz.ui.records.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
+from gptviz.ui.shell.subject import hidden
+from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, most_of_its_fall, with_unit
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
+
+from .data import TWO
+from .rules import plan_named
+from .watched import WatchedRun, log_of, run_control, watched_run
+
+LONGEST_SAMPLE = 2_000  # characters
+RESUMABLE = ("ready", "paused", "stopped", "interrupted", "failed")
+STATES = {
+    "ready": "It has not begun.",
+    "paused": "Paused: it can go on exactly where it is.",
+    "stopped": "Stopped before its end: it can go on exactly where it is.",
+    "finished": "Finished.",
+    "failed": "It failed.",
+    "interrupted": "It was interrupted.",
+    # Whether it is active is read a moment after its state: it has ended in between.
+    "waiting": "It has not begun.",
+    "running": "It is ending.",
+}
+ENDING: dict[StopRequest, str] = {
+    "pause": "pausing: what it has learned is being saved",
+    "stop": "stopping: a last evaluation on all the data held out (Pause leaves it out)",
+}
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+SAMPLE_TITLES: dict[Kind, str] = {
+    "decoder": "What it writes",
+    "classifier": "What it makes of some texts",
+    "encoder-decoder": "What it answers",
+}
+_FAILED = "train failed"
+HEIGHT = 310
+MOST_BESIDE = 8
+LARGEST_LOSS = 50  # whose perplexity is still drawn
+_BESIDE_OF = "beside of"  # the run that the control `beside` is about
+EVERY = 1.0  # seconds
+TOO_FAST = 1.0  # a learning rate
+RIGHT = 0.99  # of the answers, for a model that can do it
+CLEAR = 0.1  # nats between two losses, to be seen in the chart
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and what it shows for somebody who cannot see it."""
+
+    figure: go.Figure
+    description: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One choice of the control `chart`.
+
+    Attributes:
+        label: what the control and the link call it.
+        draw: the figure, or None if the run has nothing to draw yet, which shows the loss instead.
+        on_card: the field of the card that says whether a run has this quantity at all, or None if every run has it.
+    """
+
+    label: str
+    draw: Callable[[WatchedRun], Drawn | None]
+    on_card: str | None = None
+
+
+def bar() -> str | None:
+    """The controls above the chart: which run is watched, and what its chart shows; its name, or None if there is no run."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width="stretch"):
+            name = run_control()
+        if name is None:
+            return None
+        try:
+            run = watched_run(name)
+        except checkpoints.CheckpointError as error:
+            st.error(f"{escaped(str(error))}. Watch another model.")
+            st.stop()
+        with st.container(width="stretch"):
+            chart_control(run)
+        with st.popover("Compare"):
+            compare_controls(run)
+        with st.popover("Open in"):
+            query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
+            for page in PAGES.values():
+                if page not in (HOME, TRAIN) and run.kind in page.kinds:
+                    frame.link(page, query=query)
+    return name
+
+
+def chart_control(run: WatchedRun) -> None:
+    """The control `chart`: which of the charts that the run has is shown."""
+    controls.select(
+        "Chart",
+        [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
+        key="chart",
+        default=LOSS.label,
+        help=(
+            "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice among "
+            "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
+            "loss is."
+        ),
+    )
+
+
+def compare_controls(run: WatchedRun) -> None:
+    """The controls `beside`, `log_steps` and `log_loss`: what the chart of the loss shows."""
+    names = [other for other in checkpoints.folders() if other != run.name]
+    # A choice made for another run, such as its own earlier versions, does not belong next to this one.
+    is_another = st.session_state.get(_BESIDE_OF, run.name) != run.name
+    st.session_state[_BESIDE_OF] = run.name
+    if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
+        st.session_state["beside"] = companions(run, names)
+    addresses.takes("beside", ANY)
+    beside = st.multiselect(
+        "Beside it",
+        names,
+        companions(run, names),
+        key="beside",
+        max_selections=MOST_BESIDE,
+        help="Other models to draw into the same charts: their losses and accuracies.",
+        bind="query-params",
+    )
+    hidden.say_what_hides(beside)
+    controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
+    controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
+
+
+def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
+    """The models among `names` to compare with this run: its twin alone, or those of its experiment and of experiments related to
+    that.
+    """
+    if (twin := run.card.twin) is not None and twin in names:
+        return [twin]
+    plan = PLANS.get(run.plan)
+    related = [*plan.related, run.plan] if plan else []
+    return [name for name in names if name in related and name != run.name][:MOST_BESIDE]
+
+
+def live(name: str) -> None:
+    """How far the run is, its buttons, its chart, its numbers and its last sample; beside it, those of its twin."""
+
+    def body() -> bool:
+        run = watched_run(name)
+        twin = run.twin
+        show_state(run)
+        show_chart(run)
+        if twin is None:
+            st.caption(numbers_line(run))
+            if fell := most_of_its_fall(curve_of(run.folder)):
+                st.caption(fell)
+            show_sample(run)
+            return run.is_active
+        for column, one, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
+            with column:
+                st.markdown(f"**{escaped(one.name)}**, trained on {escaped(learned_from(one, other))}")
+                st.caption(f"{headline(one)}  \n{numbers_line(one)}")
+                show_sample(one)
+        if not run.is_active and not twin.is_active:
+            both = {"model": run.name, "b_model": twin.name, "compared": ANSWERS}
+            frame.link(COMPARE, "Ask both: what did the data do?", query=both)
+        return run.is_active or twin.is_active
+
+    run = watched_run(name)
+    repeated(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
+
+
+def show_state(run: WatchedRun) -> None:
+    """The progress bar of the run with its buttons, and the error if there was one."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
+        st.progress(share, headline(run), width="stretch")
+        _buttons(run)
+    if failed := st.session_state.get(_FAILED):
+        st.error(escaped(failed))
+    if run.diverged:
+        st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
+    elif run.status.message and not run.is_active:
+        st.text(run.status.message)
+
+
+def headline(run: WatchedRun) -> str:
+    """The state of the run and how far it is, as Markdown."""
+    if run.place:
+        training = queue.own_queue().training()
+        ahead = f": {escaped(training[0])} is in training" if training else ""
+        place = run.place + len(training)
+        in_line = ORDINALS[place - 1] if place <= len(ORDINALS) else f"number {place}"
+        return f"Waiting, {in_line} in line{ahead}."
+    at = f"Step {run.step.step:,}" if run.step else "Step 0"
+    if run.recipe is not None and run.recipe.steps:
+        at += f" of {run.recipe.steps:,}"
+    if run.place == 0 and run.request is not None:
+        return f"{at} · {ENDING[run.request]}"
+    if run.place == 0:
+        if run.status.state != "running" or not run.step:
+            return f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
+        return f"{at} · {duration(run.step.seconds_left)} left"
+    if run.status.state == "finished":
+        took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
+        how = "Finished, but it diverged" if run.diverged else "Finished"
+        return f"{how}." if run.card.steps is None else f"{how}: {counted(run.card.steps, 'step')}{took}."
+    return f"{at}. {STATES[run.status.state]}"
+
+
+def _buttons(run: WatchedRun) -> None:
+    if run.place == 0:
+        about = "Saves everything and pauses. The result will be the same as without a pause."
+        _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
+        about = "Ends the run here, with a last evaluation. It can still go on later."
+        _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
+    elif run.place:
+        about = "Takes the run out of the line of waiting runs. You can put it back later."
+        _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
+    elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
+        label = "Begin" if run.status.state == "ready" else "Go on"
+        _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
+
+
+def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
+    def pressed() -> None:
+        st.session_state[_FAILED] = ""
+        try:
+            act(name)
+        except (ValueError, OSError) as error:
+            st.session_state[_FAILED] = str(error)
+
+    # The name is part of the key: a click that arrives late must not meet another run.
+    st.button(label, icon=icon, on_click=pressed, help=help, key=f"{label} {name}")
+
+
+def show_chart(run: WatchedRun) -> None:
+    """The chosen chart, or the loss if that chart has nothing to draw yet; next to the loss, the accuracy if there is one."""
+    label = st.session_state.get("chart")
+    chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
+    drawn = chart.draw(run) or draw_loss(run)
+    beside = draw_accuracy(run) if chart is LOSS else None
+    if beside is None:
+        show_figure(drawn.figure, key="live", alt=drawn.description)
+    else:
+        left, right = st.columns([3, 2], gap="small")
+        with left:
+            show_figure(drawn.figure, key="live", alt=drawn.description)
+        with right:
+            show_figure(beside.figure, key="live accuracy", alt=beside.description)
+    if chart.label == "Accuracy" or beside is not None:
+        st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on held-out data.")
+
+
+def draw_loss(run: WatchedRun) -> Drawn:
+    """The training and validation loss, with those of the runs compared with it."""
+    drawn = [curve_of(run.folder)]
+    for name in _beside(run):
+        with suppress(checkpoints.CheckpointError):
+            drawn.append(curve_of(checkpoints.find(name)))
+    log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
+    figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
+    figure = with_unit(figure, loss_unit([run.folder]))
+    return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
+
+
+def _beside(run: WatchedRun) -> list[str]:
+    known = checkpoints.folders()
+    chosen = st.session_state.get("beside")
+    names = companions(run, list(known)) if chosen is None else chosen
+    return [name for name in names if name in known and name != run.name][:MOST_BESIDE]
+
+
+def _until(run: WatchedRun) -> int | None:
+    """The step at which the run will end, or None if that is not known."""
+    return run.recipe.steps if run.recipe else None
+
+
+def draw_accuracy(run: WatchedRun) -> Drawn | None:
+    """How much is right, on data held out and on data trained on, with the compared runs that count the same."""
+    own = accuracy_of(run.folder)
+    if own is None:
+        return None
+    shown = [own]
+    for name in _beside(run):
+        with suppress(checkpoints.CheckpointError):
+            other = accuracy_of(checkpoints.find(name))
+            shown += [other] if other is not None and other.what == own.what else []
+    log_steps = bool(st.session_state.get("log_steps"))
+    figure = curves.accuracies(shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run))
+    return Drawn(figure, f"{own.what.capitalize()} over the steps; at the end {percent(own.validation[-1])} on held-out data.")
+
+
+def numbers_line(run: WatchedRun) -> str:
+    """The losses, the accuracy and the speed of the run, in a line of Markdown."""
+    parts = [*_losses(run), *_accuracies(run)]
+    if run.step:
+        measured = {"learning rate": run.step.learning_rate, "gradient norm": run.step.gradient_norm}
+        known = [f"{name} {brief(value)}" for name, value in measured.items() if value is not None]
+        parts.append(", ".join([f"{run.step.tokens_per_second:,.0f} tokens/s", *known]))
+    return " · ".join(parts)
+
+
+def _losses(run: WatchedRun) -> list[str]:
+    parts = []
+    if run.step and run.step.loss is not None:
+        parts.append(f"training loss {small(run.step.loss, 3)}")
+    loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
+    if loss is not None:
+        perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity_in_words(loss)}"
+        parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{_when(run)}")
+    if run.card.floor is not None:
+        parts.append(f"floor {run.card.floor:.3f}")
+    return parts
+
+
+def _when(run: WatchedRun) -> str:
+    """The step of the last evaluation, if more were taken since then, and its share of the held-out data."""
+    last = run.evaluation
+    if last is None:
+        return ""
+    is_old = run.step is not None and run.step.step > last.step
+    at = f" after {counted(last.step, 'step')}" if is_old else ""
+    part = f" on {percent(last.share)} of the data held out" if last.share is not None and last.share < 1 else ""
+    return f"{at}{part}"
+
+
+def _accuracies(run: WatchedRun) -> list[str]:
+    parts = []
+    accuracy, exact = (run.evaluation.accuracy, run.evaluation.exact_match) if run.evaluation else (None, None)
+    if accuracy is not None and run.card.accuracy is not None:
+        parts.append(f"{percent(accuracy)} {'' if exact is None else 'of the tokens '}right")
+    trained_on = run.evaluation.training_accuracy if run.evaluation else None
+    if accuracy is not None and trained_on is not None:
+        gap = 100 * (trained_on - accuracy)
+        parts.append(f"{percent(trained_on)} on what it is trained on (without dropout), a gap of {gap:.1f} points")
+    if exact is not None:
+        parts.append(f"{percent(exact)} of the answers without a mistake")
+    if run.card.baseline_accuracy is not None:
+        parts.append(f"baseline {percent(run.card.baseline_accuracy)}")
+    return parts
+
+
+def show_sample(run: WatchedRun) -> None:
+    """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
+    if not run.sample:
+        return
+    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {counted(run.sample.step, 'step')}")
+    is_short = run.card.task is not None or run.kind != "decoder"
+    text = (run.sample.text or "")[:LONGEST_SAMPLE]
+    st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))
+    if run.kind == "classifier":
+        st.caption("Texts it was never trained on: its label and how sure it is, the right label in brackets, then the text.")
+    elif run.kind == "encoder-decoder":
+        st.caption("A source it was never trained on, and its answer.")
+    elif is_short:
+        task = task_of(run.card.source)
+        plainly = task.as_people_write(text.strip()) if task else ""
+        never = "" if task and not task.is_new else ", from a sequence it was never trained on"
+        st.caption(
+            f"The first part is given{never}; the model wrote the rest."
+            + (f" As people write it: {escaped(plainly)}." if plainly else "")
+        )
+
+
+def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
+    """What the run learns from, in words: the name of its text, or of its task with the settings in which that of its twin
+    differs.
+    """
+    task, other = task_of(run.card.source), task_of(twin.card.source)
+    if task is None:
+        return run.card.corpus or "its data"
+    if other is None or other.name != task.name or other == task:
+        return task.title
+    theirs = other.settings()
+    differing = (f"{name} {'none' if value == '' else value}" for name, value in task.settings().items() if theirs[name] != value)
+    return f"{task.name} ({', '.join(differing)})"
+
+
+def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
+    """Show `body`, which returns whether a run is active, each `every` seconds while one is; when that ends, the whole page runs
+    once.
+    """
+
+    def tick() -> None:
+        try:
+            with st.container(key=f"again {body.__module__}"):  # does not fade while it waits for its turn: page.css
+                is_active = body()
+        except checkpoints.CheckpointError as error:  # it was deleted, or renamed
+            st.text(str(error))
+            return
+        if is_active != active:
+            st.rerun()
+
+    st.fragment(tick, run_every=every if active else None)()
+
+
+def tries(watched: str, plan_name: str) -> list[Try]:
+    """The suggestions for the model watched and the experiment in the form, as far as their models are here."""
+    offers: list[Try] = []
+    for name, offer in _OFFERS.items():
+        if name != watched:
+            with suppress(checkpoints.CheckpointError):
+                offers += offer(name)
+    rate = plan_named(plan_name).recipe.learning_rate
+    about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
+    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}: {about}", {"run_learning_rate": TOO_FAST})
+    data = (
+        "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
+        "Press Train, wait for both, and ask them."
+    )
+    return [*offers, fast, Try("What did my data do?", data, {"plan": "jobs", TWO: True})]
+
+
+def validation_losses(name: str) -> LabelledArray:
+    """The validation losses of a run, by step."""
+    folder = checkpoints.find(name)
+    curve = curve_of(folder)
+    steps = tuple(f"{step:.0f}" for step in curve.validation_steps)
+    return LabelledArray(curve.validation, (Axis("step", steps),), f"validation loss in {loss_unit([folder])}")
+
+
+def code(name: str, commands: Sequence[str]) -> str:
+    """How to get the same without a browser: the runs that the form describes, and the losses of the run watched."""
+    lines = "\n".join(f"#   {command}" for command in commands)
+    return f"""# in a shell, what the form now says:
+{lines}
+
+from gptviz.runs import checkpoints
+from gptviz.runs.log import read_log
+
+folder = checkpoints.find({name!r})
+for line in read_log(folder / "log.jsonl"):
+    if line.kind == "evaluation":
+        print(line.step, line.loss)"""
+
+
+def engine(run: WatchedRun) -> str | None:
+    """The type of numbers that the run computes with, and why, as Markdown, or None if that is not known."""
+    chosen = run.card.engine
+    if chosen is None:
+        return None
+    what = "bfloat16" if chosen.bfloat16 else "float32"
+    return f"It computes in {what}{', compiled' if chosen.compiled else ''} ({escaped(chosen.why[:300])})."
+
+
+def draw_perplexity(run: WatchedRun) -> Drawn:
+    """The perplexity on held-out data."""
+    curve = curve_of(run.folder)
+    figure = curves.values(
+        "perplexity",
+        "a choice among this many equally likely tokens would be as hard",
+        curve.validation_steps,
+        np.array([math.exp(min(loss, LARGEST_LOSS)) for loss in curve.validation]),
+        theme(),
+        height=HEIGHT,
+        log=True,
+        until=_until(run),
+    )
+    return Drawn(figure, "The perplexity on held-out data over the steps.")
+
+
+def draw_places(run: WatchedRun) -> Drawn | None:
+    """How often each token of the held-out sequences is right, at the last evaluation."""
+    last = run.evaluation
+    if last is None or last.by_place is None:
+        return None
+    name = f"after {counted(last.step, 'step')}"
+    figure = places.right_by_place(last.by_place, theme(), height=HEIGHT, name=name)
+    return Drawn(figure, "How often each token of the held-out sequences is predicted right.")
+
+
+def _draw_steps(label: str, field: str, unit: str) -> Chart:
+    """The chart of a number that every step logs."""
+
+    def draw(run: WatchedRun) -> Drawn | None:
+        if not run.log:
+            return None
+        known = curve_points(run.log, "step", field)
+        steps, values = [step for step, _ in known], [value for _, value in known]
+        figure = curves.values(label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run))
+        return Drawn(figure, f"{label} over the steps.")
+
+    return Chart(label, draw)
+
+
+def steepest(curve: Curve) -> tuple[int, int]:
+    """Two evaluations in a row, by their numbers, between which the validation loss falls most."""
+    last = int(np.argmin(np.diff(curve.validation))) + 1
+    return last - 1, last
+
+
+def _sudden(name: str) -> Sequence[Try]:
+    curve = curve_of(checkpoints.find(name))
+    if len(curve.validation) < 3:
+        return ()
+    before, after = steepest(curve)
+    steps, losses = curve.validation_steps, curve.validation
+    notice = (
+        f"“{name}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[after]:.2f} of the "
+        f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps {steps[before]:,.0f} and "
+        f"{steps[after]:,.0f}."
+    )
+    return [Try("A sudden insight", notice, {"run": name, "chart": LOSS.label, "log_steps": True, "block": 1})]
+
+
+def _by_place(name: str) -> Sequence[Try]:
+    places = checkpoints.read_card(checkpoints.find(name)).accuracy_by_place
+    known = [share for share in places or () if share is not None]
+    if len(known) < 2 or known[0] > 0.5 or min(known[-2:]) < 0.9:
+        return ()
+    first = next(place for place, share in enumerate(known, 2) if share > 0.5)
+    least = percent(min(known[first - 2 :]))
+    notice = (
+        f"The second half of each text mirrors the first, which is random. “{name}” guesses token 2 right {percent(known[0])} of "
+        f"the time; from token {first} on it is right {least} of the time{'' if least.startswith('100') else ' or more'}."
+    )
+    return [Try("Random, then certain", notice, {"run": name, "chart": "Right by place"})]
+
+
+def _by_heart(name: str) -> Sequence[Try]:
+    curve = curve_of(checkpoints.find(name))
+    if curve.training is None or not len(curve.validation) or curve.validation[-1] - curve.training[-1] < CLEAR:
+        return ()
+    notice = (
+        f"“{name}” ends with a loss of {curve.training[-1]:.2f} on the texts that it is trained on, and of "
+        f"{curve.validation[-1]:.2f} on texts held out: part of what it learned is true only of the texts it is trained on."
+    )
+    return [Try("Learning by heart", notice, {"run": name, "chart": LOSS.label, "log_steps": False})]
+
+
+def _by_rule(name: str) -> Sequence[Try]:
+    known = [line for line in log_of(checkpoints.find(name)) if line.training_accuracy is not None and line.accuracy is not None]
+    learned = next((line.step for line in known if (line.training_accuracy or 0) >= RIGHT), None)
+    found = next((line.step for line in known if (line.accuracy or 0) >= RIGHT), None)
+    if learned is None or found is None or found < 2 * learned:
+        return ()
+    notice = (
+        f"“{name}” gets {percent(RIGHT)} of what it is trained on right from step {learned:,} on, and of what it never saw only "
+        f"from step {found:,} on: first it learns by heart, and long after that it finds a rule (grokking)."
+    )
+    return [Try("By heart, then by rule", notice, {"run": name, "chart": "Accuracy", "log_steps": True})]
+
+
+LOSS = Chart("Loss", draw_loss)
+CHARTS = (
+    LOSS,
+    Chart("Accuracy", draw_accuracy, on_card="accuracy"),
+    Chart("Right by place", draw_places, on_card="accuracy_by_place"),
+    Chart("Perplexity", draw_perplexity),
+    _draw_steps("Tokens/s", "tokens_per_second", "tokens/s"),
+    _draw_steps("Learning rate", "learning_rate", ""),
+    _draw_steps("Gradient norm", "gradient_norm", ""),
+)
+_OFFERS: dict[str, Callable[[str], Sequence[Try]]] = {
+    "induction": _sudden,
+    "modular": _by_rule,
+    "reversal": _by_place,
+    "classifier-no-dropout": _by_heart,
+}
