@@ -6,6 +6,7 @@ import { background, diverging, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { paint, pooled } from "../kit/heatmap.js";
+import { walked } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
@@ -233,6 +234,20 @@ export class Explorer {
   open(query, key) {
     if (this.choice.query === query && this.choice.key === key) this.free();
     else this.choose({ query, key });
+  }
+
+  /**
+   * The cell that a key leads to from another one, among those that the block lets be read; null for a key that does not walk.
+   *
+   * @param {string} pressed
+   * @param {{ query: number, key: number }} from
+   */
+  walked(pressed, { query, key }) {
+    const { numbers, choice } = this;
+    const to = walked({ row: query, column: key }, pressed, numbers.nQuery, numbers.nKey, ({ row, column }) =>
+      numbers.isVisible(row, column, choice.block),
+    );
+    return to && { query: to.row, key: to.column };
   }
 
   /** From a cell back to its token, from a token back to none. */

@@ -3,8 +3,9 @@
 import { toAddress } from "../kit/address.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
-import { make, shape, TabStop } from "../kit/elements.js";
+import { closest, make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
+import { onKeys } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
 import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
@@ -152,8 +153,8 @@ class Graph {
     const { stage } = this;
     /** @param {Event} event */
     const at = (event) => {
-      const node = /** @type {Element} */ (event.target).closest(".node");
-      return node instanceof HTMLElement ? Number(node.dataset.index) : null;
+      const node = closest(event, ".node");
+      return node && Number(node.dataset.index);
     };
     stage.addEventListener("pointerover", (event) => this.look(at(event)));
     stage.addEventListener("pointerleave", () => this.look(null));
@@ -173,16 +174,15 @@ class Graph {
       const i = at(event);
       if (i !== null) this.open(i);
     });
-    stage.addEventListener("keydown", (event) => {
+    onKeys(stage, (event) => {
       const i = at(event);
-      if (i === null || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "Enter" || event.key === " ") return event.stopPropagation();
-      if (event.key === "Escape") this.look(null);
+      if (i === null) return false;
+      const to = neighbour(this.layout, i, event.key);
+      if (to !== null) this.stop.focus(this.nodes[to], this.frame);
+      else if (event.key === "Escape") this.look(null);
       else if (event.key === "p") this.togglePin(this.graph.nodes[i].name);
-      else if (event.key.startsWith("Arrow")) this.stop.focus(this.nodes[neighbour(this.layout, i, event.key)], this.frame);
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
+      else return false;
+      return true;
     });
   }
 

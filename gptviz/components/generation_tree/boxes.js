@@ -1,5 +1,5 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
-import { bringIntoView, make, shape, TabStop } from "../kit/elements.js";
+import { bringIntoView, closest, make, shape, TabStop } from "../kit/elements.js";
 import { rem } from "../kit/size.js";
 import { brief, chip, count, percent, SPOKEN, spoken, tinted } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
@@ -272,7 +272,7 @@ export class Boxes {
 
   /** The chip or line that an event is about. @param {Event} event @returns {HTMLElement | null} */
   elementOf(event) {
-    return /** @type {HTMLElement} */ (event.target).closest("[data-node], .ghost");
+    return closest(event, "[data-node], .ghost");
   }
 
   /** Where the keyboard stands. @param {Event} event @returns {Spot | null} */

@@ -1,5 +1,5 @@
 // The card next to the tree: the tokens that one was chosen from, and those that its step attended to.
-import { make } from "../kit/elements.js";
+import { closest, make } from "../kit/elements.js";
 import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
@@ -28,7 +28,7 @@ export class Card {
     this.element = make("div", "card", undefined, { role: "region", "aria-label": "What a token was chosen from" });
     this.element.append(this.head, this.how, this.list, attention.line, attention.list);
     this.list.addEventListener("click", (event) => {
-      const line = /** @type {HTMLElement} */ (event.target).closest("button");
+      const line = closest(event, "button");
       if (line) take(this.at, Number(line.dataset.token));
     });
     this.lines = new Buttons(this.list, leave);

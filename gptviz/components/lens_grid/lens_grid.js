@@ -5,7 +5,8 @@ import { colourAt, inkOn, isDark, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
-import { Heatmap, Words, coloursOf, legendOf, paint, walked } from "../kit/heatmap.js";
+import { Heatmap, Words, coloursOf, legendOf, paint } from "../kit/heatmap.js";
+import { onKeys, walked } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
@@ -89,7 +90,7 @@ export class Grid {
       const cell = this.under(event);
       if (cell) this.open(cell);
     });
-    frame.addEventListener("keydown", (event) => this.key(event));
+    onKeys(frame, (event) => this.key(event));
   }
 
   close() {
@@ -372,21 +373,16 @@ export class Grid {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const from = this.hover ?? this.opened;
     const { nLayer, nPosition } = this.cells;
     const to = walked({ row: from.layer, column: from.index }, event.key, nLayer, nPosition);
     if (to) {
       this.look({ layer: to.row, index: to.column }, true);
       this.bringIntoView();
-    } else if (event.key === "Home" || event.key === "End") {
-      this.look({ layer: from.layer, index: event.key === "Home" ? 0 : nPosition - 1 }, true);
-      this.bringIntoView();
     } else if (event.key === "Enter" || event.key === " ") this.open(from);
     else if (event.key === "Escape") this.look(null);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   }
 
   /** Scroll until a cell is seen, unless given the one that is looked at. @param {Cell | null} [cell] */

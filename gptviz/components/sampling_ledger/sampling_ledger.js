@@ -5,6 +5,7 @@ import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { isAlone } from "../kit/keys.js";
 import { valueIn, valuesIn } from "../kit/values.js";
 import { Commands, view } from "../kit/view.js";
 import { CHOICES, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
@@ -125,7 +126,7 @@ export class Ledger {
     });
     // The page has its own keys, and text that is typed here is not meant for them.
     root.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!isAlone(event)) return;
       if (/** @type {HTMLElement} */ (event.target).matches("input, select, button")) event.stopPropagation();
       if (event.key === "Escape" && event.target === this.finding) this.find("");
     });

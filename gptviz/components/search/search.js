@@ -3,12 +3,11 @@
 
 import { copied, dialog } from "../kit/details.js";
 import { isTyping, make, shape } from "../kit/elements.js";
+import { DOWN, isAlone } from "../kit/keys.js";
 import { view } from "../kit/view.js";
 
 // The most that are shown of one kind.
 const MOST = 3;
-/** @type {Record<string, number>} */
-const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 const HINT = "Pages, lessons, words, models, heads and commands. The arrow keys and Enter choose.";
 
 /** @typedef {[kind: string, name: string, about: string, address: string, more: string]} Entry */
@@ -110,8 +109,7 @@ class Search {
     this.payload = undefined;
     /** @param {KeyboardEvent} event */
     this.pressed = (event) => {
-      const { key, ctrlKey, metaKey, altKey } = event;
-      if (key !== "/" || ctrlKey || metaKey || altKey || event.defaultPrevented || isTyping(event.composedPath()[0])) return;
+      if (event.key !== "/" || !isAlone(event) || event.defaultPrevented || isTyping(event.composedPath()[0])) return;
       event.preventDefault(); // it would be typed into the box, or the browser would search the page
       this.open();
     };
@@ -136,9 +134,9 @@ class Search {
       const stops = [field, .../** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(".hit"))],
         at = stops.findIndex((one) => one.matches(":focus"));
       if (event.key === "Enter" && at === 0 && !event.isComposing) stops[1]?.click();
-      if (!(event.key in STEPS) || at < 0) return;
+      if (!(event.key in DOWN) || at < 0) return;
       event.preventDefault();
-      stops[at + STEPS[event.key]]?.focus();
+      stops[at + DOWN[event.key]]?.focus();
     });
   }
 

@@ -3,7 +3,8 @@
 import { colourAt, diverging, inkOn } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
-import { make, TabStop } from "../kit/elements.js";
+import { closest, make, TabStop } from "../kit/elements.js";
+import { onKeys, walked } from "../kit/keys.js";
 import { picture } from "../kit/picture.js";
 import { brief } from "../kit/text.js";
 import { view } from "../kit/view.js";
@@ -38,7 +39,7 @@ class UnitGrid {
     );
     root.replaceChildren(this.frame, this.legend, foot);
     this.grid.addEventListener("click", (event) => this.clicked(event));
-    this.grid.addEventListener("keydown", (event) => this.key(event));
+    onKeys(this.grid, (event) => this.key(event));
     this.grid.addEventListener("focusin", (event) => {
       if (event.target instanceof HTMLButtonElement) this.stop.reach(event.target);
     });
@@ -54,10 +55,10 @@ class UnitGrid {
     this.buttons.clear();
     this.grid.style.setProperty("--columns", String(data.columns.length));
     this.grid.replaceChildren(make("span", "corner"), ...data.columns.map((name) => make("span", "column", name)));
-    for (const { name, cells } of data.rows) {
+    data.rows.forEach(({ name, cells }, row) => {
       this.grid.append(make("span", "name", name));
-      for (const cell of cells) this.grid.append(cell ? this.cell(cell) : make("span", "none"));
-    }
+      this.grid.append(...cells.map((cell, column) => (cell ? this.cell(cell, { row, column }) : make("span", "none"))));
+    });
     this.stop.reach(this.buttons.get(focused ?? "") ?? this.buttons.values().next().value);
     if (focused) this.buttons.get(focused)?.focus({ preventScroll: true });
     this.legend.textContent = this.limit
@@ -65,8 +66,8 @@ class UnitGrid {
       : "Colours, what the loss is without each, come when they are computed: below.";
   }
 
-  /** @param {Cell} cell */
-  cell({ unit, title, edit, change }) {
+  /** @param {Cell} cell @param {{ row: number, column: number }} place */
+  cell({ unit, title, edit, change }, place) {
     const known = change !== null && this.limit;
     const button = make("button", "cell", known ? signed(change) : "", {
       "data-unit": unit,
@@ -83,6 +84,7 @@ class UnitGrid {
       button.style.color = inkOn(colour);
     }
     if (edit !== null) button.textContent = edit.includes("=") ? edit.split("=")[1] : "off";
+    Object.assign(button.dataset, place);
     this.buttons.set(unit, button);
     return button;
   }
@@ -95,19 +97,13 @@ class UnitGrid {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const { key } = event;
-    if (key === "Enter" || key === " ") return event.stopPropagation();
-    const way = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[key];
-    if (!way || !this.data || !(event.target instanceof HTMLButtonElement)) return;
-    const { rows } = this.data,
-      unit = event.target.dataset.unit;
-    let row = rows.findIndex(({ cells }) => cells.some((cell) => cell?.unit === unit));
-    let column = rows[row].cells.findIndex((cell) => cell?.unit === unit);
-    do [row, column] = [row + way[0], column + way[1]];
-    while (rows[row]?.cells[column] === null);
-    this.stop.focus(this.buttons.get(rows[row]?.cells[column]?.unit ?? ""), this.frame);
-    event.preventDefault();
-    event.stopPropagation();
+    const { rows, columns } = /** @type {Data} */ (this.data);
+    const at = closest(event, ".cell")?.dataset;
+    if (!at) return false;
+    const from = { row: Number(at.row), column: Number(at.column) };
+    const to = walked(from, event.key, rows.length, columns.length, ({ row, column }) => Boolean(rows[row].cells[column]));
+    if (to) this.stop.focus(this.buttons.get(rows[to.row].cells[to.column]?.unit ?? ""), this.frame);
+    return to !== null;
   }
 
   picture() {
