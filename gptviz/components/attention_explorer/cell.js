@@ -115,7 +115,7 @@ export class Cell {
     const list = make("dl", "equations");
     /** @param {string} name @param {string} words @param {number} value */
     const line = (name, words, value) => {
-      list.append(make("dt", "", name), make("dd", "", words, { "data-name": name, "data-value": value }));
+      list.append(make("dt", "faint", name), make("dd", "", words, { "data-name": name, "data-value": value }));
     };
     const steps = [times(cell, scale)];
     if (arrays.position)

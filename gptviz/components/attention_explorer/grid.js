@@ -36,7 +36,7 @@ export class Grid {
     this.explorer = explorer;
     this.element = make("div", "left");
     this.order = make("label", "order");
-    this.select = make("select", "", undefined, { "aria-label": "Order of the heads" });
+    this.select = make("select", "field", undefined, { "aria-label": "Order of the heads" });
     this.order.append(make("span", "", "Order"), this.select);
     this.filter = make("label", "filter");
     this.range = make("input", "", undefined, { type: "range", "aria-label": "Hide heads below" });
@@ -95,7 +95,7 @@ export class Grid {
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
         const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
-        const button = make("button", "head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
+        const button = make("button", "bare head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
         button.tabIndex = -1;
         const canvas = make("canvas"),
           value = make("span", "value number");

@@ -343,9 +343,9 @@ class Graph {
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
       const box = make("div", "token");
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
-      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "place", String(place)));
+      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "faint place", String(place)));
       if (!afterGap) return [box];
-      const gap = make("div", "gap", "…", { "aria-hidden": "true" });
+      const gap = make("div", "faint gap", "…", { "aria-hidden": "true" });
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
       return [gap, box];
     });
@@ -370,11 +370,11 @@ class Graph {
       logit: this.answer,
       group: node.title,
     }[node.part];
-    const button = make("button", `node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
+    const button = make("button", `bare node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
     button.append(make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST)));
     const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
     const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
-    button.append(make("span", "gives", gives + of));
+    button.append(make("span", "cut gives", gives + of));
     // Where the lines of each kind come in.
     const kinds = new Set(this.graph.edges.filter((edge) => edge.to === i).map(({ kind }) => kind));
     for (const [kind, letter] of Object.entries(LETTERS)) {

@@ -36,7 +36,7 @@ export class Attention {
     this.layers = 0;
     /** @type {HTMLElement[]} */
     this.tinted = [];
-    this.select = make("select", "heads", undefined, { "aria-label": "Attention of" });
+    this.select = make("select", "field heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
       this.head = this.asked = this.select.value;
       toAddress({ attended: this.head || null });
@@ -95,7 +95,7 @@ export class Attention {
 
   /** @param {number} place @param {number} weight @param {ChipAt} chipAt */
   item(place, weight, chipAt) {
-    const item = make("button", "item", undefined, { tabindex: "-1" });
+    const item = make("button", "bare item", undefined, { tabindex: "-1" });
     const there = chipAt(place),
       label = there?.textContent ?? "…";
     const name = chip(shortened(label, LONGEST));

@@ -75,7 +75,7 @@ export class Card {
   showNode(node, nodes) {
     const name = chip(nodes.label(node.id));
     name.classList.add("big");
-    const nth = make("span", "nth", `token ${count(nodes.lengthAt(node.id))}`);
+    const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(node.id))}`);
     this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
     this.how.textContent = chosen(node);
     this.lines.fill(candidateLines(node, nodes.labels));
@@ -105,7 +105,7 @@ function candidateLines(node, labels) {
  * @param {{ isCut: boolean, i: number, isTaken?: boolean }} look `i`: its place in the list
  */
 function lineOf(token, label, p, { isCut, i, isTaken = false }) {
-  const line = make("button", "line", undefined, { tabindex: "-1" });
+  const line = make("button", "bare line", undefined, { tabindex: "-1" });
   line.dataset.token = String(token);
   line.dataset.p = String(p);
   line.classList.toggle("taken", isTaken);

@@ -350,7 +350,7 @@ export class Grid {
       one.append(chip(token), make("span", "number", percent(probability)));
       return one;
     });
-    const where = make("div", "where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
+    const where = make("div", "cut where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
     const guesses = make("div", "guesses");
     guesses.append(...likely, make("span", "note", saidOf(cells, cell)));
     this.readout.replaceChildren(where, guesses);

@@ -30,10 +30,10 @@ export class ModelMap {
     this.opened = new Opened();
     this.questions = new Questions((question) => this.send("look", question));
     this.stage = new Stage(this);
-    this.status = make("div", "status note");
+    this.status = make("div", "cut status note");
     this.foot = make("div", "foot row");
     this.goTo = make("label", "note go-to", "Go to block");
-    this.number = make("input", "number", undefined, { type: "number", min: "0", step: "1" });
+    this.number = make("input", "field number", undefined, { type: "number", min: "0", step: "1" });
     this.goTo.append(this.number);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here

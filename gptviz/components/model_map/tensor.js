@@ -55,7 +55,7 @@ function controls(piece, at, data) {
 
 /** @param {string} name @param {number} axis @param {number} size @param {number} chosen */
 function menu(name, axis, size, chosen) {
-  const select = make("select", "", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
+  const select = make("select", "field", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
   for (let i = 0; i < size; i++) select.append(make("option", "", `${name} ${i}`, { value: i }));
   select.value = String(chosen);
   return select;

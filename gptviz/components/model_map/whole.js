@@ -294,7 +294,7 @@ export class Whole {
     const column = make("div", "column");
     Object.assign(column.style, { left: `${x}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
     const head = path
-      ? make("button", "heading", heading, { "data-box": path, "data-path": path })
+      ? make("button", "bare heading", heading, { "data-box": path, "data-path": path })
       : make("div", "heading", heading);
     if (path) this.pen.elements.set(path, head);
     column.append(head);
@@ -352,7 +352,7 @@ export class Whole {
     const list = make("div", `guesses${data.guesses.length <= MOST_WITH_ROOM ? " roomy" : ""}`);
     column.append(list);
     data.guesses.forEach((/** @type {Token} */ [label, probability], /** @type {number} */ i) => {
-      const line = make(data.takes ? "button" : "div", "guess", undefined, { "data-guess": i });
+      const line = make(data.takes ? "button" : "div", data.takes ? "bare guess" : "guess", undefined, { "data-guess": i });
       const name = make("span", "name", shortened(label, 12));
       name.style.setProperty("--tint", tinted(probability ?? 0));
       line.append(...nameBarNumber(name, probability));

@@ -69,11 +69,11 @@ export class Ledger {
     this.logs = make("button", "tool", "log bars", {
       title: "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show",
     });
-    this.scale = make("span", "scale");
+    this.length = make("span", "faint length");
     this.asked = this.buildAsked();
     this.heads = new Heads();
     this.list = new List(this);
-    this.reading = make("p", "reading");
+    this.reading = make("p", "cut reading");
     this.draw = new Draw(this);
     this.sliders = [...this.heads.sliders, this.draw.slider];
     root.replaceChildren(
@@ -106,7 +106,7 @@ export class Ledger {
     this.orders.onchange = () => this.choose({ tokens: this.orders.value });
     this.finding.oninput = () => this.arrange();
     this.logs.onclick = () => this.choose({ log: !this.chosen.log });
-    choice.append(this.orders, this.finding, this.logs, this.scale);
+    choice.append(this.orders, this.finding, this.logs, this.length);
     const details = tools(this.root, {
       name: "next_token",
       numbers: () => columnsOf(this),
@@ -264,7 +264,7 @@ export class Ledger {
     for (const slider of this.sliders) slider.show(chosen[slider.key]);
     this.orders.value = chosen.tokens;
     this.logs.setAttribute("aria-pressed", String(chosen.log));
-    this.scale.textContent = chosen.log ? "bars: 0.1 to 100 %, logarithmic" : "bars: 0 to 100 %";
+    this.length.textContent = chosen.log ? "bars: 0.1 to 100 %, logarithmic" : "bars: 0 to 100 %";
     this.heads.render(this);
     this.facts.replaceChildren(...factsOf(this));
     if (this.seeds) this.draw.render(this.falls);

@@ -26,7 +26,7 @@ export function factsOf(ledger) {
   const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
   /** @param {string} help @param {string} name @param {(string | Node)[]} values */
   const fact = (help, name, ...values) => {
-    const shown = make("span", "fact", undefined, { title: help });
+    const shown = make("span", "cut fact", undefined, { title: help });
     shown.append(make("b", "", name), " ", ...values);
     return shown;
   };

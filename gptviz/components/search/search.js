@@ -84,8 +84,8 @@ function row(payload, [kind, name, about, address], note) {
   const item = make("li"),
     said = make("strong", "", name);
   const hit = address
-    ? make("a", "hit", undefined, { href: linkOf(address, payload), target: "_self" })
-    : make("button", "hit", undefined, { title: "Copy it" });
+    ? make("a", "bare hit", undefined, { href: linkOf(address, payload), target: "_self" })
+    : make("button", "bare hit", undefined, { title: "Copy it" });
   if (!address) {
     hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
   }
@@ -99,7 +99,7 @@ class Search {
   constructor(root) {
     this.root = root;
     const about = "Find a page, a lesson, a word, a model, a head or a command. Key: /";
-    const button = make("button", "search", undefined, { title: about, "aria-keyshortcuts": "/" });
+    const button = make("button", "field search", undefined, { title: about, "aria-keyshortcuts": "/" });
     const glass = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, shape("path", { d: "M15 15L21 21" }));
     glass.append(shape("circle", { cx: 10, cy: 10, r: 6.5 }));
     button.append(glass, make("span", "", "Search"), make("kbd", "", "/", { "aria-hidden": "true" }));
@@ -124,7 +124,12 @@ class Search {
   open() {
     const { payload, root } = this;
     if (!payload || root.querySelector("dialog")) return;
-    const field = make("input", "asked", undefined, { type: "text", autofocus: "", "aria-label": "Search", autocomplete: "off" }),
+    const field = make("input", "field asked", undefined, {
+        type: "text",
+        autofocus: "",
+        "aria-label": "Search",
+        autocomplete: "off",
+      }),
       list = make("ul", "found"),
       note = make("p", "note", HINT, { role: "status" });
     field.oninput = () => fill(payload, field.value, list, note);

@@ -69,7 +69,7 @@ class UnitGrid {
   /** @param {Cell} cell @param {{ row: number, column: number }} place */
   cell({ unit, title, edit, change }, place) {
     const known = change !== null && this.limit;
-    const button = make("button", "cell", known ? signed(change) : "", {
+    const button = make("button", "bare cell", known ? signed(change) : "", {
       "data-unit": unit,
       tabindex: "-1",
       "aria-pressed": String(edit !== null),
