@@ -23,6 +23,7 @@ from gptviz.components import (
     generation_tree,
     kit,
     lens_grid,
+    page_helpers,
     sampling_ledger,
     search,
     token_strip,
@@ -194,8 +195,8 @@ VIEWS = {
     "token_strip": View(strip, touched=".chip", has_picture=False),
     "unit_grid": View(grid_of_units, touched=".cell", names=False),
 }
-# They act on the page around them, and are not seen.
-UNSEEN = {"history_steps", "page_address", "popover_keys", "presenter", "step_in_sight"}
+# It acts on the page around it, and is not seen.
+UNSEEN = "page_helpers"
 CHOICES = [pytest.param(name, choice, id=f"{name} {choice}") for name, view in VIEWS.items() for choice in view.choices]
 
 
@@ -240,12 +241,11 @@ def keys(data: bytes) -> list[str]:
 
 def test_every_folder_of_a_view_is_listed() -> None:
     folders = {script.stem for script in kit.FOLDER.parent.glob("*/*.js") if script.stem == script.parent.name}
-    assert folders == VIEWS.keys() | UNSEEN
+    assert folders == VIEWS.keys() | {UNSEEN}
 
 
-@pytest.mark.parametrize("name", sorted(UNSEEN))
-def test_what_acts_on_the_page_alone_shows_nothing(mounted: Callable[..., Mounted], name: str) -> None:
-    page = mounted(name, kit.pack({"known": "", "step": ""})).page
+def test_what_acts_on_the_page_alone_shows_nothing(mounted: Callable[..., Mounted]) -> None:
+    page = mounted(UNSEEN, page_helpers.payload(step="", presents=True)).page
     assert page.locator("body").inner_text().strip() == ""
 
 

@@ -15,7 +15,7 @@ from gptviz.components import (
     generation_tree,
     lens_grid,
     model_map,
-    page_address,
+    page_helpers,
     sampling_ledger,
     token_strip,
     unit_grid,
@@ -30,7 +30,7 @@ from tests.tiny import scrambled, some_ids, tiny
 UNITS, TREE = heads_and_mlps(tiny()), Tree(Generation(scrambled(tiny()), some_ids(5, batch=1)))
 VOCAB = TREE.generation.model.config.vocab_size
 STRIP = (token_strip.Token("a"), token_strip.Token("c"))
-LONGER = "x" * (page_address.LONGEST + 1)
+LONGER = "x" * (page_helpers.LONGEST + 1)
 
 
 class Event(NamedTuple):
@@ -99,8 +99,8 @@ EVENTS = {
         {"block": "1"},
         {"block": 1, "head": "x" * (address_button.LONGEST + 1)},
     ),
-    "address": Event(page_address.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}),
-    "empty address": Event(page_address.told, {"query": ""}, "", {"query": 2}),
+    "address": Event(page_helpers.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}),
+    "empty address": Event(page_helpers.told, {"query": ""}, "", {"query": 2}),
 }
 
 
