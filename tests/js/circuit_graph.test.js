@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grouped, inAddress, nameOf } from "../../gptviz/components/circuit_graph/groups.js";
+import { grouped, nameOf } from "../../gptviz/components/circuit_graph/groups.js";
 import { curve, LABELS, layout, NODE, neighbour, rowTitle, thickness } from "../../gptviz/components/circuit_graph/layout.js";
 
 /** @typedef {import("../../gptviz/components/circuit_graph/layout.js").Node} Node */
@@ -185,6 +185,4 @@ test("what members of a group give to each other is no edge, and counts for noth
 test("a group stands in the address with a name that it can have", () => {
   assert.equal(nameOf("  moves: a; b  "), "moves  a  b");
   assert.equal([...nameOf("𝔸".repeat(30))].length, 24);
-  assert.equal(inAddress([{ name: "x", members: ["embed@1", "embed@2"] }]), "x:embed@1 embed@2");
-  assert.equal(inAddress([]), null);
 });

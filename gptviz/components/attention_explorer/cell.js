@@ -199,7 +199,7 @@ export class Cell {
   }
 }
 
-/** The query and the key of the cell that is open. @param {import("./choice.js").Choice} choice */
+/** The query and the key of the cell that is open. @param {import("./settings.js").Choice} choice */
 function held({ query, key }) {
   return { query: query ?? 0, key: key ?? 0 };
 }

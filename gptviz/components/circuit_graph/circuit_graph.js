@@ -1,6 +1,6 @@
 // The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
 
-import { toAddress } from "../kit/address.js";
+import { Choices } from "../kit/choices.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
 import { closest, make, shape, TabStop } from "../kit/elements.js";
@@ -9,9 +9,8 @@ import { onKeys } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
 import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
-import { saidInAddress, valuesIn } from "../kit/values.js";
-import { Commands, view } from "../kit/view.js";
-import { grouped, inAddress, nameOf } from "./groups.js";
+import { view } from "../kit/view.js";
+import { grouped, nameOf } from "./groups.js";
 import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
@@ -55,7 +54,6 @@ const WAYS = {
 };
 
 const LETTERS = { value: "V", key: "K", query: "Q" };
-const commands = new Commands();
 
 /** Pixels of a page of the usual size, for CSS. @param {number} pixels */
 const rems = (pixels) => `${pixels / USUAL}rem`;
@@ -84,10 +82,8 @@ class Graph {
     this.graph = { nodes: [], edges: [] }; // with groups in place of their members
     /** @type {number | null} */
     this.opened = null; // the number of a node of the payload, as the server has it or is about to
-    /** @type {string[]} */
-    this.pinned = [];
-    /** @type {Group[]} */
-    this.groups = [];
+    /** @type {Choices<{ pinned: string[] | null, groups: Group[] | null }>} */
+    this.choices = new Choices();
     /** @type {number | null} */
     this.near = null; // the node whose card is open
     this.offered = ""; // what the buttons that pin and group say
@@ -202,11 +198,12 @@ class Graph {
       isNew = data.of !== this.data?.of;
     this.data = data;
     this.opened = data.opened;
-    if (isFirst) this.take(saidInAddress(data.declared));
-    const asked = commands.obey(data, this.arranged);
+    if (isFirst) this.choices.begin(data.declared);
+    this.choices.declared = data.declared;
+    const asked = this.choices.asked(data);
     if (asked) {
-      this.take(asked);
-      toAddress(this.arranged);
+      this.choices.take(asked);
+      this.choices.write();
     }
     if (isNew || asked) this.draw();
     else this.update();
@@ -214,23 +211,20 @@ class Graph {
 
   // Pins and groups
 
-  /** Pins and groups, as the address and commands have them. */
-  get arranged() {
-    return { pinned: this.pinned.join(" ") || null, groups: inAddress(this.groups) };
+  /** The names of the pinned nodes. */
+  get pinned() {
+    return this.choices.values.pinned ?? [];
   }
 
-  /** @param {Record<string, unknown>} asked */
-  take(asked) {
-    const { pinned, groups } = valuesIn(this.data.declared, asked).values;
-    this.pinned = pinned ?? [];
-    this.groups = groups ?? [];
+  get groups() {
+    return this.choices.values.groups ?? [];
   }
 
   /** @param {{ pinned?: string[], groups?: Group[] }} changes */
   arrange({ pinned = this.pinned, groups = this.groups }) {
-    const isSame = groups === this.groups;
-    Object.assign(this, { pinned, groups });
-    toAddress(this.arranged);
+    const isSame = groups.length === this.groups.length;
+    this.choices.values = { pinned: pinned.length ? pinned : null, groups: groups.length ? groups : null };
+    this.choices.write();
     if (isSame) this.update();
     else this.draw();
   }
@@ -530,7 +524,7 @@ class Graph {
       token: tokens[place],
       value,
     }));
-    return { format, title, choices, ...this.arranged, answer, against, share, nodes: parts, edges: named };
+    return { format, title, choices, ...this.choices.written, answer, against, share, nodes: parts, edges: named };
   }
 
   picture() {

@@ -1,9 +1,8 @@
 // The attention of the step that chose a token: as tints of the text, and as a list of the most attended tokens.
-import { inAddress, toAddress } from "../kit/address.js";
+import { Choices } from "../kit/choices.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
 import { chip, count, percent, shortened, spoken, tinted } from "../kit/text.js";
-import { valueIn } from "../kit/values.js";
 import { Buttons } from "./buttons.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
@@ -30,16 +29,16 @@ export class Attention {
     this.pointed = pointed;
     /** @type {HTMLElement[]} */
     this.listed = []; // chips of the text
-    this.asked = inAddress("attended");
-    this.head = ""; // the mean of all heads
+    /** @type {Choices<{ attended: [block: number, head: number][] | null }>} */
+    this.choices = new Choices();
     this.shape = ""; // of the heads that are offered
     this.layers = 0;
     /** @type {HTMLElement[]} */
     this.tinted = [];
     this.select = make("select", "field heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
-      this.head = this.asked = this.select.value;
-      toAddress({ attended: this.head || null });
+      this.choices.take({ attended: this.select.value || null });
+      this.choices.write();
       chosen();
     };
     this.line = make("div", "attendedline");
@@ -64,8 +63,13 @@ export class Attention {
       return group;
     });
     this.select.replaceChildren(option("", "mean of all heads"), ...groups);
-    this.head = valueIn(declared.attended, this.asked)?.[0].join(".") ?? "";
+    this.choices.begin(declared);
     this.select.value = this.head;
+  }
+
+  /** The chosen head as "block.head", "" for the mean of all heads. */
+  get head() {
+    return this.choices.written.attended ?? "";
   }
 
   /** Tint the chips of the text by what was attended to; null takes the tints away. @param {Attended | null} found @param {ChipAt} chipAt */

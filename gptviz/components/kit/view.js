@@ -88,33 +88,6 @@ function areEqual(a, b) {
   return true;
 }
 
-/**
- * Commands from the server, each of which is obeyed once, also by a view that is put in the place of another. What was chosen
- * before each is kept, so that a later command can take it back.
- */
-export class Commands {
-  constructor() {
-    this.last = 0;
-    /** @type {Map<number, Record<string, unknown>>} */
-    this.before = new Map();
-  }
-
-  /**
-   * The values that a command asks the view to take: those it names, or, where it takes another one back, those chosen before
-   * that. Null where there is nothing to obey; 0 is the number of no command.
-   *
-   * @param {{ number: number, asked?: Record<string, unknown> | null }} command
-   * @param {Record<string, unknown>} chosen what is chosen now
-   */
-  obey({ number, asked }, chosen) {
-    if (number === 0 || number === this.last || !asked) return null;
-    this.last = number;
-    if ("back" in asked) return this.before.get(Number(asked.back)) ?? null;
-    this.before.set(number, { ...chosen });
-    return asked;
-  }
-}
-
 const NUMBERS = {
   float64: Float64Array,
   float32: Float32Array,
