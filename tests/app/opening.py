@@ -74,7 +74,8 @@ def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 
 def strip(at: AppTest) -> dict[str, Any]:
     """The strip of tokens, as the browser gets it: the first view of its page."""
-    return dict(json.loads(views(at)[0].proto.bytes))
+    settings, arrays = unpack(views(at)[0].proto.bytes)
+    return {"tokens": json.loads(arrays["tokens"].tobytes()), "settings": settings}
 
 
 def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]:
@@ -85,8 +86,6 @@ def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]
             header, arrays = unpack(sent)
             shown.append([{key: value for key, value in header.items() if key not in left_out}, arrays.keys()])
             shown.extend(array.tobytes() for array in arrays.values())
-        elif sent[:1] == b"{":
-            shown.append({key: value for key, value in json.loads(sent).items() if key not in left_out})
         else:
             shown.append(sent)
     return charts(at), shown

@@ -22,19 +22,18 @@ import { arrived } from "./parts.js";
  */
 
 /**
- * A component's function for Streamlit, from the class of its view and a function that reads its payload. Bytes that come again
- * are not read again. A payload that names parts is shown when they are here, unless another one has come by then.
+ * A component's function for Streamlit, from the class of its view. Bytes that come again are not read again. A payload that names
+ * parts is shown when they are here, unless another one has come by then.
  *
  * @template Payload
  * @param {new (root: HTMLElement) => View<Payload>} Shown
- * @param {(data: Uint8Array) => Payload} [read]
  */
-export function view(Shown, read = /** @type {(data: Uint8Array) => any} */ (unpack)) {
+export function view(Shown) {
   /** @type {WeakMap<ParentNode, { view: View<Payload>, data: Uint8Array, payload: Payload }>} */
   const places = new WeakMap();
   return (/** @type {Mounted} */ { data, parentElement, setTriggerValue }) => {
     const before = places.get(parentElement);
-    const payload = before && areEqual(data, before.data) ? before.payload : read(data);
+    const payload = before && areEqual(data, before.data) ? before.payload : /** @type {any} */ (unpack(data));
     const shown = before?.view ?? new Shown(/** @type {HTMLElement} */ (parentElement.querySelector(".root")));
     const place = { view: shown, data, payload };
     places.set(parentElement, place);

@@ -61,9 +61,10 @@ class Strip {
     this.card.close();
   }
 
-  /** Bring the page in line with `data`; chips that did not change are left alone. @param {Payload} data */
-  show(data) {
-    const before = this.data;
+  /** Bring the page in line with a payload; chips that did not change are left alone. @param {import("./tokens.js").Packed} packed */
+  show(packed) {
+    const before = this.data,
+      data = parsed(packed);
     const { text, chips, stop } = this;
     this.data = data;
     this.setLook(data);
@@ -204,4 +205,4 @@ class Strip {
   }
 }
 
-export default view(Strip, parsed);
+export default view(Strip);
