@@ -6,7 +6,7 @@ import { csv } from "../../gptviz/components/kit/details.js";
 import { isTyping } from "../../gptviz/components/kit/elements.js";
 import { beside, under } from "../../gptviz/components/kit/floating.js";
 import { breaksBetween } from "../../gptviz/components/kit/flow.js";
-import { tinted } from "../../gptviz/components/kit/text.js";
+import { tinted } from "../../gptviz/components/kit/chips.js";
 
 /** The words of a text, where lines may break between them. */
 function words(...labels) {

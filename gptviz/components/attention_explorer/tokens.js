@@ -1,10 +1,11 @@
 // The tokens, with what one of them reads or who reads it.
 
+import { chip } from "../kit/chips.js";
 import { TabStop, closest, make, shape } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { ACROSS, DOWN, along, inNextLine, onKeys } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
-import { chip, spoken } from "../kit/text.js";
+import { spoken } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
 

@@ -1,5 +1,6 @@
 // The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
 
+import { chip } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
@@ -8,7 +9,7 @@ import { beside, Floating } from "../kit/floating.js";
 import { onKeys } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
-import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
+import { brief, percent, plural, shortened, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { grouped, nameOf } from "./groups.js";
 import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";

@@ -1,8 +1,9 @@
 // The attention of the step that chose a token: as tints of the text, and as a list of the most attended tokens.
+import { chip, tinted } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
-import { chip, count, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { count, percent, shortened, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */

@@ -1,6 +1,7 @@
 // The card next to the tree: the tokens that one was chosen from, and those that its step attended to.
+import { chip, fillLine } from "../kit/chips.js";
 import { closest, make } from "../kit/elements.js";
-import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { count, percent, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
@@ -105,7 +106,7 @@ function candidateLines(node, labels) {
  * @param {{ isCut: boolean, i: number, isTaken?: boolean }} look `i`: its place in the list
  */
 function lineOf(token, label, p, { isCut, i, isTaken = false }) {
-  const line = make("button", "bare line", undefined, { tabindex: "-1" });
+  const line = make("button", "bare candidate line", undefined, { tabindex: "-1" });
   line.dataset.token = String(token);
   line.dataset.p = String(p);
   line.classList.toggle("taken", isTaken);
@@ -115,9 +116,5 @@ function lineOf(token, label, p, { isCut, i, isTaken = false }) {
   line.title = isTaken ? "The token that was chosen" : `Continue with this one instead${hasKey ? ` (key ${i + 1})` : ""}`;
   const said = `${spoken(label)}, ${percent(p)}${isCut ? ", cut" : ""}`;
   line.setAttribute("aria-label", said + (isTaken ? ", chosen" : ": take it instead"));
-  const name = chip(shortened(label, LONGEST));
-  name.classList.add("name");
-  name.style.setProperty("--p", tinted(p));
-  line.append(...nameBarNumber(name, p));
-  return line;
+  return fillLine(line, label, p, LONGEST);
 }

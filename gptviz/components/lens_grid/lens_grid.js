@@ -1,6 +1,7 @@
 // The logit lens: a row for every layer, a column for every token that was read. Text from a model is a text node.
 
 import { inAddress } from "../kit/address.js";
+import { chip } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
 import { colourAt, inkOn, isDark, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
@@ -11,7 +12,7 @@ import { onKeys, walked } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
-import { chip, percent, plural, shortened } from "../kit/text.js";
+import { percent, plural, shortened } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
 import { REALLY, layoutOf, lettersOf } from "./layout.js";

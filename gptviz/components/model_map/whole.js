@@ -1,6 +1,7 @@
+import { chip, fillLine, tint } from "../kit/chips.js";
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { chip, nameBarNumber, percent, plural, shortened, spoken, tinted } from "../kit/text.js";
+import { percent, plural, spoken } from "../kit/text.js";
 import { short, sizes, sure } from "./boxes.js";
 import { SMALL, TOKENS, apart, drawnBlocks } from "./geometry.js";
 
@@ -324,8 +325,7 @@ export class Whole {
       token.setAttribute("role", "listitem");
       if (probability !== null) {
         token.setAttribute("aria-label", `${spoken(label)}, ${percent(probability)}`);
-        token.classList.add("tinted");
-        token.style.setProperty("--tint", tinted(probability));
+        tint(token, probability);
         token.title = `${spoken(label)}: ${percent(probability)}, ${meaning}`;
       }
       strip.append(token, make("wbr"));
@@ -353,9 +353,7 @@ export class Whole {
     column.append(list);
     data.guesses.forEach((/** @type {Token} */ [label, probability], /** @type {number} */ i) => {
       const line = make(data.takes ? "button" : "div", data.takes ? "bare guess" : "guess", undefined, { "data-guess": i });
-      const name = make("span", "name", shortened(label, 12));
-      name.style.setProperty("--tint", tinted(probability ?? 0));
-      line.append(...nameBarNumber(name, probability));
+      fillLine(line, label, probability, 12);
       line.title = data.takes ? `Append ${spoken(label)} to the prompt` : label;
       line.setAttribute("aria-label", `${data.takes ? "take " : ""}${spoken(label)}, ${sure(probability)}`);
       list.append(line);

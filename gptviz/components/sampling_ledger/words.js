@@ -1,7 +1,8 @@
 // The words and numbers of the ledger: of the whole distribution, and of one token on its way through all stages.
 
+import { chip } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
-import { brief, chip, count, percent, shortened } from "../kit/text.js";
+import { brief, count, percent, shortened } from "../kit/text.js";
 import { DRAWS } from "./draws.js";
 import { sumOf } from "./lanes.js";
 import { entropy } from "./stages.js";

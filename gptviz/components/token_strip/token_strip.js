@@ -1,10 +1,11 @@
 // Tokens as chips. Text from a model is set by textContent alone.
 
+import { chip as chipOf, PALEST, STRONGEST, tint } from "../kit/chips.js";
 import { bringIntoView, closest, make, TabStop } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { ACROSS, along, DOWN, inNextLine, onKeys } from "../kit/keys.js";
 import { USUAL } from "../kit/size.js";
-import { PALEST, percent, SPOKEN, STRONGEST, spoken, tinted } from "../kit/text.js";
+import { percent, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { Card } from "./card.js";
 import { inCommon, parsed } from "./tokens.js";
@@ -133,13 +134,12 @@ class Strip {
 
   /** @param {Token} token */
   chipOf({ label, probability, note, isMarked, isFaint, kind, below }) {
-    const chip = make("button", "chip", undefined, { tabindex: "-1", "data-index": this.chips.length });
-    chip.classList.toggle("prompt", probability === null);
+    const chip = chipOf(label, "button");
+    chip.tabIndex = -1;
+    chip.dataset.index = String(this.chips.length);
     chip.classList.toggle("mark", isMarked);
-    chip.classList.toggle("faint", isFaint);
-    chip.classList.toggle("blank", label in SPOKEN);
-    chip.textContent = label;
-    if (probability !== null) chip.style.setProperty("--tint", tinted(probability));
+    chip.classList.toggle("out", isFaint);
+    if (probability !== null) tint(chip, probability);
     if (kind) this.lookOf(chip, kind);
     if (below) chip.dataset.below = below;
     const said = [spoken(label), ...(probability === null ? [] : [percent(probability)]), ...(note ? [note] : [])];
