@@ -346,3 +346,18 @@ def test_a_part_of_a_page_is_copied_word_by_word_and_shape_by_shape(page: Page) 
     assert kinds.count("image") == 1
     assert kinds.count("linearGradient") == 1
     assert kinds.count("path") == 1
+
+
+# A box and a text in it that are each see-through.
+FAINT = """() => {
+    root.innerHTML = `<div class="part" style="opacity: 0.5">
+        <p style="opacity: 0.4; background: rgb(0, 128, 0); color: rgb(31, 41, 51)">faint</p></div>`;
+    const { drawing } = copyOf([root.querySelector('.part')]);
+    root.replaceChildren();
+    return [...drawing.querySelectorAll('rect, text')].map((one) => Number(one.getAttribute('fill-opacity')));
+}"""
+
+
+def test_what_is_faint_within_what_is_faint_is_copied_as_faint_as_it_is_seen(page: Page) -> None:
+    ground, text = page.evaluate(FAINT)
+    assert [ground, text] == pytest.approx([0.2, 0.2])
