@@ -27,9 +27,9 @@ from gptviz.components import (
     sampling_ledger,
     search,
     token_strip,
-    unit_grid,
 )
 from gptviz.components import model_map as map_of_boxes
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.token_strip import Token
@@ -186,6 +186,7 @@ VIEWS = {
         touched=".head, .tokens .chip, .heat",
         walks={".heads": "ArrowRight", ".tokens": "ArrowDown", ".heatmap": "ArrowRight"},
     ),
+    "cell_grid": View(grid_of_units, touched=".cell", names=False, walks={".grid": "ArrowRight"}),
     "circuit_graph": View(graph, touched=".node", walks={".stage": ""}),
     # Its pictures are those of a figure beside it: test_figure_tools.py.
     "figure_tools": View(tools, touched="button", names=False, has_picture=False),
@@ -207,7 +208,6 @@ VIEWS = {
     # What it finds is in test_search.py.
     "search": View(box, names=False, has_picture=False),
     "token_strip": View(strip, touched=".chip", has_picture=False, walks={".strip": "ArrowRight"}),
-    "unit_grid": View(grid_of_units, touched=".cell", names=False, walks={".grid": "ArrowRight"}),
 }
 # It acts on the page around it, and is not seen.
 UNSEEN = "page_helpers"

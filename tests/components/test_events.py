@@ -18,8 +18,8 @@ from gptviz.components import (
     page_helpers,
     sampling_ledger,
     token_strip,
-    unit_grid,
 )
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.lens_grid import LensCell
 from gptviz.components.model_map import TensorPage
 from gptviz.generate.generation import Generation
@@ -87,9 +87,9 @@ EVENTS = {
     "strip": Event(lambda e: token_strip.clicked(e, 4, STRIP), {"at": 1, "generation": 4}, 1, {"at": 2, "generation": 3}),
     "units": Event(
         lambda e: unit_grid.clicked(e, "x", UNITS),
-        {"unit": "blocks.0.attention.head.2", "of": "x"},
+        {"name": "blocks.0.attention.head.2", "of": "x"},
         Unit("attention", 0, 2),
-        {"unit": "blocks.9.mlp", "of": "y"},
+        {"name": "blocks.9.mlp", "of": "y"},
     ),
     "figure": Event(figure_tools.told, {"size": 2.25}, 2.25, {"size": 0.5}),
     "largest figure": Event(figure_tools.told, {"size": 1}, 1.0, {"size": 1e9}),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from gptviz.components import unit_grid
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.kit import fingerprint
 from gptviz.interp.changing.ablation import loss_with_each
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, edit
