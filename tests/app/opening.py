@@ -72,6 +72,14 @@ def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     return unpack(view.proto.bytes)
 
 
+def grid(at: AppTest, key: str) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
+    """The values in a grid of cells [row, column], NaN where it has none, and all else that the browser gets of it."""
+    header, _ = payload(at, key)
+    missing = {"value": None}
+    values = [[(cell or missing)["value"] for cell in row["cells"]] for row in header["rows"]]
+    return np.array(values, float), header
+
+
 def strip(at: AppTest) -> dict[str, Any]:
     """The strip of tokens, as the browser gets it: the first view of its page."""
     settings, arrays = unpack(views(at)[0].proto.bytes)

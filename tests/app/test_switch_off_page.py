@@ -64,9 +64,9 @@ def test_every_cell_has_the_change_of_the_loss_without_it() -> None:
     assert list(shown) == [one.name for one in heads_and_mlps(lm.model.config)]
     for name, cell in shown.items():
         assert cell["value"] == pytest.approx(loss(lm.edited(name)) - loss(lm), abs=1e-5)
-        assert cell["edit"] is None
+        assert cell["state"] is None
     means = cells(page(by="mean", edit_text="lazy dog"))
-    assert means[HEAD]["change"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
+    assert means[HEAD]["value"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
 
 
 def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
@@ -81,9 +81,9 @@ def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
         assert row == pytest.approx(wanted[order].tolist(), abs=1e-5)
     written = [block.value for block in at.code][:2]
     assert written == [one.generate(PROMPT, len(written[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
-    assert cells(at)[HEAD]["edit"] == HEAD
+    assert cells(at)[HEAD]["state"] == HEAD
     # The colours stay: they are about the model without edits.
-    assert cells(at)[HEAD]["change"] == cells(page())[HEAD]["change"]
+    assert cells(at)[HEAD]["value"] == cells(page())[HEAD]["value"]
 
 
 def guess(lm: gptviz.LanguageModel, prompt: str = PROMPT) -> Any:

@@ -34,7 +34,7 @@ test("the table has a row for every cell, and a column of states where cells hav
     { name: "block 0", cells: [cell("a", 0.25), cell("b", -0.5, "b=mean")] },
     { name: "block 1", cells: [cell("c", null), null] },
   ];
-  assert.deepEqual(tableOfCells({ rows, columns: ["unit", "edit", "change"] }), {
+  assert.deepEqual(tableOfCells({ rows, table: ["unit", "edit", "change"] }), {
     columns: ["unit", "edit", "change"],
     rows: [
       ["a", "", 0.25],
@@ -42,5 +42,5 @@ test("the table has a row for every cell, and a column of states where cells hav
       ["c", "", null],
     ],
   });
-  assert.deepEqual(tableOfCells({ rows, columns: ["head", "", "score"] }).rows[0], ["a", 0.25]);
+  assert.deepEqual(tableOfCells({ rows, table: ["head", "", "score"] }).rows[0], ["a", 0.25]);
 });

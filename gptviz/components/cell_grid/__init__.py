@@ -23,7 +23,7 @@ class Cell:
         title: what it is, in words.
         value: the number that colours it; None or NaN where it is not known.
         text: the number as it stands in the cell; empty for the value with its sign.
-        state: what becomes of it, such as an edit; None where nothing does. A cell with a state is framed, and its state stands in it.
+        state: what becomes of it, such as an edit, which stands in the cell and frames it; None where nothing does.
         chosen: whether it is framed.
     """
 
@@ -52,7 +52,7 @@ class About:
         prompt: the text that the values are of.
         code: the lines of gptviz that compute them.
         settings: the choices of the reader, a phrase each.
-        columns: of the table of all numbers: what a cell is called, its state (empty where cells have none), its value.
+        table: the columns of the table of all numbers: what a cell is called, its state (empty where cells have none), its value.
     """
 
     of: str
@@ -67,7 +67,7 @@ class About:
     prompt: str
     code: str
     settings: tuple[str, ...] = ()
-    columns: tuple[str, str, str] = ("cell", "", "value")
+    table: tuple[str, str, str] = ("cell", "", "value")
 
 
 def payload(
@@ -104,8 +104,8 @@ def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -
 
 
 def clicked(value: object, of: str, names: Collection[str]) -> str | None:
-    """The name of the cell that an event is about, {"name": name, "of": `of`}; None if it is about another grid than the one shown, or
-    is not what this view sends.
+    """The name of the cell that an event is about, {"name": name, "of": `of`}; None if it is about another grid than the one
+    shown, or is not what this view sends.
     """
     fields = read(value, of=of, name=names)
     return None if fields is None else fields["name"]

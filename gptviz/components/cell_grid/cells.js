@@ -26,7 +26,7 @@ import { brief } from "../kit/text.js";
  * @property {string} prompt
  * @property {string} code
  * @property {string[]} settings
- * @property {[name: string, state: string, value: string]} columns of the table
+ * @property {[name: string, state: string, value: string]} table the columns of the table of all numbers
  * @property {string[]} heads what the columns of the grid are called
  * @property {{ name: string, cells: (Cell | null)[] }[]} rows
  * @property {[low: number, high: number]} ends
@@ -52,11 +52,11 @@ export function said({ title, state, value }, { says, unit, ends }) {
 }
 
 /** The numbers as a table. @param {Data} data @returns {import("../kit/details.js").Table} */
-export function tableOfCells({ rows, columns }) {
-  const hasStates = columns[1] !== "";
+export function tableOfCells({ rows, table }) {
+  const hasStates = table[1] !== "";
   const cells = rows.flatMap((row) => row.cells.filter((cell) => cell !== null));
   return {
-    columns: columns.filter(Boolean),
+    columns: table.filter(Boolean),
     rows: cells.map(({ name, state, value }) => [name, ...(hasStates ? [state ?? ""] : []), value]),
   };
 }

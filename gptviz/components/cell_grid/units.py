@@ -96,7 +96,7 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
         prompt=about.prompt,
         code=about.code,
         settings=about.settings,
-        columns=("unit", "edit", f"change of the loss without it ({about.unit})"),
+        table=("unit", "edit", f"change of the loss without it ({about.unit})"),
     )
     return cell_grid.payload(
         [(line.name, [cell(unit) for unit in line.units]) for line in lines], columns, (-limit, limit), words

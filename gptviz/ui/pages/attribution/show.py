@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import streamlit as st
 
+from gptviz.components.cell_grid import Cell
 from gptviz.figures.explaining import parts as figures
 from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
-from gptviz.figures.kit.format import brief, counted, power, signed
+from gptviz.figures.kit.format import brief, counted, power, side_by_side, signed
+from gptviz.figures.kit.heat import largest
 from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
@@ -28,8 +30,10 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
 from gptviz.ui.widgets import capitalised, controls, escaped, show_figure, theme
+from gptviz.ui.widgets.cells import show_cells
 
 from .setting import AttributionSetting, quoted
+from .words import code
 
 # A sum that is off by less than this share of its largest part is as near as products in 2 bytes a number come: they keep 8 bits.
 ROUNDED = 1e-2
@@ -171,19 +175,36 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
     cells = found.grid(setting.subject.lm.model.config)
     labels = cells.axes[1].labels
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
-    at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
+    values = np.asarray(cells.values, float)
+    limit = largest(values)
 
-    def pick(cell: Sequence[int]) -> None:
-        if (one := names[cell[0]][cell[1]]) in found.sources or one.endswith(".mlp"):
+    def cell(row: int, column: int) -> Cell | None:
+        value, name = float(values[row, column]), names[row][column]
+        if not math.isfinite(value):
+            return None
+        title = f"block {row}, {cells.axes[1].name} {labels[column]}"
+        return Cell(name, title, value, texts[row * len(labels) + column], chosen=name == chosen)
+
+    def pick(one: str) -> None:
+        if one in found.sources or one.endswith(".mlp"):
             st.session_state["part"] = one
 
+    texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
     framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
-    show_figure(
-        figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
+    show_cells(
+        [(f"block {block}", [cell(row, i) for i in range(len(labels))]) for row, block in enumerate(cells.axes[0].labels)],
+        labels,
+        (-limit, limit),
         key=GRID,
-        choose=pick,
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
+        choose=pick,
+        says="adds",
+        unit=cells.unit,
+        legend=f"Blue: {above}; orange: {below}.",
+        hint="A click, or Enter, chooses a head or an MLP; the arrow keys walk.",
+        code=code(setting),
+        table=("part", "", cells.unit),
     )
 
 
