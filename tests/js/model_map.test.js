@@ -4,7 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Boxes, aloud, short, sizes, titleOf } from "../../gptviz/components/model_map/boxes.js";
 import { Cells } from "../../gptviz/components/model_map/cells.js";
-import { Layout, SMALL, apart, direction, drawnBlocks, rounded, squares } from "../../gptviz/components/model_map/geometry.js";
+import {
+  apart,
+  direction,
+  drawnBlocks,
+  Layout,
+  rounded,
+  SMALL,
+  squares,
+  turns,
+} from "../../gptviz/components/model_map/geometry.js";
 import { walk } from "../../gptviz/components/model_map/keyboard.js";
 import { Opened } from "../../gptviz/components/model_map/opened.js";
 import { Choices } from "../../gptviz/components/kit/choices.js";
@@ -415,4 +424,18 @@ test("a vector without names is written in lines, one with names in a column", (
   );
   const column = vector("vocabulary", [..."abcdefghij"]);
   assert.deepEqual(column.grid, { rows: [{ name: "j", number: 9, cells: [[9]] }], columns: [{ name: "bias", number: null }] });
+});
+
+test("a path turns from level to plumb and back, and stands still nowhere", () => {
+  assert.deepEqual(turns(1, 2, 10, 20, 30), [
+    [1, 2],
+    [10, 2],
+    [10, 20],
+    [30, 20],
+  ]);
+  assert.deepEqual(turns(1, 2, 1, 20), [
+    [1, 2],
+    [1, 20],
+  ]);
+  assert.equal(direction(turns(1, 2, 1)), 0, "of a path without a length");
 });
