@@ -70,7 +70,8 @@ class CellGrid {
   /** The ends of the scale, in words. */
   get scale() {
     const { ends, unit } = this.data;
-    return `${ends[0] < 0 ? `± ${brief(ends[1])}` : `${brief(ends[0])} to ${brief(ends[1])}`} ${unit}`.trimEnd();
+    const [low, high] = ends.map((end) => (Number.isInteger(end) ? String(end) : brief(end)));
+    return `${ends[0] < 0 ? `± ${high}` : `${low} to ${high}`} ${unit}`.trimEnd();
   }
 
   /** @param {Cell} cell @param {number} row @param {number} column */

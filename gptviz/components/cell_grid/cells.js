@@ -47,8 +47,10 @@ export function textOf({ state, value, text }, hasScale) {
 
 /** A cell in words. @param {Cell} cell @param {Pick<Data, "says" | "unit" | "ends">} data */
 export function said({ title, state, value }, { says, unit, ends }) {
-  const sign = value !== null && (value < 0 ? "−" : ends[0] < 0 ? "+" : "");
-  return `${title}${state === null ? "" : `, edited: ${state}`}${value === null ? "" : `; ${says} ${sign}${brief(Math.abs(value))} ${unit}`}`.trimEnd();
+  const edited = state === null ? "" : `, edited: ${state}`;
+  if (value === null) return title + edited;
+  const sign = value < 0 ? "−" : ends[0] < 0 ? "+" : "";
+  return `${title}${edited}; ${says} ${sign}${brief(Math.abs(value))} ${unit}`.trimEnd();
 }
 
 /** The numbers as a table. @param {Data} data @returns {import("../kit/details.js").Table} */

@@ -172,7 +172,8 @@ def strongest_head(found: Attribution) -> str:
 
 def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) -> None:
     """All heads and MLPs by block; a click chooses one."""
-    cells = found.grid(setting.subject.lm.model.config)
+    config = setting.subject.lm.model.config
+    cells = found.grid(config)
     labels = cells.axes[1].labels
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
     values = np.asarray(cells.values, float)
@@ -182,8 +183,7 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
         value, name = float(values[row, column]), names[row][column]
         if not math.isfinite(value):
             return None
-        title = f"block {row}, {cells.axes[1].name} {labels[column]}"
-        return Cell(name, title, value, texts[row * len(labels) + column], chosen=name == chosen)
+        return Cell(name, unit(name, config).title, value, texts[row * len(labels) + column], chosen=name == chosen)
 
     def pick(one: str) -> None:
         if one in found.sources or one.endswith(".mlp"):
@@ -191,10 +191,10 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
 
     texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
-    framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
+    framed = "" if chosen is None else f"; framed: {unit(chosen, config).title}"
     show_cells(
         [(f"block {block}", [cell(row, i) for i in range(len(labels))]) for row, block in enumerate(cells.axes[0].labels)],
-        labels,
+        [f"head {label}" if label.isdecimal() else label for label in labels],
         (-limit, limit),
         key=GRID,
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
