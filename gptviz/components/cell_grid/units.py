@@ -76,7 +76,9 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:
-        return unit and cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit))
+        if unit is None:
+            return None
+        return cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit))
 
     # The heads of the first line, and one more column if there are MLPs.
     heads = sum(unit is not None and unit.is_head for unit in lines[0].units)
