@@ -1,7 +1,7 @@
 """All that gptviz uses of Streamlit beyond its documented interface. No other module imports the inner modules of Streamlit.
 
 Any of it may change with a new version of Streamlit. `tests/test_streamlit_internals.py` tests each, and says what breaks in
-gptviz when it changes. The replaced `history.pushState` of the browser is in `components/history_steps`.
+gptviz when it changes. The replaced `history.pushState` of the browser is in `components/page_helpers/history_steps.js`.
 """
 
 from __future__ import annotations

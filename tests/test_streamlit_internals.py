@@ -123,7 +123,7 @@ def page_of_elements() -> None:
     import plotly.graph_objects as go
     import streamlit as st
 
-    from gptviz.components.page_address import page_address
+    from gptviz.components.page_helpers import page_address
 
     st.header("A heading")
     st.markdown("A *text*")
@@ -167,7 +167,7 @@ def test_a_page_that_ran_without_a_server_names_its_elements() -> None:
     assert (says["Text"].body, says["Code"].code_text, says["Code"].language) == ("A plain text", "1 + 1", "python"), lost
     assert (says["PlotlyChart"].alt, says["PlotlyChart"].spec[:1]) == ("An empty figure", "{"), lost
     views = [one.message for one in within(view) if one.kind == "BidiComponent"]
-    assert any(re.fullmatch(r"gptviz_page_address_[0-9a-f]{8}", one.component_name) and one.bytes for one in views), lost
+    assert any(re.fullmatch(r"gptviz_page_helpers_[0-9a-f]{8}", one.component_name) and one.bytes for one in views), lost
     assert shown["Dataframe"].value.equals(pd.DataFrame({"number": [1, 2]})), lost
     assert [(image.url[:5], image.caption) for image in says["ImageList"].imgs] == [("data:", "A picture")], lost
     assert says["PageLink"].label == "A link", lost

@@ -132,9 +132,10 @@ ANY = Values("any text")
 ON_OR_OFF = Values("true or false", lambda text: text.lower() in ("true", "false"), ("true", "false"), rule={"switch": True})
 
 
-def declared(values: Mapping[str, Values]) -> dict[str, Any]:
-    """The values of each key as a view's script reads them."""
-    return {key: dict(each.rule) or {"names": list(each.names)} for key, each in values.items()}
+def declared(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of each key as a view's script reads them, and the one that is chosen before anybody chooses, if any is."""
+    rules = {key: dict(each.rule) or {"names": list(each.names)} for key, each in values.items()}
+    return {key: {**rule, "usual": usual.get(key)} for key, rule in rules.items()}
 
 
 def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> list[str]:

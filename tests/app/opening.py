@@ -72,9 +72,18 @@ def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     return unpack(view.proto.bytes)
 
 
+def grid(at: AppTest, key: str) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
+    """The values in a grid of cells [row, column], NaN where it has none, and all else that the browser gets of it."""
+    header, _ = payload(at, key)
+    missing = {"value": None}
+    values = [[(cell or missing)["value"] for cell in row["cells"]] for row in header["rows"]]
+    return np.array(values, float), header
+
+
 def strip(at: AppTest) -> dict[str, Any]:
     """The strip of tokens, as the browser gets it: the first view of its page."""
-    return dict(json.loads(views(at)[0].proto.bytes))
+    settings, arrays = unpack(views(at)[0].proto.bytes)
+    return {"tokens": json.loads(arrays["tokens"].tobytes()), "settings": settings}
 
 
 def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]:
@@ -85,8 +94,6 @@ def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]
             header, arrays = unpack(sent)
             shown.append([{key: value for key, value in header.items() if key not in left_out}, arrays.keys()])
             shown.extend(array.tobytes() for array in arrays.values())
-        elif sent[:1] == b"{":
-            shown.append({key: value for key, value in json.loads(sent).items() if key not in left_out})
         else:
             shown.append(sent)
     return charts(at), shown

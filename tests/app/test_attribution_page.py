@@ -14,7 +14,7 @@ from gptviz.figures.kit.format import power, signed
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.attribution import logit
-from tests.app.opening import chart, page_at, ran, says
+from tests.app.opening import chart, grid, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -54,8 +54,10 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     at = page(model="mine", prompt="a cab", position="3", minus="none: its logit alone", logit_of="q")
     lm = gptviz.load("mine")
     found = lm.attribute("a cab", "q", 3)
-    cells = chart(at, "attribution grid")["data"][0]
-    assert numbers(cells["z"]) == pytest.approx(found.grid(lm.model.config).values, abs=1e-6)
+    values, drawn = grid(at, "attribution grid")
+    assert values == pytest.approx(found.grid(lm.model.config).values, abs=1e-6)
+    most = np.nanmax(np.abs(values))
+    assert drawn["ends"] == pytest.approx([-most, most], abs=1e-6), "one scale about zero"
     strongest = max(found.sources, key=lambda head: abs(found.value_of(head)))
     bars = chart(at, "sources")["data"][0]
     assert numbers(bars["y"]) == pytest.approx(found.sources[strongest][:4], abs=1e-6)

@@ -42,7 +42,7 @@ def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> No
     checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})
     at = opened("pages/next_token.py", model="starts", prompt="How")
     chips = b"".join(view.proto.bytes for view in views(at))
-    assert b'{"tokens": [["<s>", ' in chips
+    assert b'[["<s>", ' in chips
 
 
 def test_a_model_without_a_template_has_no_such_button(chats: Any) -> None:

@@ -28,7 +28,7 @@ from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, opened, page_at, press, ran, says
+from tests.app.opening import chart, grid, opened, page_at, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -55,9 +55,10 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     at = page(model=circuit)
     lm = gptviz.load(circuit)
     expected = head_scores.head_scores(lm.model, lm.repeated_tokens()).values["induction"]
-    grid = chart(at, "heads grid")
-    np.testing.assert_allclose(numbers(grid["data"][0]["z"]), expected, atol=1e-6)
-    assert (grid["data"][0]["zmin"], grid["data"][0]["zmax"]) == (0, 1)
+    values, drawn = grid(at, "heads grid")
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+    assert drawn["ends"] == [0, 1]
+    assert [cell["name"] for row in drawn["rows"] for cell in row["cells"] if cell["chosen"]] == ["blocks.1.attention.head.2"]
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
     assert f"It is highest in head 2 of block 1 ({brief(expected.max())}); half of the {expected.size} heads" in says(at)
     assert f"have at most {brief(sum(middle) / 2)}." in says(at)
@@ -78,8 +79,8 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
     frame = at.dataframe[0].value.set_index("head")
     assert frame["Loss without it"].to_dict() == pytest.approx(rows)
     assert set(frame.index[:2]) == {"0.1", "1.2"}, "both heads of the circuit"
-    heat = chart(at, "heads grid")["data"][0]
-    assert heat["zmax"] == -heat["zmin"] == pytest.approx(max(abs(value) for value in rows.values()))
+    low, high = grid(at, "heads grid")[1]["ends"]
+    assert high == -low == pytest.approx(max(abs(value) for value in rows.values()))
 
 
 def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +142,7 @@ def test_the_code_over_random_tokens_computes_what_is_shown(circuit: str) -> Non
     table = code(at)["scores"]
     np.testing.assert_allclose(
         table.values[..., list(head_scores.SCORES).index("induction")],
-        numbers(chart(at, "heads grid")["data"][0]["z"]),
+        grid(at, "heads grid")[0],
         atol=1e-6,
     )
 
@@ -260,21 +261,11 @@ def test_only_the_view_on_screen_is_computed(tiny_model: TinyModel, monkeypatch:
 
 def test_a_grid_without_negative_scores_has_one_hue_and_copying_two() -> None:
     at = page(model="induction", score="Copying")
-    heat = chart(at, "heads grid")["data"][0]
-    assert (heat["zmin"], heat["zmax"]) == (-1, 1)
+    assert grid(at, "heads grid")[1]["ends"] == [-1, 1]
     at = page(model="induction", score="Distance")
-    heat = chart(at, "heads grid")["data"][0]
-    assert heat["zmin"] == 0
-    assert heat["zmax"] == pytest.approx(float(torch.tensor(at.dataframe[0].value["Distance"]).max()))
-
-
-def test_the_select_box_shows_the_head_that_was_chosen_and_chooses_another() -> None:
-    at = page(model="induction", unit="blocks.0.attention.head.1")
-    box = at.selectbox(key="heads pick")
-    assert box.value == (0, 1)
-    box.select((1, 0)).run()
-    assert at.query_params["unit"] == "blocks.1.attention.head.0"
-    assert link(at, "on Attention")["head"] == ["0"]
+    low, high = grid(at, "heads grid")[1]["ends"]
+    assert low == 0
+    assert high == pytest.approx(float(torch.tensor(at.dataframe[0].value["Distance"]).max()))
 
 
 def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of_the_reader(tiny_model: TinyModel) -> None:
@@ -284,7 +275,7 @@ def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of
         at = opened("pages/heads.py", model="mine", over=over, own="a rabbit and a rabbit")
         ids = lm.seen(lm.encode(text))
         expected = head_scores.head_scores(lm.model, ids[None]).values[at.selectbox(key="score").value]
-        np.testing.assert_allclose(numbers(chart(at, "heads grid")["data"][0]["z"]), expected, atol=1e-5)
+        np.testing.assert_allclose(grid(at, "heads grid")[0], expected, atol=1e-5)
         assert "over the prompt" in says(at), "the pattern"
     tiny_model("own")
     assert PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options

@@ -40,7 +40,7 @@ def cells(at: AppTest) -> dict[str, dict[str, Any]]:
     """The cells of the grid, as the browser gets them, by unit."""
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     rows = unpack(view.proto.bytes)[0]["rows"]
-    return {cell["unit"]: cell for row in rows for cell in row["cells"] if cell}
+    return {cell["name"]: cell for row in rows for cell in row["cells"] if cell}
 
 
 def loss(lm: gptviz.LanguageModel) -> float:
@@ -63,10 +63,10 @@ def test_every_cell_has_the_change_of_the_loss_without_it() -> None:
     shown = cells(page())
     assert list(shown) == [one.name for one in heads_and_mlps(lm.model.config)]
     for name, cell in shown.items():
-        assert cell["change"] == pytest.approx(loss(lm.edited(name)) - loss(lm), abs=1e-5)
-        assert cell["edit"] is None
+        assert cell["value"] == pytest.approx(loss(lm.edited(name)) - loss(lm), abs=1e-5)
+        assert cell["state"] is None
     means = cells(page(by="mean", edit_text="lazy dog"))
-    assert means[HEAD]["change"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
+    assert means[HEAD]["value"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
 
 
 def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
@@ -81,9 +81,9 @@ def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
         assert row == pytest.approx(wanted[order].tolist(), abs=1e-5)
     written = [block.value for block in at.code][:2]
     assert written == [one.generate(PROMPT, len(written[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
-    assert cells(at)[HEAD]["edit"] == HEAD
+    assert cells(at)[HEAD]["state"] == HEAD
     # The colours stay: they are about the model without edits.
-    assert cells(at)[HEAD]["change"] == cells(page())[HEAD]["change"]
+    assert cells(at)[HEAD]["value"] == cells(page())[HEAD]["value"]
 
 
 def guess(lm: gptviz.LanguageModel, prompt: str = PROMPT) -> Any:
@@ -177,12 +177,12 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
 def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
     at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
-    if not any(cell["change"] is not None for cell in cells(at).values()):
+    if not any(cell["value"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
-        wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
+        wait_until(lambda: all(cell["value"] is not None for cell in cells(at.run()).values()))
     (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
     space = ran(unpack(view.proto.bytes)[0]["code"])
-    shown = {name: cell["change"] for name, cell in cells(at).items()}
+    shown = {name: cell["value"] for name, cell in cells(at).items()}
     assert space["changes"] == pytest.approx(shown, abs=1e-6)
 
 
@@ -195,10 +195,10 @@ def test_the_code_of_the_figure_computes_its_bars() -> None:
 def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "MUCH", 0)
     at = page(prompt="a lazy dog")
-    assert all(cell["change"] is None for cell in cells(at).values())
+    assert all(cell["value"] is None for cell in cells(at).values())
     assert at.metric  # an example is shown all the same
     at.button(key="compute losses").click().run()
-    wait_until(lambda: all(cell["change"] is not None for cell in cells(at.run()).values()))
+    wait_until(lambda: all(cell["value"] is not None for cell in cells(at.run()).values()))
     again = page(prompt="a lazy dog")
     assert cells(again) == cells(at), "found again by another session"
 

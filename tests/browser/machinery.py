@@ -200,7 +200,7 @@ DRAWN = """() => {
 }"""
 
 
-# The page's own `pushState` joins steps (components/history_steps).
+# The page's own `pushState` joins steps (components/page_helpers).
 GO = """(address) => {
     History.prototype.pushState.call(history, {}, '', address);
     dispatchEvent(new PopStateEvent('popstate', { state: {} }));

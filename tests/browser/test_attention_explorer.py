@@ -294,6 +294,35 @@ def test_the_pointer_on_the_heat_map_is_on_the_cell_that_is_drawn_there(shown: C
     expect(chips(page, "key").nth(4)).to_have_class(re.compile("of-key"))
 
 
+def test_the_outlines_of_a_cell_are_its_row_and_its_column(shown: Callable[..., Explorer]) -> None:
+    page = shown(model="pair", prompt="one two", stack="cross").page
+    keys, queries = chips(page, "key").count(), chips(page, "query").count()
+    assert keys != queries, "a square would hide which is which"
+    box = page.locator(".heat").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 1.5 * box["width"] / keys, box["y"] + 0.5 * box["height"] / queries)
+    page.evaluate(FRAMES)
+    outlines = [line.bounding_box() or {} for line in page.locator(".marks rect").all()]
+    row, column = [[one["x"] - box["x"], one["y"] - box["y"], one["width"], one["height"]] for one in outlines]
+    assert row == pytest.approx([0, 0, box["width"], box["height"] / queries], abs=2.5)
+    assert column == pytest.approx([box["width"] / keys, 0, box["width"] / keys, box["height"]], abs=2.5)
+
+
+def test_over_flowing_text_arcs_lead_to_the_strongest_five_that_are_worth_a_line(
+    shown: Callable[..., Explorer], folder: Path
+) -> None:
+    page, at = shown(prompt=LONG, block=1, head=2).page, 60
+    row = attention(load(folder, "writer"), LONG, 1, 2)[at]
+    chips(page).nth(at).hover()
+    page.evaluate(FRAMES)
+    paths = page.locator(".lines path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
+    ends = [[float(number) for number in re.findall(r"[\d.]+", path)[-2:]] for path in paths]
+    middles = chips(page).evaluate_all("(chips) => chips.map((one) => [one.offsetLeft + one.offsetWidth / 2, one.offsetTop])")
+    strongest = [key for key in np.argsort(-np.nan_to_num(row), kind="stable")[:5] if row[key] >= 0.05 and key != at]
+    assert strongest, "of a head that reads nothing much there would be no line to see"
+    assert [x for x, _ in ends] == pytest.approx([middles[key][0] for key in strongest])
+
+
 @pytest.mark.parametrize("model", ["writer", "far", "open", "capped"])
 def test_the_arithmetic_of_a_cell_is_the_models(shown: Callable[..., Explorer], folder: Path, model: str) -> None:
     page = shown(model=model, block=1, head=1, query=9, key=4).page

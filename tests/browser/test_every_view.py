@@ -6,8 +6,8 @@ reader does with it, is tested in its own file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from gptviz.components import (
     generation_tree,
     kit,
     lens_grid,
+    page_helpers,
     sampling_ledger,
     search,
     token_strip,
-    unit_grid,
 )
 from gptviz.components import model_map as map_of_boxes
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.token_strip import Token
@@ -44,7 +45,7 @@ from gptviz.ui.views import attention as attention_view
 from gptviz.ui.views import model_map as map_view
 from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
-from tests.browser.keyboard import check_tools, unreached
+from tests.browser.keyboard import check_tools, press, to_start, unreached
 from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
 from tests.browser.pictures import faults, keep_drawing, saved, small, words
@@ -164,6 +165,8 @@ class View:
         names: whether it shows names of tokens.
         has_picture: whether it can be saved as a picture.
         tools: where the buttons for its numbers, code and picture are.
+        walks: the parts of it that keys walk, as selectors, each with the arrow that leads no further from its end; "" where
+            an arrow may lead on from there.
     """
 
     payload: Callable[[LanguageModel, int], bytes]
@@ -172,30 +175,42 @@ class View:
     names: bool = True
     has_picture: bool = True
     tools: str = ".root"
+    walks: Mapping[str, str] = field(default_factory=dict)
 
 
 VIEWS = {
     "address_button": View(button, names=False, has_picture=False),
-    "attention_explorer": View(explorer, ({}, {"query": 7, "key": 3}), touched=".head, .tokens .chip, .heat"),
-    "circuit_graph": View(graph, touched=".node"),
+    "attention_explorer": View(
+        explorer,
+        ({}, {"query": 7, "key": 3}),
+        touched=".head, .tokens .chip, .heat",
+        walks={".heads": "ArrowRight", ".tokens": "ArrowDown", ".heatmap": "ArrowRight"},
+    ),
+    "cell_grid": View(grid_of_units, touched=".cell", names=False, walks={".grid": "ArrowRight"}),
+    "circuit_graph": View(graph, touched=".node", walks={".stage": ""}),
     # Its pictures are those of a figure beside it: test_figure_tools.py.
     "figure_tools": View(tools, touched="button", names=False, has_picture=False),
-    "generation_tree": View(tree, touched=".stage .chip, .slider"),
-    "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame"),
+    "generation_tree": View(tree, touched=".stage .chip, .slider", walks={".stage": "", ".candidates": "ArrowDown"}),
+    "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame", walks={".frame": "ArrowRight"}),
     "model_map": View(
         map_of_model,
         ({}, {"box": "blocks.0.attention.q"}),
         touched="[data-box], [data-block]",
         tools=".foot",
+        walks={".stage": "ArrowRight"},
     ),
-    "sampling_ledger": View(ledger, ({}, {"top_k": 3, "temperature": 1.3}), touched=".token-row, input[type=range]"),
+    "sampling_ledger": View(
+        ledger,
+        ({}, {"top_k": 3, "temperature": 1.3}),
+        touched=".token-row, input[type=range]",
+        walks={".list": "ArrowDown"},
+    ),
     # What it finds is in test_search.py.
     "search": View(box, names=False, has_picture=False),
-    "token_strip": View(strip, touched=".chip", has_picture=False),
-    "unit_grid": View(grid_of_units, touched=".cell", names=False),
+    "token_strip": View(strip, touched=".chip", has_picture=False, walks={".strip": "ArrowRight"}),
 }
-# They act on the page around them, and are not seen.
-UNSEEN = {"history_steps", "page_address", "popover_keys", "presenter", "step_in_sight"}
+# It acts on the page around it, and is not seen.
+UNSEEN = "page_helpers"
 CHOICES = [pytest.param(name, choice, id=f"{name} {choice}") for name, view in VIEWS.items() for choice in view.choices]
 
 
@@ -235,17 +250,16 @@ def check_text_is_text(page: Page) -> None:
 
 def keys(data: bytes) -> list[str]:
     """The keys that a view has in the address."""
-    return [*kit.unpack(data)[0].get("declared", ())] if data[4:5] == b"{" else []
+    return [*kit.unpack(data)[0].get("declared", ())]
 
 
 def test_every_folder_of_a_view_is_listed() -> None:
     folders = {script.stem for script in kit.FOLDER.parent.glob("*/*.js") if script.stem == script.parent.name}
-    assert folders == VIEWS.keys() | UNSEEN
+    assert folders == VIEWS.keys() | {UNSEEN}
 
 
-@pytest.mark.parametrize("name", sorted(UNSEEN))
-def test_what_acts_on_the_page_alone_shows_nothing(mounted: Callable[..., Mounted], name: str) -> None:
-    page = mounted(name, kit.pack({"known": "", "step": ""})).page
+def test_what_acts_on_the_page_alone_shows_nothing(mounted: Callable[..., Mounted]) -> None:
+    page = mounted(UNSEEN, page_helpers.payload(step="", presents=True)).page
     assert page.locator("body").inner_text().strip() == ""
 
 
@@ -330,6 +344,95 @@ def test_the_keyboard_reaches_all_that_a_pointer_can_use(seen: Callable[..., Mou
     assert not unreached(page)
     if VIEWS[name].has_picture:
         check_tools(page)
+
+
+# How wide the ring is of what has the focus, in pixels; in a drawing it is the line around the shape.
+RING = """() => {
+    let at = document.activeElement;
+    while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+    const width = (style) => style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth);
+    const lines = [...at.querySelectorAll('.edge')].map((line) => parseFloat(getComputedStyle(line).strokeWidth));
+    return Math.max(width(getComputedStyle(at)), ...(at instanceof SVGElement ? lines : []));
+}"""
+
+
+@pytest.mark.parametrize(("name", "choice"), CHOICES)
+def test_what_the_tab_key_leads_to_has_a_ring(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
+    page = seen(name, SHORT, **choice).page
+    to_start(page)
+    rings: dict[str, float] = {}
+    while (at := press(page, "Tab")) and at not in rings:
+        rings[at] = page.evaluate(RING)
+    assert rings
+    assert {at: ring for at, ring in rings.items() if ring < 2} == {}
+
+
+# Where the keys stand in a view: what has the focus, the row of a list that is the active one, and what is said aloud.
+STANDING = """() => {
+    const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root')).find((one) => one);
+    const at = root.getRootNode().activeElement;
+    return [[...root.querySelectorAll('*')].indexOf(at), at?.getAttribute('aria-activedescendant'),
+        root.querySelector(':scope > .aloud')?.textContent];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "forth"), [(name, part, forth) for name, view in VIEWS.items() for part, forth in view.walks.items()]
+)
+def test_home_and_end_lead_to_the_ends_of_what_keys_walk(seen: Callable[..., Mounted], name: str, part: str, forth: str) -> None:
+    page = seen(name, SHORT).page
+
+    def standing(key: str) -> list[Any]:
+        page.keyboard.press(key)
+        page.evaluate(FRAMES)
+        return list(page.evaluate(STANDING))
+
+    walked = page.locator(f".root {part}")
+    (walked if walked.get_attribute("tabindex") == "0" else walked.locator("[tabindex='0']").first).focus()
+    for _ in range(9 * (name == "circuit_graph")):
+        standing("ArrowDown")  # to the tokens: in a line above them there may be a single box
+    end = standing("End")
+    assert standing("End") == end
+    if forth:
+        assert standing(forth) == end
+    home = standing("Home")
+    assert home != end
+    assert standing("Home") == home
+    assert standing("End") == end, "and back"
+
+
+def test_every_view_that_listens_to_keys_is_walked() -> None:
+    listening = {script.parent.name for script in kit.FOLDER.parent.glob("*/*.js") if "onKeys(" in script.read_text("utf-8")}
+    assert {name for name, view in VIEWS.items() if view.walks} == listening - {"kit"}
+
+
+# Mounts a view and takes it away, so many times.
+REMOUNTED = """async ({ payload, times }) => {
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    for (let i = 0; i < times; i++) {
+        window.replace();
+        window.show(payload);
+        await frame();
+        await frame();
+    }
+    window.replace();
+    window.sent.length = 0;
+}"""
+
+
+@pytest.mark.parametrize("name", sorted({*VIEWS, UNSEEN}))
+def test_a_view_that_is_taken_away_leaves_nothing(
+    mounted: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
+) -> None:
+    lm = hostile(SHORT)
+    payload = page_helpers.payload(step="a", presents=True) if name == UNSEEN else VIEWS[name].payload(lm, 0)
+    page = mounted(name, payload, alone=True).page
+    page.evaluate(REMOUNTED, {"payload": encoded(payload), "times": 3})
+    before = memory(page)
+    page.evaluate(REMOUNTED, {"payload": encoded(payload), "times": 10})
+    after = memory(page)
+    assert after["listeners"] <= before["listeners"] + 2
+    assert after["nodes"] <= before["nodes"] + 20
 
 
 # Shows two payloads in turn, and touches one part of the view after each.

@@ -661,7 +661,7 @@ def test_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: boo
     page = shown(tree, lm, look=blank, dark=dark).page
     assert page.locator(".ghost.cut").count()
     strongest = page.locator(".stage .chip").evaluate_all(
-        "chips => Math.max(...chips.map((chip) => parseFloat(chip.style.getPropertyValue('--p') || '0')))"
+        "chips => Math.max(...chips.map((chip) => parseFloat(chip.style.getPropertyValue('--tint') || '0')))"
     )
     assert strongest > 52, "of 54, the strongest tint there is"
     assert faint(page) == []

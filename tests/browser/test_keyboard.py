@@ -13,8 +13,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from gptviz.components import circuit_graph
-from gptviz.components.kit import pack
+from gptviz.components import circuit_graph, page_helpers
 from gptviz.interp.explaining.circuit import circuit
 from tests.browser.keyboard import check_tools, press, tab_to, to_start, unreached
 from tests.browser.mounting import Mounted
@@ -68,7 +67,7 @@ POPOVERS = """() => {
 
 
 def test_the_popovers_of_a_page(mounted: Mount) -> None:
-    page = mounted("popover_keys", pack({})).page
+    page = mounted("page_helpers", page_helpers.payload()).page
     page.evaluate(POPOVERS)
     opened = page.get_by_role("dialog")
     to_start(page)

@@ -228,16 +228,17 @@ def test_the_tab_key_stops_at_one_of_many_and_only_the_box_scrolls(page: Page) -
 
 def test_a_payload_that_comes_again_is_read_once(page: Page) -> None:
     counted = page.evaluate(
-        """() => {
-            const read = [], shown = [];
+        """(payloads) => {
+            const shown = [];
             class Shown { show(payload) { shown.push(payload); } }
-            const mount = view(Shown, (data) => { read.push(data); return { size: data.length }; });
+            const mount = view(Shown);
             const parentElement = { querySelector: () => root };
-            for (const data of [[1, 2], [1, 2], [1, 3], [1], [1]]) mount({ data: Uint8Array.from(data), parentElement });
-            return [read.length, shown.length, shown[0] === shown[1]];
-        }"""
+            for (const data of payloads) mount({ data: Uint8Array.from(data), parentElement });
+            return [new Set(shown).size, shown.map(({ size }) => size)];
+        }""",
+        [list(kit.pack({"size": size})) for size in (1, 1, 2, 3, 3)],
     )
-    assert counted == [3, 5, True]
+    assert counted == [3, [1, 1, 2, 3, 3]]
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["script first", "numbers first"])
@@ -346,3 +347,18 @@ def test_a_part_of_a_page_is_copied_word_by_word_and_shape_by_shape(page: Page) 
     assert kinds.count("image") == 1
     assert kinds.count("linearGradient") == 1
     assert kinds.count("path") == 1
+
+
+# A box and a text in it that are each see-through.
+FAINT = """() => {
+    root.innerHTML = `<div class="part" style="opacity: 0.5">
+        <p style="opacity: 0.4; background: rgb(0, 128, 0); color: rgb(31, 41, 51)">faint</p></div>`;
+    const { drawing } = copyOf([root.querySelector('.part')]);
+    root.replaceChildren();
+    return [...drawing.querySelectorAll('rect, text')].map((one) => Number(one.getAttribute('fill-opacity')));
+}"""
+
+
+def test_what_is_faint_within_what_is_faint_is_copied_as_faint_as_it_is_seen(page: Page) -> None:
+    ground, text = page.evaluate(FAINT)
+    assert [ground, text] == pytest.approx([0.2, 0.2])

@@ -79,6 +79,8 @@ def test_the_keyboard_walks_and_opens_and_says_where_it_is(mounted: Mount) -> No
     expect(page.locator(".where")).to_contain_text("After the attention of block 1")
     expect(page.locator(".where")).to_contain_text("(position 4)")
     expect(page.locator(".aloud").first).to_contain_text("position 4")
+    page.keyboard.press("End")
+    expect(page.locator(".where")).to_contain_text(f"(position {len(seen.positions) - 1})")
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     assert view.sent[-1].value == {"layer": 3, "index": 0, "of": "text"}

@@ -99,7 +99,7 @@ def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit
     expect(box).to_have_value("O Romeo")
 
 
-# The top of the first large view of a page, as a step of a lesson finds it (components/step_in_sight).
+# The top of the first large view of a page, as a step of a lesson finds it (components/page_helpers).
 TOP = """(what) => {
     const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const main = document.querySelector('[data-testid=stMain]');

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gptviz.components.kit import pack
+from gptviz.components import page_helpers
 from tests.browser.machinery import Visit
 from tests.browser.mounting import Mounted
 
@@ -26,7 +26,7 @@ SPOT = """() => {
 
 
 def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..., Mounted]) -> None:
-    page = mounted("presenter", pack({})).page
+    page = mounted("page_helpers", page_helpers.payload(presents=True)).page
     page.evaluate(LINKS)
     page.keyboard.press("PageDown")
     page.wait_for_url("**#after")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gptviz.components.kit import pack
+from gptviz.components import page_helpers
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
@@ -32,11 +32,11 @@ LOWEST = "document.querySelector('#first').style.height = '2000px'"
 def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_somebody_scrolls(
     mounted: Callable[..., Mounted],
 ) -> None:
-    view = mounted("step_in_sight", pack({"step": ""}), width=800, height=600, alone=True)
+    view = mounted("page_helpers", page_helpers.payload(step=""), width=800, height=600, alone=True)
     page = view.page
     page.evaluate(PAGE)
     page.clock.install()
-    view.show(pack({"step": "a"}))
+    view.show(page_helpers.payload(step="a"))
 
     def after(milliseconds: int) -> int:
         page.clock.run_for(milliseconds)
@@ -59,7 +59,7 @@ def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_so
         page.keyboard.press("Home")
     page.evaluate(LOWEST)
     assert after(1_000) == 400 - 600 / 2, "who types is left alone"
-    view.show(pack({"step": "b"}))
+    view.show(page_helpers.payload(step="b"))
     assert after(1_000) == 2_000 - 600 / 2, "of another step something else is in sight"
     after(70_000)
     page.evaluate(f"{SCROLLED} = 0")

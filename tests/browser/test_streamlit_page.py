@@ -41,7 +41,7 @@ st.text_area("Text")
 st.components.v2.component("view", html="<p>view</p>")(key="view")
 """
 EXPAND = "[data-testid=stExpandSidebarButton]"
-# What the browser's history is told, as `components/history_steps` replaces it.
+# What the browser's history is told, as `components/page_helpers` replaces it.
 LISTEN = """() => {
     globalThis.pushed = [];
     history.pushState = (state, unused, address) => pushed.push(new URL(address, location.href).search);
@@ -81,5 +81,5 @@ def test_what_the_server_writes_into_the_address_is_a_step_in_the_history_and_a_
         expect(page).to_have_url(re.compile("letter=b"))
         page.get_by_role("button", name="Main").click()
         visit.settle()
-        lost = "a click makes several steps in the browser's history, or none: see components/history_steps"
+        lost = "a click makes several steps in the browser's history, or none: see components/page_helpers"
         assert page.evaluate("pushed") == ["?letter=b&written=1"], changed(lost)

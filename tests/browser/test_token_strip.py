@@ -52,7 +52,7 @@ def test_a_card_opens_for_the_pointer_and_the_keyboard_and_closes_again(mounted:
     page.locator(".chip").nth(2).hover()
     expect(card).to_be_visible()
     assert card.locator(".head").inner_text().split() == ["be", "25.0", "%"]
-    assert card.locator(".alternative.taken .name").inner_text() == "be"
+    assert card.locator(".candidate.taken .name").inner_text() == "be"
     chip, box = page.locator(".chip").nth(2).bounding_box(), card.bounding_box()
     assert chip
     assert box

@@ -44,6 +44,9 @@ ODD = ("", "x", "__proto__", "constructor", "<b>", "null", "undefined", "[object
 TEXTS = (*NUMBERS, *NO_NUMBERS, *PAIRS, *NAMES, *BOXES, *PLACES, *GROUPS, *ODD)
 
 
+DRAWN = anatomy(tiny(n_layer=2, n_encoder_layer=1), 4, 3)
+
+
 def in_node(script: str) -> Any:
     """What a script prints as JSON; modules of the views are imported by their names below `gptviz/components`."""
     if shutil.which("node") is None:
@@ -59,7 +62,7 @@ def addresses() -> Iterator[tuple[str, dict[str, Values]]]:
     yield "attention_explorer without the first", attention_explorer.address(replace(shown, without_first=shown.thumbnails))
     yield "circuit_graph", circuit_graph.address(["embed", "blocks.0.mlp"], 4)
     yield "lens_grid", lens_grid.address(["embed", "blocks.0.mlp"], range(2, 6))
-    yield "model_map", model_map.address(anatomy(tiny(n_layer=2, n_encoder_layer=1), 4, 3))
+    yield "model_map", model_map.address(DRAWN)
     yield "generation_tree", generation_tree.address(2, 4)
     for size in (65, 2_000):
         yield f"sampling_ledger of {size}", sampling_ledger.address(size, draws=True)
@@ -75,13 +78,21 @@ def test_a_view_refuses_in_the_browser_what_the_command_line_refuses(view: str) 
     taken = in_node(f"""
         globalThis.location = {{ search: "", pathname: "/" }};
         const {{ valuesIn }} = await import("@/kit/values.js");
-        const declared = {json.dumps(declared(ADDRESSES[view]))};
+        const declared = {json.dumps(declared(ADDRESSES[view], {}))};
         const taken = (key, text) => Object.hasOwn(valuesIn(declared, {{ [key]: text }}).values, key);
         const texts = {json.dumps(TEXTS)};
         console.log(JSON.stringify(Object.fromEntries(
             Object.keys(declared).map((key) => [key, texts.filter((text) => taken(key, text))]))));
     """)
     assert taken == {key: [text for text in TEXTS if each.has(text)] for key, each in ADDRESSES[view].items()}
+
+
+@pytest.mark.parametrize(
+    ("view", "usual"), [("sampling_ledger of 65", sampling_ledger.USUAL), ("model_map", model_map.usual(DRAWN))]
+)
+def test_what_is_usual_is_one_of_the_values(view: str, usual: dict[str, Any]) -> None:
+    asked = {key: str(value) for key, value in usual.items() if value is not None}
+    assert [key for key, text in asked.items() if not ADDRESSES[view][key].has(text)] == []
 
 
 def test_every_view_that_has_an_address_is_tried() -> None:

@@ -69,6 +69,12 @@ def test_every_number_that_may_be_seen_travels_whole_and_the_masked_ones_do_not(
     assert ("rollout" in arrays) == (keys == 5)
 
 
+def test_what_is_usual_is_what_the_page_asks_for_as_far_as_the_model_has_it() -> None:
+    declared = unpack(payload(heads(2, 3), {"start": {"block": 9, "head": 9, "show": "value"}}))[0]["declared"]
+    usual = {key: each["usual"] for key, each in declared.items()}
+    assert (usual["block"], usual["head"], usual["show"], usual["heads"], usual["query"]) == (1, 2, "value", "one", None)
+
+
 def test_what_only_some_blocks_hide_is_blank_in_these_and_the_arithmetic_of_scores_travels() -> None:
     far = np.arange(5)[:, None] - np.arange(5) >= 2
     given = heads(hidden=[None, far], cap=50.0, sharing=3)

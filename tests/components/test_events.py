@@ -15,11 +15,11 @@ from gptviz.components import (
     generation_tree,
     lens_grid,
     model_map,
-    page_address,
+    page_helpers,
     sampling_ledger,
     token_strip,
-    unit_grid,
 )
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.lens_grid import LensCell
 from gptviz.components.model_map import TensorPage
 from gptviz.generate.generation import Generation
@@ -30,7 +30,7 @@ from tests.tiny import scrambled, some_ids, tiny
 UNITS, TREE = heads_and_mlps(tiny()), Tree(Generation(scrambled(tiny()), some_ids(5, batch=1)))
 VOCAB = TREE.generation.model.config.vocab_size
 STRIP = (token_strip.Token("a"), token_strip.Token("c"))
-LONGER = "x" * (page_address.LONGEST + 1)
+LONGER = "x" * (page_helpers.LONGEST + 1)
 
 
 class Event(NamedTuple):
@@ -87,9 +87,9 @@ EVENTS = {
     "strip": Event(lambda e: token_strip.clicked(e, 4, STRIP), {"at": 1, "generation": 4}, 1, {"at": 2, "generation": 3}),
     "units": Event(
         lambda e: unit_grid.clicked(e, "x", UNITS),
-        {"unit": "blocks.0.attention.head.2", "of": "x"},
+        {"name": "blocks.0.attention.head.2", "of": "x"},
         Unit("attention", 0, 2),
-        {"unit": "blocks.9.mlp", "of": "y"},
+        {"name": "blocks.9.mlp", "of": "y"},
     ),
     "figure": Event(figure_tools.told, {"size": 2.25}, 2.25, {"size": 0.5}),
     "largest figure": Event(figure_tools.told, {"size": 1}, 1.0, {"size": 1e9}),
@@ -99,8 +99,8 @@ EVENTS = {
         {"block": "1"},
         {"block": 1, "head": "x" * (address_button.LONGEST + 1)},
     ),
-    "address": Event(page_address.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}),
-    "empty address": Event(page_address.told, {"query": ""}, "", {"query": 2}),
+    "address": Event(page_helpers.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}),
+    "empty address": Event(page_helpers.told, {"query": ""}, "", {"query": 2}),
 }
 
 

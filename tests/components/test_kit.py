@@ -189,13 +189,13 @@ def test_of_several_views_of_a_kind_the_first_that_is_shown_carries_their_script
         import streamlit as st
 
         from gptviz.components import kit
-        from gptviz.components.history_steps import history_steps
-        from gptviz.components.popover_keys import popover_keys
+        from gptviz.components.page_helpers import page_helpers
+        from gptviz.components.token_strip import Token, token_strip
 
         kit.begin_page()
         for key in st.session_state["shown"]:
-            history_steps(key=key)
-        popover_keys(key="of another kind")
+            page_helpers(key=key)
+        token_strip([Token("a")], key="of another kind")
 
     at = AppTest.from_function(page)
     for shown in (["a", "b", "c"], ["a", "b", "c"], ["c", "b"], []):

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fitted, forAddress, takeOver, usualChoice } from "../../gptviz/components/attention_explorer/choice.js";
 import { codeOfHeads } from "../../gptviz/components/attention_explorer/export.js";
 import { layoutOf } from "../../gptviz/components/attention_explorer/heat.js";
 import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
 import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
+import { Choices } from "../../gptviz/components/kit/choices.js";
 import { poolOf } from "../../gptviz/components/kit/heatmap.js";
 
 /** Numbers of some blocks of heads over a text: a share is 1 / (place + 2), larger by the head. */
@@ -25,20 +25,31 @@ function numbersOf({ n_block = 2, n_head = 3, tokens = 4, first = 0, count = n_b
     ),
     q: shaped(new Float32Array(count * n_head * tokens * 2), count, n_head, tokens, 2),
   };
-  const start = { block: 1, head: 0 };
   const declared = {
-    ...{ block: { whole: [0, n_block - 1] }, head: { whole: [0, n_head - 1] } },
-    heads: { names: ["one", "mean", "all"], pairs: [n_block, n_head, n_block * n_head] },
-    ...{ show: { names: ["pattern", "value"] }, direction: { names: ["out", "in"] } },
-    ...{ query: { whole: [0, tokens - 1] }, key: { whole: [0, tokens - 1] } },
-    ...{ sort: { names: ["spread"] }, least: { whole: [0, 9_999] }, log: { switch: true } },
+    ...{ block: { whole: [0, n_block - 1], usual: 1 }, head: { whole: [0, n_head - 1], usual: 0 } },
+    heads: { names: ["one", "mean", "all"], pairs: [n_block, n_head, n_block * n_head], usual: "one" },
+    ...{ show: { names: ["pattern", "value"], usual: "pattern" }, direction: { names: ["out", "in"], usual: "out" } },
+    ...{ query: { whole: [0, tokens - 1], usual: null }, key: { whole: [0, tokens - 1], usual: null } },
+    ...{
+      sort: { names: ["spread"], usual: null },
+      least: { whole: [0, 9_999], usual: null },
+      log: { switch: true, usual: false },
+    },
   };
-  const header = { n_block, n_head, first, count, triangle, facts: ["spread"], alone: true, start, declared };
-  return new Numbers({ ...header, arrays, queries: labels, keys: labels, ...more });
+  const header = { n_block, n_head, first, count, triangle, facts: ["spread"], alone: true };
+  return Object.assign(new Numbers({ ...header, arrays, queries: labels, keys: labels, ...more }), { declared });
+}
+
+/** The choices of these numbers, the usual ones but for some changes. */
+function choicesOf(numbers, changes = {}) {
+  const choices = new Choices(({ query, key }) => (numbers.isCell(query, key) ? null : "key"));
+  choices.declared = numbers.declared;
+  Object.assign(choices.values, choices.usual, changes);
+  return choices;
 }
 
 function choose(numbers, changes = {}) {
-  return { ...usualChoice(numbers), ...changes };
+  return choicesOf(numbers, changes).values;
 }
 
 test("scores are scaled and capped as the model does, and heads that share keys are named", () => {
@@ -159,19 +170,6 @@ test("what only one block hides can be chosen in the others", () => {
   assert.deepEqual([numbers.isVisible(2, 0, 0), numbers.isVisible(2, 0, 1), numbers.isVisible(2, 1, 1)], [true, false, true]);
 });
 
-test("the usual choice is what the page asks for, as far as the model has it, and leaves the address empty", () => {
-  const numbers = numbersOf({ start: { block: 9, head: 9, show: "value" } });
-  const choice = usualChoice(numbers);
-  assert.deepEqual([choice.block, choice.head, choice.show, choice.heads], [1, 2, "value", "one"]);
-  assert.deepEqual(new Set(Object.values(forAddress(choice, numbers))), new Set([null]));
-  const { block, head, ...others } = forAddress(choice, numbers, true);
-  assert.deepEqual(
-    [block, head, new Set(Object.values(others))],
-    ["1", "2", new Set([null])],
-    "a head that the reader chose is named",
-  );
-});
-
 test("possible values of a link are taken, impossible ones are refused by name", () => {
   const numbers = numbersOf();
   for (const [key, value, expected] of [
@@ -193,26 +191,26 @@ test("possible values of a link are taken, impossible ones are refused by name",
     ["least", "12", 12],
     ["log", "True", true],
   ]) {
-    const choice = usualChoice(numbers);
-    assert.deepEqual(takeOver(choice, { [key]: value }, numbers), [], `${key} = ${value}`);
-    assert.deepEqual(choice[key], expected);
+    const choices = choicesOf(numbers);
+    assert.deepEqual(choices.take({ [key]: value }), [], `${key} = ${value}`);
+    assert.deepEqual(choices.values[key], expected);
   }
   const made = { block: ["2", "-1", "x", "1.0", ""], heads: ["7.7", "0.1,1.2", "all "], show: ["all", "rollout", "__proto__"] };
   Object.assign(made, { query: ["4", "<b>x</b>", "9999999"], sort: ["size"], least: ["a", "-3"], direction: ["up"], log: ["1"] });
   for (const [key, values] of Object.entries(made)) {
     for (const value of values) {
-      const choice = usualChoice(numbers);
-      assert.deepEqual(takeOver(choice, { [key]: value }, numbers), [[key, value]]);
-      assert.deepEqual(choice, usualChoice(numbers));
+      const choices = choicesOf(numbers);
+      assert.deepEqual(choices.take({ [key]: value }), [[key, value]]);
+      assert.deepEqual(choices.values, choose(numbers));
     }
   }
 });
 
 test("keys that are none of a choice are passed over, and null asks for what is usual", () => {
   const numbers = numbersOf();
-  const choice = choose(numbers, { show: "value", query: 2 });
-  assert.deepEqual(takeOver(choice, { constructor: "1", model: "x", show: null, query: null }, numbers), []);
-  assert.deepEqual(choice, usualChoice(numbers));
+  const choices = choicesOf(numbers, { show: "value", query: 2 });
+  assert.deepEqual(choices.take({ constructor: "1", model: "x", show: null, query: null }), []);
+  assert.deepEqual(choices.values, choose(numbers));
 });
 
 test("a cell that the mask hides is refused as a whole, whichever order it is asked for in", () => {
@@ -221,53 +219,24 @@ test("a cell that the mask hides is refused as a whole, whichever order it is as
     { query: "1", key: "2" },
     { key: "2", query: "1" },
   ]) {
-    const choice = usualChoice(numbers);
-    assert.deepEqual(takeOver(choice, asked, numbers), [["key", "2"]]);
-    assert.deepEqual([choice.query, choice.key], [1, null]);
+    const choices = choicesOf(numbers);
+    assert.deepEqual(choices.take(asked), [["key", "2"]]);
+    assert.deepEqual([choices.values.query, choices.values.key], [1, null]);
   }
-  assert.deepEqual(takeOver(usualChoice(numbers), { query: "2", key: "2" }, numbers), []);
+  assert.deepEqual(choicesOf(numbers).take({ query: "2", key: "2" }), []);
 });
 
 test("for other numbers a choice stays where it is possible, as a link to it would be read", () => {
-  const before = choose(numbersOf({ n_block: 4, n_head: 8, tokens: 9 }), {
-    block: 3,
-    head: 1,
-    query: 7,
-    show: "value",
-    log: true,
-  });
+  const chosen = { block: 3, head: 1, query: 7, show: "value", log: true };
+  const choices = choicesOf(numbersOf({ n_block: 4, n_head: 8, tokens: 9 }), chosen);
   const numbers = numbersOf();
-  assert.deepEqual(fitted(before, numbers), choose(numbers, { head: 1, show: "value", log: true }));
-  const same = choose(numbers, {
-    heads: [
-      [0, 1],
-      [1, 2],
-    ],
-    direction: "in",
-    key: 3,
-  });
-  assert.deepEqual(fitted(same, numbers), same);
-});
-
-test("a link to a choice reopens it", () => {
-  const numbers = numbersOf();
-  const choice = choose(numbers, {
-    block: 0,
-    head: 2,
-    heads: [
-      [0, 2],
-      [1, 1],
-    ],
-    show: "value",
-    direction: "in",
-    log: true,
-  });
-  Object.assign(choice, { query: 3, key: 1, sort: "spread", least: 4 });
-  const address = Object.fromEntries(Object.entries(forAddress(choice, numbers)).filter(([, value]) => value !== null));
-  assert.equal(address.heads, "0.2 1.1");
-  const again = usualChoice(numbers);
-  assert.deepEqual(takeOver(again, address, numbers), []);
-  assert.deepEqual(again, choice);
+  choices.fit(numbers.declared);
+  assert.deepEqual(choices.values, choose(numbers, { head: 1, show: "value", log: true }));
+  const pairs = [0, 1].map((block) => [block, block + 1]);
+  const same = choose(numbers, { heads: pairs, direction: "in", key: 3 });
+  choices.values = { ...same };
+  choices.fit(numbers.declared);
+  assert.deepEqual(choices.values, same);
 });
 
 test("the strongest are the largest in their order, without what is hidden, the first of equals first", () => {

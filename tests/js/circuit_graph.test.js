@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grouped, inAddress, nameOf } from "../../gptviz/components/circuit_graph/groups.js";
+import { grouped, nameOf } from "../../gptviz/components/circuit_graph/groups.js";
 import { curve, LABELS, layout, NODE, neighbour, rowTitle, thickness } from "../../gptviz/components/circuit_graph/layout.js";
 
 /** @typedef {import("../../gptviz/components/circuit_graph/layout.js").Node} Node */
@@ -109,13 +109,23 @@ test("an edge is as wide as what it adds, whatever its sign", () => {
   assert.equal(thickness(0, 0), 1);
 });
 
-test("an arrow key leads to the nearest node on its side, or nowhere", () => {
+test("an arrow key leads to the nearest node on its side, or nowhere; Home and End lead to the ends of its line", () => {
   const placed = layout(GRAPH);
   assert.equal(neighbour(placed, 0, "ArrowDown"), 1);
   assert.equal(neighbour(placed, 2, "ArrowRight"), 1);
   assert.equal(neighbour(placed, 5, "ArrowLeft"), 4);
   assert.equal(neighbour(placed, 0, "ArrowUp"), 0);
   for (let i = 1; i < GRAPH.length; i++) assert.notEqual(neighbour(placed, i, "ArrowUp"), i, "every node has a way up");
+  placed.nodes.forEach(({ y }, i) => {
+    const line = placed.nodes.filter((other) => other.y === y).map(({ x }) => x);
+    const ends = ["Home", "End"].map((key) => placed.nodes[neighbour(placed, i, key)]);
+    assert.deepEqual(
+      ends.map(({ x }) => x),
+      [Math.min(...line), Math.max(...line)],
+    );
+    assert.ok(ends.every((end) => end.y === y));
+  });
+  for (const key of ["Enter", "constructor"]) assert.equal(neighbour(placed, 0, key), null);
 });
 
 test("a dozen boxes in ten layers stand on one screen, and say what their numbers mean where there is room", () => {
@@ -175,6 +185,4 @@ test("what members of a group give to each other is no edge, and counts for noth
 test("a group stands in the address with a name that it can have", () => {
   assert.equal(nameOf("  moves: a; b  "), "moves  a  b");
   assert.equal([...nameOf("𝔸".repeat(30))].length, 24);
-  assert.equal(inAddress([{ name: "x", members: ["embed@1", "embed@2"] }]), "x:embed@1 embed@2");
-  assert.equal(inAddress([]), null);
 });

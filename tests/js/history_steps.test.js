@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Steps } from "../../gptviz/components/history_steps/history_steps.js";
+import { Steps } from "../../gptviz/components/page_helpers/history_steps.js";
 
 const STILL = { isRunning: false, isLink: false };
 const RUNNING = { isRunning: true, isLink: false };

@@ -6,8 +6,7 @@ import { csv } from "../../gptviz/components/kit/details.js";
 import { isTyping } from "../../gptviz/components/kit/elements.js";
 import { beside, under } from "../../gptviz/components/kit/floating.js";
 import { breaksBetween } from "../../gptviz/components/kit/flow.js";
-import { tinted } from "../../gptviz/components/kit/text.js";
-import { Commands } from "../../gptviz/components/kit/view.js";
+import { tinted } from "../../gptviz/components/kit/chips.js";
 
 /** The words of a text, where lines may break between them. */
 function words(...labels) {
@@ -54,24 +53,6 @@ test("a card is on the page wherever its box is", () => {
       }
     }
   }
-});
-
-test("a command is obeyed once", () => {
-  const commands = new Commands();
-  assert.deepEqual(
-    [0, 3, 3, 0, 3, 4, 1].map((number) => commands.obey({ number, asked: { head: number } }, {})?.head),
-    [undefined, 3, undefined, undefined, undefined, 4, 1],
-  );
-});
-
-test("a command that takes another one back asks for what was chosen before that one", () => {
-  const commands = new Commands();
-  commands.obey({ number: 5, asked: { head: 1 } }, { head: 0, query: null });
-  commands.obey({ number: 6, asked: { head: 2 } }, { head: 1, query: 7 });
-  assert.deepEqual(commands.obey({ number: 7, asked: { back: 6 } }, { head: 2 }), { head: 1, query: 7 });
-  assert.equal(commands.obey({ number: 7, asked: { back: 6 } }, { head: 1 }), null, "once");
-  assert.deepEqual(commands.obey({ number: 8, asked: { back: 5 } }, { head: 1 }), { head: 0, query: null });
-  assert.equal(commands.obey({ number: 9, asked: { back: 99 } }, {}), null, "one that this page has not seen");
 });
 
 test("a tint lies between its ends", () => {

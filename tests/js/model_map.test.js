@@ -4,13 +4,22 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Boxes, aloud, short, sizes, titleOf } from "../../gptviz/components/model_map/boxes.js";
 import { Cells } from "../../gptviz/components/model_map/cells.js";
-import { Layout, SMALL, apart, direction, drawnBlocks, rounded, squares } from "../../gptviz/components/model_map/geometry.js";
+import {
+  apart,
+  direction,
+  drawnBlocks,
+  Layout,
+  rounded,
+  SMALL,
+  squares,
+  turns,
+} from "../../gptviz/components/model_map/geometry.js";
 import { walk } from "../../gptviz/components/model_map/keyboard.js";
 import { Opened } from "../../gptviz/components/model_map/opened.js";
-import { valuesIn } from "../../gptviz/components/kit/values.js";
+import { Choices } from "../../gptviz/components/kit/choices.js";
 import { Questions } from "../../gptviz/components/model_map/questions.js";
 
-const NONE = { box: null, block: null, tensor: null, head: null, sizes: null };
+const NONE = { box: null, block: "2", tensor: 0, head: 0, sizes: false };
 
 function pieceOf(name, shape, axes, more = {}) {
   return { name, shape, axes, kind: "activation", symbol: name.split(".").at(-1), rows: null, parameters: 0, ...more };
@@ -45,14 +54,17 @@ function openedOf(asked, { blocks = 6, encoder = 0, heads = 3 } = {}) {
     named("", stack ? encoder : blocks).flatMap((block) => opened.boxes.of(stack, Number(block))),
   );
   const declared = {
-    box: { names: ["embed", "logits", ...paths] },
-    block: { names: [...named("", blocks), ...named("encoder.", encoder)] },
-    tensor: { whole: [0, 1] },
-    head: { whole: [0, heads - 1] },
-    sizes: { switch: true },
+    box: { names: ["embed", "logits", ...paths], usual: null },
+    block: { names: [...named("", blocks), ...named("encoder.", encoder)], usual: "2" },
+    tensor: { whole: [0, 1], usual: 0 },
+    head: { whole: [0, heads - 1], usual: 0 },
+    sizes: { switch: true, usual: false },
   };
-  const said = Object.entries(asked).filter(([, value]) => value !== null);
-  opened.take(valuesIn(declared, Object.fromEntries(said)).values);
+  const choices = new Choices();
+  choices.declared = declared;
+  Object.assign(choices.values, choices.usual);
+  choices.take(asked);
+  opened.take(choices.values);
   opened.fit();
   return opened;
 }
@@ -111,12 +123,12 @@ test("a link opens what the model has, and nothing else", () => {
   assert.deepEqual([opened.path, opened.block, opened.piece], ["blocks.3.attention.q", 3, 1]);
   for (const box of ["nothing", "blocks.99.attention.q", "<img src=x>", "blocks.0.attention", "__proto__", "", "a\nb"]) {
     const none = openedOf({ box, tensor: "x", head: "-1", block: "7e9" });
-    assert.deepEqual(none.forAddress(), NONE, box);
+    assert.deepEqual(none.chosen, NONE, box);
     assert.equal(none.block, 2);
   }
-  assert.deepEqual(openedOf({ block: "5" }).forAddress(), { ...NONE, block: "5" });
-  assert.deepEqual(openedOf({ block: "99" }).forAddress(), NONE);
-  assert.deepEqual(openedOf({ block: "encoder.1" }, { encoder: 3 }).forAddress(), { ...NONE, block: "encoder.1" });
+  assert.deepEqual(openedOf({ block: "5" }).chosen, { ...NONE, block: "5" });
+  assert.deepEqual(openedOf({ block: "99" }).chosen, NONE);
+  assert.deepEqual(openedOf({ block: "encoder.1" }, { encoder: 3 }).chosen, { ...NONE, block: "encoder.1" });
   for (const tensor of ["-1", "0.5", "2", "x"]) assert.equal(openedOf({ box: "blocks.0.attention.q", tensor }).piece, 0, tensor);
 });
 
@@ -131,20 +143,20 @@ test("a link to a head shows it, and one that is none shows the first", () => {
     const opened = openedOf({ box: "blocks.3.attention.q", head });
     opened.open(opened.path, null);
     assert.equal(opened.head, expected, head);
-    assert.equal(opened.forAddress().head, expected || null);
+    assert.equal(opened.chosen.head, expected);
   }
 });
 
 test("what is open can be reopened from the address", () => {
   const opened = openedOf({});
   opened.open("blocks.4.attention.q", 2);
-  const again = openedOf(opened.forAddress());
+  const again = openedOf(opened.chosen);
   again.open(again.path, null);
-  assert.deepEqual(again.forAddress(), opened.forAddress());
+  assert.deepEqual(again.chosen, opened.chosen);
   assert.deepEqual(again.at, [2, 0, 0]);
   opened.choosePiece(1);
-  assert.deepEqual(opened.forAddress(), { box: "blocks.4.attention.q", block: null, tensor: 1, head: null, sizes: null });
-  assert.equal(openedOf({ sizes: "true" }).forAddress().sizes, true);
+  assert.deepEqual(opened.chosen, { box: "blocks.4.attention.q", block: null, tensor: 1, head: 0, sizes: false });
+  assert.equal(openedOf({ sizes: "true" }).chosen.sizes, true);
 });
 
 test("another block keeps the same box open, another head is shown, and pages end where the tensor does", () => {
@@ -412,4 +424,18 @@ test("a vector without names is written in lines, one with names in a column", (
   );
   const column = vector("vocabulary", [..."abcdefghij"]);
   assert.deepEqual(column.grid, { rows: [{ name: "j", number: 9, cells: [[9]] }], columns: [{ name: "bias", number: null }] });
+});
+
+test("a path turns from level to plumb and back, and stands still nowhere", () => {
+  assert.deepEqual(turns(1, 2, 10, 20, 30), [
+    [1, 2],
+    [10, 2],
+    [10, 20],
+    [30, 20],
+  ]);
+  assert.deepEqual(turns(1, 2, 1, 20), [
+    [1, 2],
+    [1, 20],
+  ]);
+  assert.equal(direction(turns(1, 2, 1)), 0, "of a path without a length");
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wayDown } from "../../gptviz/components/step_in_sight/step_in_sight.js";
+import { wayDown } from "../../gptviz/components/page_helpers/step_in_sight.js";
 
 const seen = (box, frame) => Math.min(box.bottom, frame.bottom) - Math.max(box.top, frame.top);
 

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inCommon, parsed } from "../../gptviz/components/token_strip/tokens.js";
 
-const bytes = (tokens) => new TextEncoder().encode(JSON.stringify({ tokens, settings: { height: 3 } }));
+const packed = (tokens) => ({ height: 3, arrays: { tokens: new TextEncoder().encode(JSON.stringify(tokens)) } });
 const TOKENS = [
   ["a", 0.5, [["a", 0.5]], "", 0, 0, "word", "12"],
   ["b", null, [], "note", 1, 1, "", ""],
 ];
 
 test("a payload is read as it was packed", () => {
-  const { height, tokens } = parsed(bytes(TOKENS));
+  const { height, tokens } = parsed(packed(TOKENS));
   assert.equal(height, 3);
   assert.deepEqual(tokens[0], {
     label: "a",
@@ -27,7 +27,7 @@ test("a payload is read as it was packed", () => {
 });
 
 test("tokens stay up to the first that differs in anything", () => {
-  const before = parsed(bytes(TOKENS)).tokens;
+  const before = parsed(packed(TOKENS)).tokens;
   assert.equal(inCommon(before, before), 2);
   assert.equal(inCommon(before, []), 0);
   const others = [
@@ -43,6 +43,6 @@ test("tokens stay up to the first that differs in anything", () => {
     ["a", 0.5, [["a", 0.5]], "", 0, 0, "sign", "12"],
     ["a", 0.5, [["a", 0.5]], "", 0, 0, "word", "13"],
   ]) {
-    assert.equal(inCommon(before, parsed(bytes([other, TOKENS[1]])).tokens), 0);
+    assert.equal(inCommon(before, parsed(packed([other, TOKENS[1]])).tokens), 0);
   }
 });

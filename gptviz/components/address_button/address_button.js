@@ -7,7 +7,7 @@ import { view } from "../kit/view.js";
 class AddressButton {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.button = make("button", "press");
+    this.button = make("button", "field press");
     root.replaceChildren(this.button);
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {};

@@ -118,7 +118,8 @@ def blocks_sent(size: BlockSize, n_block: int, block: int) -> range:
 
 
 def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
-    """The bytes that the browser gets: `header`, and the numbers of the blocks that `heads` has.
+    """The bytes that the browser gets: `header`, and the numbers of the blocks that `heads` has. Its `start` is what the view
+    shows before anybody chooses: `block` and `head` (or the nearest there are), and other names of its part of the address.
 
     The header has these keys besides the given ones: `first` and `count`, the blocks whose numbers are sent; `triangle`, whether
     only the cells on and below the diagonal are sent, row after row; `half`, whether numbers have only three digits.
@@ -158,7 +159,9 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         arrays["without first"] = heads.without_first
     n_block, half_is = len(heads.thumbnails), {"triangle": size.triangle, "half": half}
     sizes = {"n_block": n_block, "n_head": size.n_head, "first": heads.first, "count": count, **half_is}
-    header = {**header, "declared": declared(address(heads))}
+    start = {"block": 0, "head": 0, **header.get("start", {})}
+    nearest = {"block": min(start["block"], len(heads.thumbnails) - 1), "head": min(start["head"], size.n_head - 1)}
+    header = {**header, "declared": declared(address(heads), {**_USUAL, **start, **nearest})}
     arithmetic = {"scale": heads.scale, "cap": heads.cap, "sharing": heads.sharing, "windows": list(heads.windows)}
     return pack({**header, **sizes, **arithmetic, "facts": list(heads.facts)}, **arrays)
 
@@ -167,6 +170,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
 _SHOWS = {"pattern": "", "rest": "without_first", "value": "", "rollout": "rollout"}
 # Which heads of the chosen block are shown if no heads are named.
 _WAYS = ("one", "mean", "all")
+_USUAL = {"heads": "one", "show": "pattern", "direction": "out", "log": False}
 
 
 def address(heads: Heads) -> dict[str, Values]:

@@ -1,18 +1,18 @@
 // Which token reads which: all heads at a glance, tokens with lines and shades, one head as a heatmap, and the arithmetic of a cell.
 // Everything on screen is computed here from the numbers in the payload; the page's address holds what was chosen.
 
-import { toAddress } from "../kit/address.js";
+import { inAddress } from "../kit/address.js";
+import { Choices } from "../kit/choices.js";
 import { background, diverging, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { paint, pooled } from "../kit/heatmap.js";
+import { walked } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
-import { saidInAddress } from "../kit/values.js";
-import { Commands, view } from "../kit/view.js";
+import { view } from "../kit/view.js";
 import { Cell } from "./cell.js";
-import { fitted, forAddress, takeOver, usualChoice, written } from "./choice.js";
 import { Controls } from "./controls.js";
 import { codeOfHeads, tableOfHeads } from "./export.js";
 import { Grid } from "./grid.js";
@@ -31,8 +31,7 @@ const ABOUT = 3.8;
 // A picture names all tokens up to this number.
 const MOST_NAMED = 100;
 
-// A command is obeyed once, by any explorer on the page.
-const commands = new Commands();
+/** @typedef {import("./settings.js").Choice} Choice */
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
 export class Explorer {
@@ -45,6 +44,8 @@ export class Explorer {
     this.hover = {};
     this.isWhole = false;
     this.isHeadChosen = false; // by the reader, or by the link
+    /** @type {Choices<Choice>} */
+    this.choices = new Choices(({ query, key }) => (this.numbers.isCell(query, key) ? null : "key"));
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
     this.grid = new Grid(this);
@@ -84,14 +85,14 @@ export class Explorer {
       isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
     // A command that is taken back finds what was chosen before other numbers came with it.
-    const chosen = isFirst ? null : written(this.choice);
+    const chosen = isFirst ? undefined : this.choices.written;
     if (payload !== before) this.receive(payload);
     if (isFirst) this.begin();
     else if (isNew) {
       this.notices.replaceChildren();
-      Object.assign(this.choice, fitted(this.choice, this.numbers));
+      this.choices.fit(payload.declared);
     }
-    const isObeyed = this.obey(payload, chosen ?? written(this.choice)),
+    const isObeyed = this.obey(this.choices.asked(payload, chosen)),
       isRepainted = isNew || colours !== this.coloured;
     this.select();
     if (isRepainted) {
@@ -115,42 +116,38 @@ export class Explorer {
     this.payload = payload;
     /** @type {Numbers} */
     this.numbers = new Numbers(payload);
+    this.choices.declared = payload.declared;
   }
 
   /** Take the choices of the address, and name those that are impossible. */
   begin() {
-    const asked = saidInAddress(this.numbers.declared);
-    /** @type {import("./choice.js").Choice} */
-    this.choice = usualChoice(this.numbers);
-    const refused = takeOver(this.choice, asked, this.numbers);
+    const refused = this.choices.begin(this.choices.declared);
     // A head that the address names stays there: which one is shown unless one is named depends on the text and on the model.
-    this.isHeadChosen = ["block", "head"].some((key) => key in asked && !refused.some(([other]) => other === key));
+    this.isHeadChosen = ["block", "head"].some((key) => inAddress(key) !== null && !refused.some(([other]) => other === key));
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
         const why = `The link asks for ${key} = “${shortened(value, 80)}”, which is not available here`;
-        const shown = written(this.choice)[key];
+        const shown = this.choices.written[key];
         return make("p", "notice", `${why}; showing ${shown === null ? "none" : `“${shown}”`}.`);
       }),
     );
   }
 
-  /**
-   * Obey a command of the page ("Try this"), each once.
-   *
-   * @param {{ asked?: Record<string, unknown> | null, number: number }} command
-   * @param {Record<string, unknown>} chosen what was chosen before
-   */
-  obey(command, chosen) {
-    const asked = commands.obey(command, chosen);
+  /** Take what a command of the page asks for ("Try this"); whether it asks for anything. @param {Record<string, unknown> | null} asked */
+  obey(asked) {
     if (!asked) return false;
-    takeOver(this.choice, asked, this.numbers);
+    this.choices.take(asked);
     this.notices.replaceChildren();
     return true;
   }
 
   // Choices
 
-  /** @param {Partial<import("./choice.js").Choice>} changes */
+  get choice() {
+    return this.choices.values;
+  }
+
+  /** @param {Partial<import("./settings.js").Choice>} changes */
   choose(changes) {
     this.isHeadChosen ||= changes.head !== undefined;
     Object.assign(this.choice, changes);
@@ -173,7 +170,7 @@ export class Explorer {
     if (touches("block", "head", "heads", "show")) this.grid.mark();
     if (touches("block", "head", "heads", "show", "log")) this.heat.draw();
     this.controls.draw();
-    toAddress(forAddress(this.choice, this.numbers, this.isHeadChosen));
+    this.choices.write(this.isHeadChosen ? ["block", "head"] : []);
     this.later();
   }
 
@@ -233,6 +230,20 @@ export class Explorer {
   open(query, key) {
     if (this.choice.query === query && this.choice.key === key) this.free();
     else this.choose({ query, key });
+  }
+
+  /**
+   * The cell that a key leads to from another one, among those that the block lets be read; null for a key that does not walk.
+   *
+   * @param {string} pressed
+   * @param {{ query: number, key: number }} from
+   */
+  walked(pressed, { query, key }) {
+    const { numbers, choice } = this;
+    const to = walked({ row: query, column: key }, pressed, numbers.nQuery, numbers.nKey, ({ row, column }) =>
+      numbers.isVisible(row, column, choice.block),
+    );
+    return to && { query: to.row, key: to.column };
   }
 
   /** From a cell back to its token, from a token back to none. */

@@ -3,7 +3,7 @@
 import { colourAt } from "../kit/colour.js";
 import { tableOf } from "../kit/details.js";
 import { closest, make, shape } from "../kit/elements.js";
-import { walked } from "../kit/heatmap.js";
+import { onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, count, percent } from "../kit/text.js";
 import { named } from "./readout.js";
@@ -21,7 +21,7 @@ export class Cell {
     this.explorer = explorer;
     this.element = make("section", "cell", undefined, { "aria-label": "The arithmetic of one cell", tabindex: "0" });
     this.element.hidden = true;
-    this.element.addEventListener("keydown", (event) => this.key(event));
+    onKeys(this.element, (event) => this.key(event));
     this.element.addEventListener("click", (event) => closest(event, ".shut") && explorer.free());
     this.element.addEventListener("pointermove", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => this.say(null));
@@ -115,7 +115,7 @@ export class Cell {
     const list = make("dl", "equations");
     /** @param {string} name @param {string} words @param {number} value */
     const line = (name, words, value) => {
-      list.append(make("dt", "", name), make("dd", "", words, { "data-name": name, "data-value": value }));
+      list.append(make("dt", "faint", name), make("dd", "", words, { "data-name": name, "data-value": value }));
     };
     const steps = [times(cell, scale)];
     if (arrays.position)
@@ -190,24 +190,16 @@ export class Cell {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const { explorer } = this;
-    const { choice, numbers } = explorer;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { query, key } = held(choice);
-    const to = event.target === this.element && walked({ row: query, column: key }, event.key, numbers.nQuery, numbers.nKey);
-    if (to) {
-      if (numbers.isVisible(to.row, to.column, choice.block)) explorer.choose({ query: to.row, key: to.column });
-    } else if (event.key === "Escape") explorer.free();
-    else {
-      if (event.key === "Enter" || event.key === " ") event.stopPropagation();
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+    const { explorer, element } = this;
+    const to = event.target === element && explorer.walked(event.key, held(explorer.choice));
+    if (to) explorer.choose(to);
+    else if (event.key === "Escape") explorer.free();
+    else return false;
+    return true;
   }
 }
 
-/** The query and the key of the cell that is open. @param {import("./choice.js").Choice} choice */
+/** The query and the key of the cell that is open. @param {import("./settings.js").Choice} choice */
 function held({ query, key }) {
   return { query: query ?? 0, key: key ?? 0 };
 }

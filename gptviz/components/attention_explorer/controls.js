@@ -18,7 +18,7 @@ const NO_HEADS =
   "Rollout takes the mean of all heads of every block, so there is none to choose: a click on a thumbnail chooses its block";
 const LOG = [["log", "Log colours", "Colours on a logarithmic scale, down to 0.1 %, so that small shares show"]];
 
-/** @typedef {import("./choice.js").Choice} Choice */
+/** @typedef {import("./settings.js").Choice} Choice */
 
 export class Controls {
   /** @param {import("./attention_explorer.js").Explorer} explorer */
@@ -90,7 +90,7 @@ export class Controls {
     for (const { buttons, chosen } of this.groups) {
       for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === chosen(choice)));
     }
-    const possible = numbers.declared.show.names ?? [];
+    const possible = this.explorer.choices.declared.show.names ?? [];
     // A rollout has no heads.
     const isRollout = choice.show === "rollout";
     for (const button of this.groups[2].buttons) {

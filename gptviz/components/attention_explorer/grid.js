@@ -3,7 +3,8 @@
 import { logarithmic } from "../kit/colour.js";
 import { TabStop, closest, make } from "../kit/elements.js";
 import { Floating, beside } from "../kit/floating.js";
-import { paint, paintAs, walked } from "../kit/heatmap.js";
+import { paint, paintAs } from "../kit/heatmap.js";
+import { ACROSS, DOWN, along, onKeys, walked } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
 import { brief, percent } from "../kit/text.js";
 import { FACTS, MEAN, clamp, same } from "./settings.js";
@@ -35,7 +36,7 @@ export class Grid {
     this.explorer = explorer;
     this.element = make("div", "left");
     this.order = make("label", "order");
-    this.select = make("select", "", undefined, { "aria-label": "Order of the heads" });
+    this.select = make("select", "field", undefined, { "aria-label": "Order of the heads" });
     this.order.append(make("span", "", "Order"), this.select);
     this.filter = make("label", "filter");
     this.range = make("input", "", undefined, { type: "range", "aria-label": "Hide heads below" });
@@ -63,7 +64,7 @@ export class Grid {
     this.box.addEventListener("focusin", (event) => this.over(event));
     this.box.addEventListener("focusout", () => this.shut());
     this.box.addEventListener("click", (event) => this.clicked(event));
-    this.box.addEventListener("keydown", (event) => this.key(event));
+    onKeys(this.box, (event) => this.key(event));
   }
 
   /** The head of a thumbnail. @param {Event} event @returns {[number, number] | null} */
@@ -94,7 +95,7 @@ export class Grid {
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
         const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
-        const button = make("button", "head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
+        const button = make("button", "bare head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
         button.tabIndex = -1;
         const canvas = make("canvas"),
           value = make("span", "value number");
@@ -271,23 +272,26 @@ export class Grid {
   /** @param {KeyboardEvent} event */
   key(event) {
     const at = this.at(event);
-    if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
-    const { numbers, choice } = this.explorer;
-    const to = walked({ row: at[0], column: at[1] }, event.key, numbers.n_block, numbers.n_head);
-    if (to && choice.sort) {
-      const list = this.listed(),
-        step = event.key === "ArrowUp" || event.key === "ArrowLeft" ? -1 : 1;
-      const from = list.findIndex((other) => same(other.at, at));
-      this.focus(list[clamp(from + step, 0, list.length - 1)].at);
-    } else if (to) this.focus([to.row, to.column]);
+    const to = at && this.walked(event.key, at);
+    if (!at) return false;
+    if (to) this.focus(to);
     else if (event.key === "+") this.explorer.compare(at);
     else if (event.key === "Escape") this.shut();
-    else {
-      if (event.key === "Enter" || event.key === " ") event.stopPropagation(); // the browser makes a click of it
-      return;
+    else return false;
+    return true;
+  }
+
+  /** The head that a key leads to; null for another key. @param {string} key @param {[number, number]} at @returns {[number, number] | null} */
+  walked(key, at) {
+    const { numbers, choice } = this.explorer;
+    if (choice.sort) {
+      const list = this.listed();
+      const from = list.findIndex((other) => same(other.at, at));
+      const place = along(key, from, list.length, { ...ACROSS, ...DOWN });
+      return place === null ? null : list[place].at;
     }
-    event.preventDefault();
-    event.stopPropagation();
+    const to = walked({ row: at[0], column: at[1] }, key, numbers.n_block, numbers.n_head);
+    return to && [to.row, to.column];
   }
 
   /** @param {[number, number]} at */

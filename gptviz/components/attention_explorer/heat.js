@@ -1,7 +1,8 @@
 // One head as a heatmap.
 
 import { make, shape } from "../kit/elements.js";
-import { Heatmap, legendOf, paintAs, poolOf, walked } from "../kit/heatmap.js";
+import { Heatmap, legendOf, paintAs, poolOf } from "../kit/heatmap.js";
+import { onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
@@ -39,7 +40,7 @@ export class Heat {
     frame.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && explorer.look({}));
     frame.addEventListener("pointerdown", (event) => (this.touched = event.pointerType === "touch"));
     frame.addEventListener("click", (event) => this.clicked(event));
-    frame.addEventListener("keydown", (event) => this.key(event));
+    onKeys(frame, (event) => this.key(event));
   }
 
   /** The cells' size, and the room around them. */
@@ -123,21 +124,16 @@ export class Heat {
   key(event) {
     const { explorer } = this;
     const { numbers, choice, hover } = explorer;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const from = { query: hover.query ?? choice.query ?? numbers.nQuery - 1, key: hover.key ?? choice.key ?? 0 };
-    const to = walked({ row: from.query, column: from.key }, event.key, numbers.nQuery, numbers.nKey);
+    const to = explorer.walked(event.key, from);
     if (to) {
-      const at = { query: to.row, key: to.column };
-      if (this.isVisible(at)) {
-        if (explorer.selection.isOpen) explorer.choose(at);
-        explorer.look(at, true);
-      }
+      if (explorer.selection.isOpen) explorer.choose(to);
+      explorer.look(to, true);
     } else if (event.key === "Enter" || event.key === " ") {
       if (this.isVisible(from)) explorer.open(from.query, from.key);
     } else if (event.key === "Escape") explorer.free();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   }
 }
 

@@ -36,7 +36,6 @@ const NOTHING = 1e-6;
  *  block has one
  * @property {string[]} [hidden] for each block a sentence on what the mean of its heads hides
  * @property {number} pooling how many tokens a cell of a thumbnail stands for along each axis
- * @property {Partial<import("./choice.js").Choice> & { block: number, head: number }} start what is chosen at first
  * @property {Record<string, string> | null} [edited] the edits of the model by the unit that each is about, "block" or "block.head"
  * @property {import("../kit/values.js").Declared} declared what the address may say
  * @property {Record<string, unknown> | null} [asked] what a command asks for
@@ -85,9 +84,7 @@ export class Numbers {
     this.windows = payload.windows;
     this.hidden = payload.hidden;
     this.pooling = payload.pooling;
-    this.start = payload.start;
     this.edited = payload.edited;
-    this.declared = payload.declared;
     this.arrays = payload.arrays;
     this.nQuery = payload.queries.length;
     this.nKey = payload.keys.length;
@@ -112,6 +109,11 @@ export class Numbers {
   place(query, key) {
     if (!this.triangle) return query * this.nKey + key;
     return key > query ? -1 : (query * (query + 1)) / 2 + key;
+  }
+
+  /** Whether a query that is held and a key that is held have a cell together. @param {number | null} query @param {number | null} key */
+  isCell(query, key) {
+    return query === null || key === null || this.place(query, key) >= 0;
   }
 
   /** @param {string} name @param {number} block @param {number} head @param {number} query @param {number} key */

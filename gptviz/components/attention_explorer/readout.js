@@ -1,7 +1,8 @@
 // The line above the tokens: what is looked at, in words and numbers.
 
+import { chip } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
-import { chip, shortened } from "../kit/text.js";
+import { shortened } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES } from "./settings.js";
 

@@ -48,7 +48,7 @@ const shadesOf = (() => {
 
 export class Selection {
   /** @param {import("./numbers.js").Numbers} numbers
-   *  @param {import("./choice.js").Choice} choice */
+   *  @param {import("./settings.js").Choice} choice */
   constructor(numbers, choice) {
     this.numbers = numbers;
     this.choice = choice;

@@ -10,6 +10,22 @@ import { percent } from "../kit/text.js";
 
 /** @typedef {"pattern" | "rest" | "value" | "rollout"} Quantity that is shown */
 
+/**
+ * What a reader has chosen.
+ *
+ * @typedef {object} Choice
+ * @property {number} block
+ * @property {number} head
+ * @property {string | [number, number][]} heads "one", the "mean" or "all" of the block, or the heads to compare
+ * @property {Quantity} show which quantity
+ * @property {"out" | "in"} direction what a token reads, or who reads it
+ * @property {number | null} query the query that is held
+ * @property {number | null} key the key that is held
+ * @property {string | null} sort the fact that orders the heads
+ * @property {number | null} least heads with less of that fact are hidden
+ * @property {boolean} log
+ */
+
 /** @type {Record<Quantity, { name: string, role: "pattern" | "value", unit: string, help: string }>} */
 export const SHOWS = {
   pattern: {

@@ -1,9 +1,11 @@
 // The tokens, with what one of them reads or who reads it.
 
+import { chip } from "../kit/chips.js";
 import { TabStop, closest, make, shape } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
+import { ACROSS, DOWN, along, inNextLine, onKeys } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
-import { chip, spoken } from "../kit/text.js";
+import { spoken } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES, clamp } from "./settings.js";
 
@@ -13,7 +15,7 @@ import { SIDES, clamp } from "./settings.js";
 
 /** @typedef {import("./selection.js").Selection} Selection */
 
-/** @typedef {{ x: number, top: number, bottom: number }} Box of a chip */
+/** @typedef {{ left: number, top: number, width: number, height: number }} Box of a chip */
 
 /** @typedef {{ d: string, colour: string, share: number }} Line from a token to another, as a path */
 
@@ -60,7 +62,7 @@ export class Tokens {
       ({ relatedTarget }) => this.element.contains(/** @type {Node | null} */ (relatedTarget)) || explorer.look({}),
     );
     this.element.addEventListener("click", (event) => this.clicked(event));
-    this.element.addEventListener("keydown", (event) => this.key(event));
+    onKeys(this.element, (event) => this.key(event));
   }
 
   get inColumns() {
@@ -153,9 +155,12 @@ export class Tokens {
     if (this.boxes) return this.boxes;
     const text = /** @type {Element} */ (this.element.firstElementChild);
     /** @param {HTMLElement} chip @returns {Box} */
-    const box = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }) => {
-      return { x: offsetLeft + offsetWidth / 2, top: offsetTop, bottom: offsetTop + offsetHeight };
-    };
+    const box = ({ offsetLeft: left, offsetTop: top, offsetWidth: width, offsetHeight: height }) => ({
+      left,
+      top,
+      width,
+      height,
+    });
     this.boxes = { query: this.chips.query.map(box), key: this.chips.key.map(box) };
     this.lines.setAttribute("width", String(text.clientWidth));
     this.lines.setAttribute("height", String(text.scrollHeight));
@@ -349,14 +354,15 @@ export class Tokens {
       strongest(values, few)
         .filter((other) => selection.scaled(values[other]) >= 0.05 && others[other] !== from)
         .map((other) => {
-          const to = others[other];
+          const to = others[other],
+            [x0, x1] = [from, to].map(({ left, width }) => left + width / 2);
           const sameLine = Math.abs(from.top - to.top) < 4;
           const down = !sameLine && from.top < to.top,
             up = !sameLine && !down;
-          const y0 = down ? from.bottom - 2 : from.top + 2,
-            y1 = up ? to.bottom - 2 : to.top + 2;
-          const bend = sameLine ? y0 - Math.min(18, 6 + Math.abs(from.x - to.x) / 12) : (y0 + y1) / 2;
-          const d = `M${from.x} ${y0}C${from.x} ${bend} ${to.x} ${bend} ${to.x} ${y1}`;
+          const y0 = from.top + (down ? from.height - 2 : 2),
+            y1 = to.top + (up ? to.height - 2 : 2);
+          const bend = sameLine ? y0 - Math.min(18, 6 + Math.abs(x0 - x1) / 12) : (y0 + y1) / 2;
+          const d = `M${x0} ${y0}C${x0} ${bend} ${x1} ${bend} ${x1} ${y1}`;
           return { d, colour: selection.colours[which], share: selection.scaled(values[other]) };
         }),
     );
@@ -399,64 +405,38 @@ export class Tokens {
   /** @param {KeyboardEvent} event */
   key(event) {
     const button = closest(event, ".chip");
-    if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
-    /** @type {Side} */
-    const side = button.dataset.side === "key" ? "key" : "query",
-      list = this.chips[side],
-      i = Number(button.dataset.index);
-    const last = list.length - 1;
-    /** @type {Record<string, () => [Side, number]>} */
-    const along = { Home: () => [side, 0], End: () => [side, last] };
-    /** @type {Record<string, () => [Side, number]>} */
-    const inColumns = {
-      ArrowUp: () => [side, i - 1],
-      ArrowDown: () => [side, i + 1],
-      ArrowLeft: () => ["query", i],
-      ArrowRight: () => ["key", i],
-    };
-    /** @type {Record<string, () => [Side, number]>} */
-    const inText = {
-      ArrowLeft: () => [side, i - 1],
-      ArrowRight: () => [side, i + 1],
-      ArrowUp: () => this.line(side, i, -1),
-      ArrowDown: () => this.line(side, i, 1),
-    };
-    /** @type {Record<string, () => [Side, number]>} */
-    const walks = { ...along, ...(this.inColumns ? inColumns : inText) };
-    const next = walks[event.key]?.();
-    if (next) {
-      const chips = this.chips[next[0]];
-      this.stop.focus(chips[clamp(next[1], 0, chips.length - 1)], this.element);
-    } else if (event.key === "Escape") this.explorer.free();
-    else {
-      if (event.key === "Enter" || event.key === " ") event.stopPropagation();
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+    if (!button) return false;
+    const next = this.walked(event.key, button.dataset.side === "key" ? "key" : "query", Number(button.dataset.index));
+    if (next) this.stop.focus(next, this.element);
+    else if (event.key === "Escape") this.explorer.free();
+    else return false;
+    return true;
   }
 
   /**
-   * The chip nearest above or below chip `i`; from the edge of one text on to the other.
+   * The chip that a key leads to from chip `i` of a side; null for a key that does not walk.
    *
+   * @param {string} key
    * @param {Side} side
    * @param {number} i
-   * @param {number} step
-   * @returns {[Side, number]}
    */
-  line(side, i, step) {
-    const boxes = this.places()[side],
-      from = boxes[i];
-    let best = null,
-      top = null;
-    for (let j = i + step; j >= 0 && j < boxes.length; j += step) {
-      if (Math.abs(boxes[j].top - from.top) < 4) continue;
-      top ??= boxes[j].top;
-      if (Math.abs(boxes[j].top - top) >= 4) break;
-      if (best === null || Math.abs(boxes[j].x - from.x) < Math.abs(boxes[best].x - from.x)) best = j;
+  walked(key, side, i) {
+    const { chips, inColumns } = this;
+    if (inColumns && key in ACROSS) {
+      const column = chips[key === "ArrowLeft" ? "query" : "key"];
+      return column[Math.min(i, column.length - 1)];
     }
-    if (best !== null) return [side, best];
-    return this.isOneText || step > 0 === (side === "key") ? [side, i] : [SIDES[side], step > 0 ? 0 : Infinity];
+    if (!inColumns && key in DOWN) return this.inNextLine(side, i, DOWN[key]);
+    const to = along(key, i, chips[side].length, inColumns ? DOWN : ACROSS);
+    return to === null ? null : chips[side][to];
+  }
+
+  /** The chip nearest above (−1) or below (1) chip `i`; from the edge of one text on to the other. @param {Side} side @param {number} i @param {number} way */
+  inNextLine(side, i, way) {
+    const boxes = this.places()[side];
+    const found = inNextLine(i, way, boxes.length, (j) => boxes[j]);
+    if (found !== null || this.isOneText || way > 0 === (side === "key")) return this.chips[side][found ?? i];
+    return /** @type {HTMLButtonElement} */ (this.chips[SIDES[side]].at(way > 0 ? 0 : -1));
   }
 }
 

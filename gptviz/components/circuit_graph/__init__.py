@@ -79,7 +79,7 @@ def payload(
         "opened": next((i for i, node in enumerate(nodes) if node.name == opened), None),
         "format": FORMAT,
         "choices": dict(choices or {}),
-        "declared": declared(address(units, len(found.ids))),
+        "declared": declared(address(units, len(found.ids)), {}),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }

@@ -1,16 +1,17 @@
 // The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
 
-import { toAddress } from "../kit/address.js";
+import { chip } from "../kit/chips.js";
+import { Choices } from "../kit/choices.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
-import { make, shape, TabStop } from "../kit/elements.js";
+import { closest, make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
+import { onKeys } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
-import { brief, chip, percent, plural, shortened, spoken } from "../kit/text.js";
-import { saidInAddress, valuesIn } from "../kit/values.js";
-import { Commands, view } from "../kit/view.js";
-import { grouped, inAddress, nameOf } from "./groups.js";
+import { brief, percent, plural, shortened, spoken } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { grouped, nameOf } from "./groups.js";
 import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
@@ -54,7 +55,6 @@ const WAYS = {
 };
 
 const LETTERS = { value: "V", key: "K", query: "Q" };
-const commands = new Commands();
 
 /** Pixels of a page of the usual size, for CSS. @param {number} pixels */
 const rems = (pixels) => `${pixels / USUAL}rem`;
@@ -83,10 +83,8 @@ class Graph {
     this.graph = { nodes: [], edges: [] }; // with groups in place of their members
     /** @type {number | null} */
     this.opened = null; // the number of a node of the payload, as the server has it or is about to
-    /** @type {string[]} */
-    this.pinned = [];
-    /** @type {Group[]} */
-    this.groups = [];
+    /** @type {Choices<{ pinned: string[] | null, groups: Group[] | null }>} */
+    this.choices = new Choices();
     /** @type {number | null} */
     this.near = null; // the node whose card is open
     this.offered = ""; // what the buttons that pin and group say
@@ -152,8 +150,8 @@ class Graph {
     const { stage } = this;
     /** @param {Event} event */
     const at = (event) => {
-      const node = /** @type {Element} */ (event.target).closest(".node");
-      return node instanceof HTMLElement ? Number(node.dataset.index) : null;
+      const node = closest(event, ".node");
+      return node && Number(node.dataset.index);
     };
     stage.addEventListener("pointerover", (event) => this.look(at(event)));
     stage.addEventListener("pointerleave", () => this.look(null));
@@ -173,16 +171,15 @@ class Graph {
       const i = at(event);
       if (i !== null) this.open(i);
     });
-    stage.addEventListener("keydown", (event) => {
+    onKeys(stage, (event) => {
       const i = at(event);
-      if (i === null || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "Enter" || event.key === " ") return event.stopPropagation();
-      if (event.key === "Escape") this.look(null);
+      if (i === null) return false;
+      const to = neighbour(this.layout, i, event.key);
+      if (to !== null) this.stop.focus(this.nodes[to], this.frame);
+      else if (event.key === "Escape") this.look(null);
       else if (event.key === "p") this.togglePin(this.graph.nodes[i].name);
-      else if (event.key.startsWith("Arrow")) this.stop.focus(this.nodes[neighbour(this.layout, i, event.key)], this.frame);
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
+      else return false;
+      return true;
     });
   }
 
@@ -202,11 +199,12 @@ class Graph {
       isNew = data.of !== this.data?.of;
     this.data = data;
     this.opened = data.opened;
-    if (isFirst) this.take(saidInAddress(data.declared));
-    const asked = commands.obey(data, this.arranged);
+    if (isFirst) this.choices.begin(data.declared);
+    this.choices.declared = data.declared;
+    const asked = this.choices.asked(data);
     if (asked) {
-      this.take(asked);
-      toAddress(this.arranged);
+      this.choices.take(asked);
+      this.choices.write();
     }
     if (isNew || asked) this.draw();
     else this.update();
@@ -214,23 +212,20 @@ class Graph {
 
   // Pins and groups
 
-  /** Pins and groups, as the address and commands have them. */
-  get arranged() {
-    return { pinned: this.pinned.join(" ") || null, groups: inAddress(this.groups) };
+  /** The names of the pinned nodes. */
+  get pinned() {
+    return this.choices.values.pinned ?? [];
   }
 
-  /** @param {Record<string, unknown>} asked */
-  take(asked) {
-    const { pinned, groups } = valuesIn(this.data.declared, asked).values;
-    this.pinned = pinned ?? [];
-    this.groups = groups ?? [];
+  get groups() {
+    return this.choices.values.groups ?? [];
   }
 
   /** @param {{ pinned?: string[], groups?: Group[] }} changes */
   arrange({ pinned = this.pinned, groups = this.groups }) {
-    const isSame = groups === this.groups;
-    Object.assign(this, { pinned, groups });
-    toAddress(this.arranged);
+    const isSame = groups.length === this.groups.length;
+    this.choices.values = { pinned: pinned.length ? pinned : null, groups: groups.length ? groups : null };
+    this.choices.write();
     if (isSame) this.update();
     else this.draw();
   }
@@ -343,9 +338,9 @@ class Graph {
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
       const box = make("div", "token");
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
-      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "place", String(place)));
+      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "faint place", String(place)));
       if (!afterGap) return [box];
-      const gap = make("div", "gap", "…", { "aria-hidden": "true" });
+      const gap = make("div", "faint gap", "…", { "aria-hidden": "true" });
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
       return [gap, box];
     });
@@ -370,11 +365,11 @@ class Graph {
       logit: this.answer,
       group: node.title,
     }[node.part];
-    const button = make("button", `node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
+    const button = make("button", `bare node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
     button.append(make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST)));
     const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
     const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
-    button.append(make("span", "gives", gives + of));
+    button.append(make("span", "cut gives", gives + of));
     // Where the lines of each kind come in.
     const kinds = new Set(this.graph.edges.filter((edge) => edge.to === i).map(({ kind }) => kind));
     for (const [kind, letter] of Object.entries(LETTERS)) {
@@ -530,7 +525,7 @@ class Graph {
       token: tokens[place],
       value,
     }));
-    return { format, title, choices, ...this.arranged, answer, against, share, nodes: parts, edges: named };
+    return { format, title, choices, ...this.choices.written, answer, against, share, nodes: parts, edges: named };
   }
 
   picture() {

@@ -44,11 +44,6 @@ export function grouped(nodes, edges, groups) {
   return { nodes: shown, edges: [...sums.values()] };
 }
 
-/** Groups as the address has them; null for none. @param {Group[]} groups */
-export function inAddress(groups) {
-  return groups.length ? groups.map(({ name, members }) => `${name}:${members.join(" ")}`).join(";") : null;
-}
-
 /** A name of a group as the address can have it: 1 to 24 characters, or an empty text. @param {string} typed */
 export function nameOf(typed) {
   return [...typed.replaceAll(/[:;]/g, " ").trim()].slice(0, 24).join("");

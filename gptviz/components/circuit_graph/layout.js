@@ -1,5 +1,7 @@
 // Where the nodes of a circuit stand, and how its edges run: positions from left to right, layers upwards.
 
+import { ARROWS } from "../kit/keys.js";
+
 /**
  * @typedef {object} Node
  * @property {string} name
@@ -181,7 +183,7 @@ export function thickness(value, largest) {
 }
 
 /**
- * The node that an arrow key leads to: the nearest one on that side.
+ * The node that a key leads to: an arrow to the nearest one on that side, Home and End to the ends of its line; null for another key.
  *
  * @param {Layout} layout
  * @param {number} at
@@ -189,23 +191,19 @@ export function thickness(value, largest) {
  */
 export function neighbour({ nodes }, at, key) {
   const from = nodes[at];
+  const line = [...nodes.keys()].filter((i) => nodes[i].y === from.y).sort((a, b) => nodes[a].x - nodes[b].x);
+  if (key === "Home" || key === "End") return key === "Home" ? line[0] : line[line.length - 1];
+  if (!Object.hasOwn(ARROWS, key)) return null;
+  const [down, right] = ARROWS[key];
   let best = at,
     least = Infinity;
   nodes.forEach((node, i) => {
-    const across = node.x - from.x,
-      down = node.y - from.y;
-    const [ahead, aside] =
-      key === "ArrowLeft"
-        ? [-across, down]
-        : key === "ArrowRight"
-          ? [across, down]
-          : key === "ArrowUp"
-            ? [-down, across]
-            : [down, across];
-    if (ahead <= 0) return;
-    const isVertical = key === "ArrowUp" || key === "ArrowDown";
-    const far = isVertical ? 4 * ahead + Math.abs(aside) : ahead + 6 * Math.abs(aside);
-    if (far < least) [best, least] = [i, far];
+    const dx = node.x - from.x,
+      dy = node.y - from.y;
+    const ahead = down * dy + right * dx,
+      aside = Math.abs(down ? dx : dy);
+    const far = down ? 4 * ahead + aside : ahead + 6 * aside;
+    if (ahead > 0 && far < least) [best, least] = [i, far];
   });
   return best;
 }

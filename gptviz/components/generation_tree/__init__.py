@@ -119,7 +119,7 @@ def _header(tree: Tree, look: Look) -> dict[str, Any]:
         "prompt": list(look.prompt),
         "prompt_length": len(tree.prompt),
         "heads": [config.n_layer, config.n_head],
-        "declared": declared(address(config.n_layer, config.n_head)),
+        "declared": declared(address(config.n_layer, config.n_head), {}),
         "cut": [ghost.cut for ghost in look.ghosts],
         "playing": look.playing,
         "full": look.full,

@@ -1,9 +1,9 @@
 // The attention of the step that chose a token: as tints of the text, and as a list of the most attended tokens.
-import { inAddress, toAddress } from "../kit/address.js";
+import { chip, tinted } from "../kit/chips.js";
+import { Choices } from "../kit/choices.js";
 import { logarithmic } from "../kit/colour.js";
 import { make } from "../kit/elements.js";
-import { chip, count, percent, shortened, spoken, tinted } from "../kit/text.js";
-import { valueIn } from "../kit/values.js";
+import { count, percent, shortened, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 
 /** @typedef {import("./nodes.js").Attended} Attended */
@@ -30,16 +30,16 @@ export class Attention {
     this.pointed = pointed;
     /** @type {HTMLElement[]} */
     this.listed = []; // chips of the text
-    this.asked = inAddress("attended");
-    this.head = ""; // the mean of all heads
+    /** @type {Choices<{ attended: [block: number, head: number][] | null }>} */
+    this.choices = new Choices();
     this.shape = ""; // of the heads that are offered
     this.layers = 0;
     /** @type {HTMLElement[]} */
     this.tinted = [];
-    this.select = make("select", "heads", undefined, { "aria-label": "Attention of" });
+    this.select = make("select", "field heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
-      this.head = this.asked = this.select.value;
-      toAddress({ attended: this.head || null });
+      this.choices.take({ attended: this.select.value || null });
+      this.choices.write();
       chosen();
     };
     this.line = make("div", "attendedline");
@@ -64,8 +64,13 @@ export class Attention {
       return group;
     });
     this.select.replaceChildren(option("", "mean of all heads"), ...groups);
-    this.head = valueIn(declared.attended, this.asked)?.[0].join(".") ?? "";
+    this.choices.begin(declared);
     this.select.value = this.head;
+  }
+
+  /** The chosen head as "block.head", "" for the mean of all heads. */
+  get head() {
+    return this.choices.written.attended ?? "";
   }
 
   /** Tint the chips of the text by what was attended to; null takes the tints away. @param {Attended | null} found @param {ChipAt} chipAt */
@@ -95,7 +100,7 @@ export class Attention {
 
   /** @param {number} place @param {number} weight @param {ChipAt} chipAt */
   item(place, weight, chipAt) {
-    const item = make("button", "item", undefined, { tabindex: "-1" });
+    const item = make("button", "bare item", undefined, { tabindex: "-1" });
     const there = chipAt(place),
       label = there?.textContent ?? "…";
     const name = chip(shortened(label, LONGEST));

@@ -1,7 +1,8 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
-import { bringIntoView, make, shape, TabStop } from "../kit/elements.js";
+import { chip, tint } from "../kit/chips.js";
+import { bringIntoView, closest, make, shape, TabStop } from "../kit/elements.js";
 import { rem } from "../kit/size.js";
-import { brief, chip, count, percent, SPOKEN, spoken, tinted } from "../kit/text.js";
+import { brief, count, percent, spoken } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
 import { NEXT, START } from "./nodes.js";
@@ -123,11 +124,12 @@ export class Boxes {
   chip(id) {
     const label = this.nodes.label(id),
       p = Math.exp(this.nodes.node(id).logprob);
-    const button = make("button", "chip", label, { role: "treeitem", tabindex: "-1" });
+    const button = chip(label, "button");
+    button.role = "treeitem";
+    button.tabIndex = -1;
     button.dataset.node = String(id);
-    button.classList.toggle("blank", label in SPOKEN);
-    button.setAttribute("aria-label", id === START ? "the prompt" : `${spoken(label)}, ${percent(p)}`);
-    if (id !== START) button.style.setProperty("--p", tinted(p));
+    button.ariaLabel = id === START ? "the prompt" : `${spoken(label)}, ${percent(p)}`;
+    if (id !== START) tint(button, p);
     this.chips.set(id, button);
     return button;
   }
@@ -272,7 +274,7 @@ export class Boxes {
 
   /** The chip or line that an event is about. @param {Event} event @returns {HTMLElement | null} */
   elementOf(event) {
-    return /** @type {HTMLElement} */ (event.target).closest("[data-node], .ghost");
+    return closest(event, "[data-node], .ghost");
   }
 
   /** Where the keyboard stands. @param {Event} event @returns {Spot | null} */

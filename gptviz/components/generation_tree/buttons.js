@@ -1,5 +1,6 @@
 // A list of buttons that is one stop of the Tab key; the arrow keys walk it.
 import { TabStop } from "../kit/elements.js";
+import { ACROSS, along, DOWN, onKeys } from "../kit/keys.js";
 
 /** The buttons of a list. It keeps the focus when it is filled again. */
 export class Buttons {
@@ -10,11 +11,10 @@ export class Buttons {
   constructor(list, leave) {
     this.list = list;
     this.stop = new TabStop();
-    list.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") leave();
-      else if (!this.walk(event.key)) return;
-      event.preventDefault();
-      event.stopPropagation(); // the page's own keys must not see them
+    onKeys(list, ({ key }) => {
+      if (key !== "Escape") return this.walk(key);
+      leave();
+      return true;
     });
   }
 
@@ -49,11 +49,8 @@ export class Buttons {
   /** Lead the focus to another button; whether this is a key that does. @param {string} key */
   walk(key) {
     const { all } = this;
-    const at = all.indexOf(/** @type {HTMLElement} */ (this.stop.element)),
-      last = all.length - 1;
-    const to = { ArrowUp: at - 1, ArrowLeft: at - 1, ArrowDown: at + 1, ArrowRight: at + 1, Home: 0, End: last }[key];
-    if (to === undefined || last < 0) return false;
-    this.focus(all[Math.max(0, Math.min(last, to))]);
-    return true;
+    const to = along(key, all.indexOf(/** @type {HTMLElement} */ (this.stop.element)), all.length, { ...ACROSS, ...DOWN });
+    if (to !== null) this.focus(all[to]);
+    return to !== null;
   }
 }

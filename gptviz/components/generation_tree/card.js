@@ -1,6 +1,7 @@
 // The card next to the tree: the tokens that one was chosen from, and those that its step attended to.
-import { make } from "../kit/elements.js";
-import { chip, count, nameBarNumber, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { chip, fillLine } from "../kit/chips.js";
+import { closest, make } from "../kit/elements.js";
+import { count, percent, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
@@ -28,7 +29,7 @@ export class Card {
     this.element = make("div", "card", undefined, { role: "region", "aria-label": "What a token was chosen from" });
     this.element.append(this.head, this.how, this.list, attention.line, attention.list);
     this.list.addEventListener("click", (event) => {
-      const line = /** @type {HTMLElement} */ (event.target).closest("button");
+      const line = closest(event, "button");
       if (line) take(this.at, Number(line.dataset.token));
     });
     this.lines = new Buttons(this.list, leave);
@@ -75,7 +76,7 @@ export class Card {
   showNode(node, nodes) {
     const name = chip(nodes.label(node.id));
     name.classList.add("big");
-    const nth = make("span", "nth", `token ${count(nodes.lengthAt(node.id))}`);
+    const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(node.id))}`);
     this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
     this.how.textContent = chosen(node);
     this.lines.fill(candidateLines(node, nodes.labels));
@@ -105,7 +106,7 @@ function candidateLines(node, labels) {
  * @param {{ isCut: boolean, i: number, isTaken?: boolean }} look `i`: its place in the list
  */
 function lineOf(token, label, p, { isCut, i, isTaken = false }) {
-  const line = make("button", "line", undefined, { tabindex: "-1" });
+  const line = make("button", "bare candidate line", undefined, { tabindex: "-1" });
   line.dataset.token = String(token);
   line.dataset.p = String(p);
   line.classList.toggle("taken", isTaken);
@@ -115,9 +116,5 @@ function lineOf(token, label, p, { isCut, i, isTaken = false }) {
   line.title = isTaken ? "The token that was chosen" : `Continue with this one instead${hasKey ? ` (key ${i + 1})` : ""}`;
   const said = `${spoken(label)}, ${percent(p)}${isCut ? ", cut" : ""}`;
   line.setAttribute("aria-label", said + (isTaken ? ", chosen" : ": take it instead"));
-  const name = chip(shortened(label, LONGEST));
-  name.classList.add("name");
-  name.style.setProperty("--p", tinted(p));
-  line.append(...nameBarNumber(name, p));
-  return line;
+  return fillLine(line, label, p, LONGEST);
 }

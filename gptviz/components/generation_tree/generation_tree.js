@@ -3,6 +3,7 @@ import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
+import { onKeys } from "../kit/keys.js";
 import { spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { Attention } from "./attention.js";
@@ -99,7 +100,7 @@ class GenerationTree {
       if (element.matches(":focus-visible")) this.look(this.boxes.at(event));
     });
     stage.addEventListener("click", (event) => this.clicked(event));
-    stage.addEventListener("keydown", (event) => this.key(event));
+    onKeys(stage, (event) => this.key(event));
   }
 
   /** The tree that is shown: there is one as soon as anything can be clicked. */
@@ -244,21 +245,15 @@ class GenerationTree {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const spot = this.boxes.spotOf(event);
-    if (!spot) return;
-    if (event.key === "Enter" || event.key === " ") {
-      this.byTouch = false;
-      event.stopPropagation(); // the browser makes a click of them
-      return;
-    }
+    if (!spot) return false;
+    if (event.key === "Enter" || event.key === " ") this.byTouch = false;
     const token = /^[1-9]$/.test(event.key) ? this.card.tokenOf(Number(event.key)) : null;
     if (token !== null) this.takeInstead("line" in spot ? NEXT : spot.node, token);
     else if (event.key === "Escape") this.replay.stepTo(null);
     else if (WALKING.includes(event.key)) this.walk(event.key, spot);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   }
 
   /** @param {string} key @param {import("./keyboard.js").Spot} spot */

@@ -1,4 +1,5 @@
 // Walking the tree with the keyboard: left to the parent, right to the child, up and down to the same place in other branches.
+import { ARROWS, DOWN } from "../kit/keys.js";
 import { NEXT, START } from "./nodes.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Branch} Branch @typedef {import("./nodes.js").Place} Place */
@@ -10,7 +11,7 @@ import { NEXT, START } from "./nodes.js";
  */
 
 /** The keys that walk. */
-export const WALKING = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
+export const WALKING = [...Object.keys(ARROWS), "Home", "End"];
 
 /**
  * Where a key leads, null if nowhere.
@@ -28,15 +29,15 @@ export function walk(key, spot, nodes, outline, lines) {
   if ("line" in spot) {
     if (key === "ArrowLeft") return { node: nodes.current };
     if (key === "ArrowRight") return null;
-    const line = spot.line + (key === "ArrowUp" ? -1 : 1);
-    return line >= 0 && line < lines ? { line } : neighbour(NEXT, key === "ArrowUp" ? -1 : 1, nodes, outline, lines);
+    const line = spot.line + DOWN[key];
+    return line >= 0 && line < lines ? { line } : neighbour(NEXT, DOWN[key], nodes, outline, lines);
   }
   if (key === "ArrowLeft") {
     const { parent } = nodes.node(spot.node);
     return parent === null ? null : { node: parent };
   }
   if (key === "ArrowRight") return childOf(spot.node, nodes, lines);
-  return neighbour(spot.node, key === "ArrowUp" ? -1 : 1, nodes, outline, lines);
+  return neighbour(spot.node, DOWN[key], nodes, outline, lines);
 }
 
 /** @param {number} id @param {Nodes} nodes @param {number} lines @returns {Spot | null} */

@@ -1,6 +1,7 @@
 // The tokens that may come next: the likeliest, a button each, next to the end of the current branch.
+import { chip, tint } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
-import { chip, percent, shortened, spoken, tinted } from "../kit/text.js";
+import { percent, shortened, spoken } from "../kit/text.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes */
 
@@ -47,7 +48,7 @@ export function nextTokens({ arrays, cut, labels }) {
  * @param {number} level
  */
 function button({ token, label, p, drawn, cut }, isTaken, isClosed, level) {
-  const line = make("button", "ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
+  const line = make("button", "bare ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
   line.dataset.token = String(token);
   line.classList.toggle("cut", Boolean(cut));
   line.classList.toggle("taken", isTaken);
@@ -60,9 +61,8 @@ function button({ token, label, p, drawn, cut }, isTaken, isClosed, level) {
     "aria-label",
     `next: ${spoken(label)}, ${percent(p)}, ${chance}${isTaken ? ", a branch goes on with it" : ""}`,
   );
-  const name = chip(shortened(label, LONGEST));
+  const name = tint(chip(shortened(label, LONGEST)), p);
   name.classList.add("name");
-  name.style.setProperty("--p", tinted(p));
   line.append(name, make("span", "number", percent(p)));
   return line;
 }

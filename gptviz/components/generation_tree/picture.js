@@ -1,10 +1,10 @@
 // The generation tree as a drawing that stands alone: what is on screen, with all of the text that its boxes scroll.
 
+import { PALEST, STRONGEST } from "../kit/chips.js";
 import { background, mixed } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
-import { PALEST, STRONGEST } from "../kit/text.js";
 
 /** @param {HTMLElement} root @param {import("./boxes.js").Boxes} boxes @param {{ model?: string, prompt?: string, settings?: string[] }} heading */
 export function pictureOf(root, boxes, heading) {

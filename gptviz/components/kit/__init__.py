@@ -121,12 +121,6 @@ def begin_page() -> None:
     st.session_state.pop(_CARRIED, None)
 
 
-def silent(folder: Path) -> Callable[..., None]:
-    """A function that mounts the view in `folder`, which is told nothing and tells nothing; it takes `key=`."""
-    mount = register(folder)
-    return lambda *, key: mount(key=key, data=pack({}))
-
-
 PART = "gptviz_part"
 _part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
 

@@ -3,7 +3,7 @@
 import { colourAt } from "./colour.js";
 import { make, shape } from "./elements.js";
 
-/** @typedef {{ row: number, column: number }} Cell */
+/** @typedef {import("./keys.js").Cell} Cell */
 
 /** @typedef {(row: number, column: number) => number} Values of the cells */
 
@@ -17,8 +17,6 @@ import { make, shape } from "./elements.js";
  * @property {number} height of a cell
  */
 
-/** @type {Record<string, [number, number]>} */
-const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 // Where the bar of a legend shows the scale.
 const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
 // Browsers refuse a canvas of more pixels: that of an iPhone is the first to.
@@ -29,21 +27,6 @@ const ROOM_BESIDE = 0.25;
 /** The pixels of the screen that one pixel of the page has. */
 function density() {
   return globalThis.devicePixelRatio || 1;
-}
-
-/**
- * The cell that a key leads to, at most to the edge; null for a key that is no arrow.
- *
- * @param {Cell} from
- * @param {string} key
- * @param {number} rows
- * @param {number} columns
- * @returns {Cell | null}
- */
-export function walked({ row, column }, key, rows, columns) {
-  if (!Object.hasOwn(ARROWS, key)) return null;
-  const [down, right] = ARROWS[key];
-  return { row: Math.max(0, Math.min(rows - 1, row + down)), column: Math.max(0, Math.min(columns - 1, column + right)) };
 }
 
 /** How many cells of this size a pixel of the screen stands for, along each axis. @param {number} cell pixels */

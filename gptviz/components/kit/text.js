@@ -1,7 +1,5 @@
 // Tokens and numbers, as they are shown and said everywhere.
 
-import { make } from "./elements.js";
-
 /**
  * The names of white space, to be read aloud. Without a prototype: a token may be called "constructor".
  *
@@ -9,47 +7,9 @@ import { make } from "./elements.js";
  */
 export const SPOKEN = Object.assign(Object.create(null), { "␣": "space", "⏎": "newline", "⇥": "tab" });
 
-// The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
-export const PALEST = 6;
-export const STRONGEST = 54;
-
 /** How a token is called aloud. @param {string} label */
 export function spoken(label) {
   return SPOKEN[label] ?? label;
-}
-
-/**
- * A token as a chip: monospaced, kept apart from the direction of its neighbours.
- *
- * @template {"span" | "button"} [Tag="span"]
- * @param {string} label
- * @param {Tag} [tag]
- */
-export function chip(label, tag = /** @type {Tag} */ ("span")) {
-  const element = make(tag, "chip", label);
-  element.classList.toggle("blank", label in SPOKEN);
-  element.setAttribute("aria-label", spoken(label));
-  return element;
-}
-
-/** How much of a role's colour stands for a probability (0 … 1), for CSS. @param {number} probability */
-export function tinted(probability) {
-  return `${PALEST + (STRONGEST - PALEST) * probability}%`;
-}
-
-/**
- * The parts of a line of a list: a name, a bar as long as its probability (0 … 1), and the number.
- *
- * @param {HTMLElement} name
- * @param {number | null} probability null has no bar
- * @param {string} [number]
- */
-export function nameBarNumber(name, probability, number = probability === null ? "–" : percent(probability)) {
-  const track = make("span", "track"),
-    fill = make("span", "fill");
-  fill.style.width = `${100 * (probability ?? 0)}%`;
-  track.append(fill);
-  return [name, track, make("span", "number", number)];
 }
 
 /** At most `longest` characters of a text. @param {string} text @param {number} [longest] */

@@ -1,4 +1,4 @@
-// The choices that the address may hold for a view, and that commands may ask it for: Python declares the values of each key
+// The values that the address may hold for a view, and that commands may ask it for: Python declares those of each key
 // (gptviz/settings/address_values.py) and sends them with the payload; here the values in the address are checked against them.
 
 import { inAddress } from "./address.js";
@@ -14,6 +14,7 @@ import { inAddress } from "./address.js";
  * @property {boolean} [switch] true or false
  * @property {Places} [at] names at places, with spaces between: "embed@3 blocks.0.mlp@4"
  * @property {Places} [groups] groups of these, each with a name: "first:embed@3 embed@4;second:blocks.0.mlp@4"
+ * @property {any} [usual] what is chosen before anybody chooses, null for nothing
  *
  * @typedef {{ names: string[], below: number, most: number }} Places the names, what places are below, and how many there are
  *
@@ -41,6 +42,14 @@ export function valueIn(values, said) {
   if (values.groups) return groupsOf(text, values.groups);
   if (values.switch && /^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return undefined;
+}
+
+/** A value as the address has it: the text from which `valueIn` reads it. @param {any} value */
+export function textOf(value) {
+  if (!Array.isArray(value)) return String(value);
+  /** @param {any} one a pair, a group or a name at a place */
+  const text = (one) => (Array.isArray(one) ? one.join(".") : one.members ? `${one.name}:${one.members.join(" ")}` : one);
+  return value.map(text).join(value[0]?.members ? ";" : " ");
 }
 
 /** @param {number} number @param {[low: number, high: number]} ends */

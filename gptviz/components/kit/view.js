@@ -22,19 +22,18 @@ import { arrived } from "./parts.js";
  */
 
 /**
- * A component's function for Streamlit, from the class of its view and a function that reads its payload. Bytes that come again
- * are not read again. A payload that names parts is shown when they are here, unless another one has come by then.
+ * A component's function for Streamlit, from the class of its view. Bytes that come again are not read again. A payload that names
+ * parts is shown when they are here, unless another one has come by then.
  *
  * @template Payload
  * @param {new (root: HTMLElement) => View<Payload>} Shown
- * @param {(data: Uint8Array) => Payload} [read]
  */
-export function view(Shown, read = /** @type {(data: Uint8Array) => any} */ (unpack)) {
+export function view(Shown) {
   /** @type {WeakMap<ParentNode, { view: View<Payload>, data: Uint8Array, payload: Payload }>} */
   const places = new WeakMap();
   return (/** @type {Mounted} */ { data, parentElement, setTriggerValue }) => {
     const before = places.get(parentElement);
-    const payload = before && areEqual(data, before.data) ? before.payload : read(data);
+    const payload = before && areEqual(data, before.data) ? before.payload : /** @type {any} */ (unpack(data));
     const shown = before?.view ?? new Shown(/** @type {HTMLElement} */ (parentElement.querySelector(".root")));
     const place = { view: shown, data, payload };
     places.set(parentElement, place);
@@ -86,33 +85,6 @@ function areEqual(a, b) {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
-}
-
-/**
- * Commands from the server, each of which is obeyed once, also by a view that is put in the place of another. What was chosen
- * before each is kept, so that a later command can take it back.
- */
-export class Commands {
-  constructor() {
-    this.last = 0;
-    /** @type {Map<number, Record<string, unknown>>} */
-    this.before = new Map();
-  }
-
-  /**
-   * The values that a command asks the view to take: those it names, or, where it takes another one back, those chosen before
-   * that. Null where there is nothing to obey; 0 is the number of no command.
-   *
-   * @param {{ number: number, asked?: Record<string, unknown> | null }} command
-   * @param {Record<string, unknown>} chosen what is chosen now
-   */
-  obey({ number, asked }, chosen) {
-    if (number === 0 || number === this.last || !asked) return null;
-    this.last = number;
-    if ("back" in asked) return this.before.get(Number(asked.back)) ?? null;
-    this.before.set(number, { ...chosen });
-    return asked;
-  }
 }
 
 const NUMBERS = {

@@ -78,7 +78,10 @@ def payload(
         "vocabSize": vocab_size,
         "spaced": spaced,
         "code": code,
-        "declared": declared(address([one.name for one in seen.layers], seen.positions)),
+        "declared": declared(
+            address([one.name for one in seen.layers], seen.positions),
+            {"layer": seen.layers[-1].name, "position": seen.positions[-1], "colour": COLOURS[0], "words": False},
+        ),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }

@@ -1,23 +1,23 @@
 // The logit lens: a row for every layer, a column for every token that was read. Text from a model is a text node.
 
-import { toAddress } from "../kit/address.js";
+import { inAddress } from "../kit/address.js";
+import { chip } from "../kit/chips.js";
+import { Choices } from "../kit/choices.js";
 import { colourAt, inkOn, isDark, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
 import { make, shape } from "../kit/elements.js";
-import { Heatmap, Words, coloursOf, legendOf, paint, walked } from "../kit/heatmap.js";
+import { Heatmap, Words, coloursOf, legendOf, paint } from "../kit/heatmap.js";
+import { onKeys, walked } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
-import { chip, percent, plural, shortened } from "../kit/text.js";
-import { saidInAddress, valuesIn } from "../kit/values.js";
-import { Commands, view } from "../kit/view.js";
+import { percent, plural, shortened } from "../kit/text.js";
+import { view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
 import { REALLY, layoutOf, lettersOf } from "./layout.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Lens} Lens */
-
-const commands = new Commands();
 
 export class Grid {
   /** @param {HTMLElement} root */
@@ -25,8 +25,8 @@ export class Grid {
     this.root = root;
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {}; // set from outside
-    this.colour = "probability";
-    this.isReadable = false; // whether cells are large enough for their names
+    /** `words`: whether cells are large enough for their names. @type {Choices<{ layer: string, position: number, colour: string, words: boolean }>} */
+    this.choices = new Choices();
     /** @type {Cell} */
     this.opened = { layer: 0, index: 0 };
     /** @type {Cell | null} */
@@ -80,7 +80,7 @@ export class Grid {
 
   listen() {
     this.colours.onchange = () => this.choose({ colour: this.colours.value });
-    this.large.onclick = () => this.choose({ words: !this.isReadable });
+    this.large.onclick = () => this.choose({ words: !this.choices.values.words });
     const { frame } = this.heatmap;
     frame.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.look(this.under(event)));
     frame.addEventListener("pointerleave", () => this.look(null));
@@ -89,7 +89,7 @@ export class Grid {
       const cell = this.under(event);
       if (cell) this.open(cell);
     });
-    frame.addEventListener("keydown", (event) => this.key(event));
+    onKeys(frame, (event) => this.key(event));
   }
 
   close() {
@@ -105,10 +105,14 @@ export class Grid {
     this.receive(lens);
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
     this.hover = null;
-    const chosen = this.chosen;
+    const chosen = before && this.choices.written;
     if (!before) this.readAddress();
-    else if (before.of !== lens.of) this.opened = this.end;
-    const asked = commands.obey(lens, before ? chosen : this.chosen);
+    else if (before.of === lens.of) this.choices.declared = lens.declared;
+    else {
+      this.choices.fit(lens.declared);
+      this.openEnd();
+    }
+    const asked = this.choices.asked(lens, chosen);
     if (asked) this.choose(asked);
     else if (before) this.remember();
     this.draw();
@@ -126,52 +130,45 @@ export class Grid {
     return { layer: this.cells.nLayer - 1, index: this.cells.nPosition - 1 };
   }
 
-  /** What is chosen, as the address and commands have it. */
-  get chosen() {
-    const { lens } = this.cells;
-    const { layer, index } = this.opened;
-    return { layer: lens.layers[layer]?.name, position: lens.first + index, colour: this.colour, words: this.isReadable };
+  /** Open the last cell, as before anybody chooses. */
+  openEnd() {
+    this.choices.take({ layer: null, position: null });
+    this.opened = this.end;
   }
 
+  /** Only a cell of which the address has both the layer and the position is opened. */
   readAddress() {
-    this.opened = this.take(saidInAddress(this.cells.lens.declared)) ?? this.end;
+    const refused = this.choices.begin(this.cells.lens.declared).map(([key]) => key);
+    this.opened = this.chosen;
+    if (["layer", "position"].some((key) => inAddress(key) === null || refused.includes(key))) this.openEnd();
   }
 
-  /** Take the choices that are asked for, as far as they exist; returns the cell that is asked for, null if there is none. @param {Record<string, unknown>} asked @returns {Cell | null} */
-  take(asked) {
-    const { declared, first } = this.cells.lens;
-    const { layer, position, colour, words } = valuesIn(declared, asked).values;
-    this.colour = colour ?? this.colour;
-    this.isReadable = words ?? this.isReadable;
-    const isCell = typeof layer === "string" && typeof position === "number";
-    return isCell ? { layer: this.cells.layerNamed(layer), index: position - first } : null;
+  /** The cell that is chosen. */
+  get chosen() {
+    const { layer, position } = this.choices.values;
+    return { layer: this.cells.layerNamed(layer), index: position - this.cells.lens.first };
   }
 
   remember() {
-    const { layer, position, colour, words } = this.chosen;
-    const { end, opened } = this,
-      isEnd = opened.layer === end.layer && opened.index === end.index;
-    toAddress({
-      layer: isEnd ? null : layer,
-      position: isEnd ? null : position,
-      colour: colour === "probability" ? null : colour,
-      words: words ? "true" : null,
-    });
+    const { end, opened } = this;
+    this.choices.write(opened.layer === end.layer && opened.index === end.index ? [] : ["layer", "position"]);
   }
 
   /** Change what is chosen. @param {Record<string, unknown>} changes */
   choose(changes) {
-    const cell = this.take(changes);
-    if (cell) this.open(cell);
+    this.choices.take(changes);
+    if ("layer" in changes && "position" in changes) this.open(this.chosen);
     this.remember();
     this.draw();
   }
 
   /** @param {Cell} cell */
   open(cell) {
+    const { lens } = this.cells;
     this.opened = cell;
+    Object.assign(this.choices.values, { layer: lens.layers[cell.layer].name, position: lens.first + cell.index });
     this.remember();
-    this.send("open", { ...cell, of: this.cells.lens.of });
+    this.send("open", { ...cell, of: lens.of });
     this.ring();
     this.say(cell);
   }
@@ -196,7 +193,7 @@ export class Grid {
     const labels = { layers: lens.layers.map(({ short }) => short), tokens: lens.tokens, names: lens.names };
     const { letterSpacing, wordSpacing } = getComputedStyle(this.root);
     const spacing = Number.parseFloat(letterSpacing) || 0; // usually "normal"
-    const layout = (this.layout = layoutOf(labels, this.box.clientWidth - 1, rem(), this.isReadable, spacing));
+    const layout = (this.layout = layoutOf(labels, this.box.clientWidth - 1, rem(), this.choices.values.words, spacing));
     this.table = sequential(ROLES.output, this.root);
     paint(heatmap.canvas, nLayer, nPosition, (layer, index) => this.place({ layer, index }), this.table);
     const width = Math.ceil(layout.left + layout.width * nPosition) + 1,
@@ -209,23 +206,23 @@ export class Grid {
     const help = "arrow keys walk the cells, Enter opens one";
     heatmap.frame.setAttribute(
       "aria-label",
-      `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${COLOURS[this.colour].unit}; ${help}`,
+      `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${COLOURS[this.choices.values.colour].unit}; ${help}`,
     );
-    this.colours.value = this.colour;
-    this.large.setAttribute("aria-pressed", String(this.isReadable));
+    this.colours.value = this.choices.values.colour;
+    this.large.setAttribute("aria-pressed", String(this.choices.values.words));
     this.drawLegend();
     this.ring();
     this.say(this.hover ?? this.opened);
   }
 
   drawLegend() {
-    const { ends, unit } = COLOURS[this.colour];
+    const { ends, unit } = COLOURS[this.choices.values.colour];
     this.legend.replaceChildren(...legendOf(this.table, ...ends(this.cells.lens.vocabSize), unit));
   }
 
   /** Where a cell is on the scale, 0 … 1; NaN where that is not known. @param {Cell} cell */
   place(cell) {
-    return COLOURS[this.colour].strength(this.cells.numbers(cell), this.cells.lens.vocabSize);
+    return COLOURS[this.choices.values.colour].strength(this.cells.numbers(cell), this.cells.lens.vocabSize);
   }
 
   get ink() {
@@ -349,7 +346,7 @@ export class Grid {
       one.append(chip(token), make("span", "number", percent(probability)));
       return one;
     });
-    const where = make("div", "where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
+    const where = make("div", "cut where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
     const guesses = make("div", "guesses");
     guesses.append(...likely, make("span", "note", saidOf(cells, cell)));
     this.readout.replaceChildren(where, guesses);
@@ -372,21 +369,16 @@ export class Grid {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const from = this.hover ?? this.opened;
     const { nLayer, nPosition } = this.cells;
     const to = walked({ row: from.layer, column: from.index }, event.key, nLayer, nPosition);
     if (to) {
       this.look({ layer: to.row, index: to.column }, true);
       this.bringIntoView();
-    } else if (event.key === "Home" || event.key === "End") {
-      this.look({ layer: from.layer, index: event.key === "Home" ? 0 : nPosition - 1 }, true);
-      this.bringIntoView();
     } else if (event.key === "Enter" || event.key === " ") this.open(from);
     else if (event.key === "Escape") this.look(null);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   }
 
   /** Scroll until a cell is seen, unless given the one that is looked at. @param {Cell | null} [cell] */
@@ -406,7 +398,7 @@ export class Grid {
 
   picture() {
     const { lens } = this.cells;
-    const { ends, unit, title } = COLOURS[this.colour];
+    const { ends, unit, title } = COLOURS[this.choices.values.colour];
     const [low, high] = ends(lens.vocabSize);
     const drawing = this.copy();
     const heading = {

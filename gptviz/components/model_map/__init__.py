@@ -75,6 +75,12 @@ def address(drawn: Anatomy) -> dict[str, Values]:
     }
 
 
+def usual(drawn: Anatomy) -> dict[str, Any]:
+    """What is open before anybody chooses: a block in the middle, which has more to show than the first."""
+    blocks = drawn.config.n_layer
+    return {"block": str(min(2, blocks - 1)) if blocks else None, "tensor": 0, "head": 0, "sizes": False}
+
+
 def taken(value: object, text: str, guesses: int) -> int | None:
     """The guess that was clicked on the map with the mark `text`; None if it was on another map or is no such guess."""
     fields = read(value, text=text, guess=range(guesses))

@@ -1,7 +1,7 @@
 import { shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { placed, sizes } from "./boxes.js";
-import { SMALL, apart, squares } from "./geometry.js";
+import { SMALL, apart, squares, turns } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place @typedef {import("./geometry.js").Point} Point */
 
@@ -43,29 +43,12 @@ export class Block {
     const shapeOf = sizes(pen.boxes.at(`${at}resid_pre`).pieces[0].shape);
     this.room.fit(pen.width);
     const before = pen.drawPoint(`${at}resid_pre`, 26, y);
-    pen.arrow(
-      "",
-      before.path,
-      [
-        [2, y],
-        [20, y],
-      ],
-      { width: 3, head: false },
-    );
+    pen.arrow("", before.path, turns(2, y, 20), { width: 3, head: false });
     this.caption(`${at}resid_pre`, 26, "start", 8);
     const stream = this.room.isParallel ? this.sideBySide(before) : this.oneByOne(before);
-    pen.arrow(
-      stream.path,
-      "",
-      [
-        [stream.x + stream.w, y],
-        [pen.width - 3, y],
-      ],
-      {
-        width: 3,
-        label: stream.x + stream.w < pen.width - 74 ? { x: pen.width - 8, y: y - 8, text: shapeOf, anchor: "end" } : null,
-      },
-    );
+    const end = stream.x + stream.w;
+    const label = end < pen.width - 74 ? { x: pen.width - 8, y: y - 8, text: shapeOf, anchor: "end" } : null;
+    pen.arrow(stream.path, "", turns(end, y, pen.width - 3), { width: 3, label });
   }
 
   /** Each part reads what the part before it left. @param {Place} stream */
@@ -91,28 +74,10 @@ export class Block {
     const point = pen.drawPoint(sum, x, y);
     pen.level(stream, point, y, { width: 3, head: false });
     const over = attended.right + w.step / 2;
-    pen.arrow(
-      attended.path,
-      sum,
-      [
-        [attended.x + attended.w, attended.cy],
-        [over, attended.cy],
-        [over, top + 12],
-        [x + 4, top + 12],
-        [x + 4, point.y],
-      ],
-      { colour: ROLES[attended.role] },
-    );
-    pen.arrow(
-      thought.path,
-      sum,
-      [
-        [thought.x + thought.w, thought.cy],
-        [x - 4, thought.cy],
-        [x - 4, point.y],
-      ],
-      { colour: ROLES[thought.role] },
-    );
+    const way = turns(attended.x + attended.w, attended.cy, over, top + 12, x + 4, point.y);
+    pen.arrow(attended.path, sum, way, { colour: ROLES[attended.role] });
+    const up = turns(thought.x + thought.w, thought.cy, x - 4, point.y);
+    pen.arrow(thought.path, sum, up, { colour: ROLES[thought.role] });
     this.caption(sum, x);
     return point;
   }
@@ -144,18 +109,11 @@ export class Block {
     if (!this.has(`${part}.norm`))
       return {
         path: stream.path,
-        from: [
-          [stream.x + stream.w, y],
-          [x + 4, y],
-          [x + 4, this.row + this.low / 2],
-        ],
+        from: turns(stream.x + stream.w, y, x + 4, this.row + this.low / 2),
         right: x + w.lead,
       };
     const norm = pen.drawBox(`${this.at}${part}.norm`, x, this.row, w.norm, this.low);
-    pen.arrow(stream.path, norm.path, [
-      [norm.cx, y],
-      [norm.cx, norm.y + norm.h],
-    ]);
+    pen.arrow(stream.path, norm.path, turns(norm.cx, y, norm.cx, norm.y + norm.h));
     return { path: norm.path, from: [[norm.x + norm.w, norm.cy]], right: norm.x + norm.w + w.lead };
   }
 
@@ -208,12 +166,7 @@ export class Block {
   /** The memory comes down to what is made of it. @param {number} x @param {Place[]} boxes */
   recall(x, boxes) {
     const { pen, top } = this;
-    for (const box of boxes)
-      pen.arrow("memory", box.path, [
-        [x, top + 2],
-        [x, box.cy],
-        [box.x, box.cy],
-      ]);
+    for (const box of boxes) pen.arrow("memory", box.path, turns(x, top + 2, x, box.cy, box.x));
     pen.under.append(pen.text(x - 4, top + 14, "memory", { anchor: "end", fill: pen.ink(0.72) }));
   }
 
@@ -228,17 +181,7 @@ export class Block {
       [q, scores.cy - 8, ROLES.query],
       [k, scores.cy + 8, ROLES.key],
     ]))
-      pen.arrow(
-        box.path,
-        scores.path,
-        [
-          [box.x + box.w, box.cy],
-          [turn, box.cy],
-          [turn, y],
-          [scores.x, y],
-        ],
-        { colour },
-      );
+      pen.arrow(box.path, scores.path, turns(box.x + box.w, box.cy, turn, y, scores.x), { colour });
     const places = pen.boxes.get(`${at}positions`);
     if (places?.part === "distance") {
       const distance = pen.drawBox(places.path, scores.x, top + 14, scores.w, places.role === "weight" ? 32 : 22);
@@ -331,22 +274,10 @@ export class Block {
     const isMixture = this.has("mlp.router");
     const wide = (isMixture ? ["router", "experts"] : this.has("mlp.gate") ? ["gate", "up"] : ["up"]).map((name, i) => {
       const box = pen.drawBox(at + name, riser.right + i * (w.mlp + 12), row, w.mlp, low);
-      /** @type {Point[]} */
-      const beside = [[box.x, from[1]]];
       // Past the box before it, and into it from below.
-      /** @type {Point[]} */
-      const around = [
-        [riser.right - 8, from[1]],
-        [riser.right - 8, below],
-        [box.cx, below],
-        [box.cx, row + low],
-      ];
-      if (isMixture && i)
-        pen.arrow(`${at}router`, box.path, [
-          [box.x - 12, box.cy],
-          [box.x, box.cy],
-        ]);
-      else pen.arrow(riser.path, box.path, apart([...riser.from, ...(i ? around : beside)]));
+      const around = turns(riser.right - 8, from[1], riser.right - 8, below, box.cx, row + low);
+      if (isMixture && i) pen.arrow(`${at}router`, box.path, turns(box.x - 12, box.cy, box.x));
+      else pen.arrow(riser.path, box.path, apart([...riser.from, ...(i ? around : turns(box.x, from[1]))]));
       return box;
     });
     const last = wide[wide.length - 1];
@@ -356,12 +287,7 @@ export class Block {
     });
     for (const box of isMixture ? [last] : wide) pen.plumb(box, neurons, box.cx, { colour: ROLES.mlp });
     if (isMixture) {
-      /** @type {Point[]} */
-      const aside = [
-        [riser.right - 8, from[1]],
-        [riser.right - 8, neurons.cy],
-        [neurons.x, neurons.cy],
-      ];
+      const aside = turns(riser.right - 8, from[1], riser.right - 8, neurons.cy, neurons.x);
       pen.arrow(riser.path, neurons.path, apart([...riser.from, ...aside]));
     }
     pen.plumb(neurons, down, down.cx, { colour: ROLES.mlp });
@@ -372,14 +298,7 @@ export class Block {
   under(x, norm) {
     const below = this.y - 7, // below the values too
       out = norm.x + norm.w + 7;
-    /** @type {Point[]} */
-    const from = [
-      [norm.x + norm.w, norm.cy],
-      [out, norm.cy],
-      [out, below],
-      [x - 6, below],
-      [x - 6, norm.cy],
-    ];
+    const from = turns(norm.x + norm.w, norm.cy, out, below, x - 6, norm.cy);
     return { path: norm.path, from, right: x + 6 };
   }
 

@@ -1,8 +1,8 @@
 // Equations, and the legend of their colours.
 
+import { PALEST, STRONGEST } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { PALEST, STRONGEST } from "../kit/text.js";
 
 /** The role of a name in an equation, by which it is coloured. */
 /** @type {Record<string, string>} */

@@ -72,6 +72,24 @@ export function apart(points) {
   return points.filter((point, i) => !i || Math.hypot(point[0] - points[i - 1][0], point[1] - points[i - 1][1]) > 0.5);
 }
 
+/**
+ * The points of a path that is level and plumb by turns: from (x, y) to another x, then to another y, and so on.
+ *
+ * @param {number} x
+ * @param {number} y
+ * @param {number[]} ends
+ */
+export function turns(x, y, ...ends) {
+  /** @type {Point[]} */
+  const points = [[x, y]];
+  ends.forEach((end, i) => {
+    if (i % 2) y = end;
+    else x = end;
+    points.push([x, y]);
+  });
+  return apart(points);
+}
+
 /** A path through points, its corners rounded, as an SVG drawing has it. @param {Point[]} points */
 export function rounded(points) {
   let path = `M${points[0]}`;
@@ -92,7 +110,7 @@ function toward(from, to) {
 
 /** Into which direction a path ends, in degrees. @param {Point[]} points */
 export function direction(points) {
-  const [before, last] = points.slice(-2);
+  const [before, last = before] = points.slice(-2);
   return (Math.atan2(last[1] - before[1], last[0] - before[0]) * 180) / Math.PI;
 }
 

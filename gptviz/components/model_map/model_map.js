@@ -1,10 +1,9 @@
 // The map of a model: the drawing, and under it the box that is open.
 
-import { toAddress } from "../kit/address.js";
+import { Choices } from "../kit/choices.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { plural } from "../kit/text.js";
-import { saidInAddress, valuesIn } from "../kit/values.js";
 import { view } from "../kit/view.js";
 import { Boxes, parametersOf, placed, titleOf } from "./boxes.js";
 import { coloured, legend } from "./equation.js";
@@ -28,12 +27,14 @@ export class ModelMap {
     this.drawing = ""; // what the drawing is made from
     this.taken = ""; // the last guess that was taken, and the text it is for
     this.opened = new Opened();
+    /** @type {Choices<import("./opened.js").Choice>} */
+    this.choices = new Choices();
     this.questions = new Questions((question) => this.send("look", question));
     this.stage = new Stage(this);
-    this.status = make("div", "status note");
+    this.status = make("div", "cut status note");
     this.foot = make("div", "foot row");
     this.goTo = make("label", "note go-to", "Go to block");
-    this.number = make("input", "number", undefined, { type: "number", min: "0", step: "1" });
+    this.number = make("input", "field number", undefined, { type: "number", min: "0", step: "1" });
     this.goTo.append(this.number);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
@@ -54,11 +55,13 @@ export class ModelMap {
     const isFirst = this.data === undefined;
     const drawing = JSON.stringify([data.text, this.stage.ground, data.guesses.length]);
     this.data = data;
+    this.choices.declared = data.declared;
     this.questions.hear(data);
     if (drawing !== this.drawing) {
       this.drawing = drawing;
       this.opened.boxes = new Boxes(data);
-      if (isFirst) this.opened.take(valuesIn(data.declared, saidInAddress(data.declared)).values);
+      if (isFirst) this.choices.begin(data.declared);
+      if (isFirst) this.opened.take(this.choices.values);
       this.opened.fit();
       this.draw();
     }
@@ -122,7 +125,8 @@ export class ModelMap {
   }
 
   write() {
-    toAddress(this.opened.forAddress());
+    this.choices.values = this.opened.chosen;
+    this.choices.write();
   }
 
   // What is open

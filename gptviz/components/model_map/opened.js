@@ -2,10 +2,7 @@
 
 import { placed } from "./boxes.js";
 
-/** The block that is open before anybody chooses: one in the middle has more to show than the first. @param {number} count */
-function usualBlock(count) {
-  return Math.min(2, Math.max(0, count - 1));
-}
+/** @typedef {{ box: string | null, block: string | null, tensor: number, head: number, sizes: boolean }} Choice the address has of it */
 
 export class Opened {
   constructor() {
@@ -43,16 +40,12 @@ export class Opened {
   /**
    * What a link asks for; `fit` then leaves out what the box lacks.
    *
-   * @param {{ box?: string, block?: string, tensor?: number, head?: number, sizes?: boolean }} asked
+   * @param {Choice} asked
    */
   take({ box, block, tensor, head, sizes }) {
-    this.hasSizes = sizes ?? false;
+    this.hasSizes = sizes;
     const [stack, number] = block?.startsWith("encoder.") ? ["encoder.", block.slice("encoder.".length)] : ["", block];
-    this.stack = stack;
-    this.block = number === undefined ? usualBlock(this.boxes.blocks("")) : Number(number);
-    this.path = box ?? null;
-    this.piece = tensor ?? 0;
-    this.askedHead = head ?? 0;
+    Object.assign(this, { stack, block: Number(number ?? 0), path: box, piece: tensor, askedHead: head });
   }
 
   /** After another model: what it lacks is not open. */
@@ -69,16 +62,15 @@ export class Opened {
     this.block = Math.max(0, Math.min(this.block, boxes.blocks(this.stack) - 1));
   }
 
-  /** What the address says; null for what is usual. */
-  forAddress() {
+  /** What is open, as a link asks for it. @returns {Choice} */
+  get chosen() {
     const { boxes, stack, block, path, piece } = this;
-    const isUsual = stack === "" && block === usualBlock(boxes.blocks(""));
     return {
       box: path,
-      block: path !== null || !boxes.blocks(stack) || isUsual ? null : `${stack}${block}`,
-      tensor: path !== null && piece ? piece : null,
-      head: this.head || null,
-      sizes: this.hasSizes || null,
+      block: path !== null || !boxes.blocks(stack) ? null : `${stack}${block}`,
+      tensor: path === null ? 0 : piece,
+      head: this.head ?? 0,
+      sizes: this.hasSizes,
     };
   }
 

@@ -100,7 +100,10 @@ export class Panel {
     const { opened } = this.map;
     const list = make("div", "pieces", undefined, { role: "group", "aria-label": "Tensors of this box" });
     box.pieces.forEach((piece, i) => {
-      const button = make("button", `piece ${piece.kind}`, undefined, { "data-piece": i, "aria-pressed": i === opened.piece });
+      const button = make("button", `bare piece ${piece.kind}`, undefined, {
+        "data-piece": i,
+        "aria-pressed": i === opened.piece,
+      });
       const about = [KINDS[piece.kind], moreOf(piece)].filter(Boolean).join(", ");
       button.append(make("strong", "", piece.symbol), make("span", "number", sizes(piece.shape)), make("small", "", about));
       button.title = piece.rows ? `${piece.name}, rows ${piece.rows[0]} to ${piece.rows[1] - 1}` : piece.name;

@@ -3,7 +3,7 @@ import { make, shape } from "../kit/elements.js";
 import { paint } from "../kit/heatmap.js";
 import { ROLES } from "../kit/roles.js";
 import { aloud, parametersOf, short } from "./boxes.js";
-import { SMALL, direction, rounded } from "./geometry.js";
+import { SMALL, direction, rounded, turns } from "./geometry.js";
 
 // Numbers as `thumbnails` in __init__.py packs them.
 const HIDDEN = 255,
@@ -95,6 +95,11 @@ export class Pen {
     if (!this.isPlain) this.under.append(this.text(x, y, content, { fill: this.ink(0.72), ...look }));
   }
 
+  /** @param {number} x @param {number} y @param {number} width @param {number} height @param {Record<string, string | number>} look */
+  rect(x, y, width, height, look) {
+    return shape("rect", { x, y, width, height, ...look });
+  }
+
   /**
    * Something to click: a box of the model, or a block.
    *
@@ -134,11 +139,7 @@ export class Pen {
     const colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     /** @type {SVGElement[]} */
     const parts = [
-      shape("rect", {
-        x,
-        y,
-        width: w,
-        height: h,
+      this.rect(x, y, w, h, {
         rx: 5,
         fill: this.mix(colour, box.role === "weight" ? 0.06 : strength),
         stroke: colour,
@@ -233,15 +234,7 @@ export class Pen {
    * @param {Stroke} [options]
    */
   level(from, to, y, options = {}) {
-    this.arrow(
-      from.path,
-      to.path,
-      [
-        [from.x + from.w, y],
-        [to.x, y],
-      ],
-      options,
-    );
+    this.arrow(from.path, to.path, turns(from.x + from.w, y, to.x), options);
   }
 
   /**
@@ -253,13 +246,8 @@ export class Pen {
    * @param {Stroke} [options]
    */
   plumb(from, to, x, options = {}) {
-    const ends = from.y < to.y ? [from.y + from.h, to.y] : [from.y, to.y + to.h];
-    this.arrow(
-      from.path,
-      to.path,
-      ends.map((y) => /** @type {Point} */ ([x, y])),
-      options,
-    );
+    const [begin, end] = from.y < to.y ? [from.y + from.h, to.y] : [from.y, to.y + to.h];
+    this.arrow(from.path, to.path, turns(x, begin, x, end), options);
   }
 
   /**
@@ -277,11 +265,7 @@ export class Pen {
     const box = this.boxes.at(path),
       colour = ROLES[/** @type {import("../kit/roles.js").Role} */ (box.role)];
     const parts = [
-      shape("rect", {
-        x,
-        y,
-        width: w,
-        height: h,
+      this.rect(x, y, w, h, {
         rx: h / 2,
         fill: this.mix(colour, box.role === "weight" ? 0.3 : 0.16),
         stroke: colour,

@@ -2,6 +2,7 @@
 
 import { background } from "../kit/colour.js";
 import { TabStop, make, shape } from "../kit/elements.js";
+import { DOWN, onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { USUAL, rem } from "../kit/size.js";
 import { Block } from "./block.js";
@@ -34,7 +35,7 @@ export class Stage {
     this.blockFrame = null;
     for (const place of [this.element, this.ahead]) {
       place.addEventListener("click", (event) => this.clicked(event));
-      place.addEventListener("keydown", (event) => this.key(event));
+      onKeys(place, (event) => this.key(event));
       place.addEventListener("pointerover", (event) => this.over(event));
       place.addEventListener("pointerleave", () => this.look(null));
       place.addEventListener("focusin", (event) => this.over(event));
@@ -168,19 +169,17 @@ export class Stage {
   /** @param {KeyboardEvent} event */
   key(event) {
     const place = held(event, "[data-path]");
-    if (!place) return;
+    if (!place) return false;
     const { path } = place.dataset;
     const next = walk(event.key, path, this.order);
-    const block = /** @type {Record<string, number>} */ ({ ArrowUp: -1, ArrowDown: 1 })[event.key];
     if (next) this.focus(next);
-    else if (block) this.focus(this.map.moveToBlock(block, path));
+    else if (event.key in DOWN) this.focus(this.map.moveToBlock(DOWN[event.key], path));
     else if ((event.key === "Enter" || event.key === " ") && place.tagName !== "BUTTON") {
       place.dispatchEvent(new MouseEvent("click", { bubbles: true }));
       this.focus(path);
     } else if (event.key === "Escape" && this.map.opened.path !== null) this.map.shut();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   }
 
   /** Give the focus to what has this path, if it is drawn. @param {string | undefined} path */

@@ -1,5 +1,6 @@
 // The numbers of a box on the page: a table in colours, its scale, and the way to other pages of the tensor.
 
+import { chip } from "../kit/chips.js";
 import { colourAt, diverging, inkOn, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
@@ -7,7 +8,7 @@ import { make } from "../kit/elements.js";
 import { coloursOf, legendOf } from "../kit/heatmap.js";
 import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
-import { brief, chip, count, shortened } from "../kit/text.js";
+import { brief, count, shortened } from "../kit/text.js";
 import { sizes } from "./boxes.js";
 import { Cells, isWrapped } from "./cells.js";
 import { subjectOf } from "./export.js";
@@ -55,7 +56,7 @@ function controls(piece, at, data) {
 
 /** @param {string} name @param {number} axis @param {number} size @param {number} chosen */
 function menu(name, axis, size, chosen) {
-  const select = make("select", "", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
+  const select = make("select", "field", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
   for (let i = 0; i < size; i++) select.append(make("option", "", `${name} ${i}`, { value: i }));
   select.value = String(chosen);
   return select;

@@ -1,8 +1,9 @@
+import { chip, fillLine, tint } from "../kit/chips.js";
 import { make, shape } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
-import { chip, nameBarNumber, percent, plural, shortened, spoken, tinted } from "../kit/text.js";
+import { percent, plural, spoken } from "../kit/text.js";
 import { short, sizes, sure } from "./boxes.js";
-import { SMALL, TOKENS, apart, drawnBlocks } from "./geometry.js";
+import { SMALL, TOKENS, drawnBlocks, turns } from "./geometry.js";
 
 /** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place */
 /** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
@@ -120,16 +121,8 @@ export class Whole {
       const box = pen.drawBox(path, x, y, 66, each);
       if (above) pen.plumb(above, box, box.cx, { colour: ROLES.output });
       else {
-        const from = last.x + last.w,
-          turn = (from + x) / 2;
-        /** @type {import("./geometry.js").Point[]} */
-        const points = [
-          [from, middle],
-          [turn, middle],
-          [turn, box.cy],
-          [x, box.cy],
-        ];
-        pen.arrow(last.path, path, apart(points), { width: 3, head: false });
+        const from = last.x + last.w;
+        pen.arrow(last.path, path, turns(from, middle, (from + x) / 2, box.cy, x), { width: 3, head: false });
       }
       above = box;
       y += each + gap;
@@ -175,7 +168,7 @@ export class Whole {
       const x = left + lead + i * each;
       if (block === null) {
         this.pen.under.append(
-          shape("rect", { x, y: middle - 8, width: w, height: 16, fill: this.pen.colours.ground }),
+          this.pen.rect(x, middle - 8, w, 16, { fill: this.pen.colours.ground }),
           this.pen.text(x + w / 2, middle + 4, "⋯", { size: 14 }),
         );
         return;
@@ -214,11 +207,7 @@ export class Whole {
     const has = (part) => this.pen.boxes.get(`${path}.${part}`);
     /** @type {SVGElement[]} */
     const parts = [
-      shape("rect", {
-        x,
-        y,
-        width: w,
-        height: h,
+      this.pen.rect(x, y, w, h, {
         rx: 5,
         fill: this.pen.colours.ground,
         stroke: open ? this.pen.ink() : ROLES.stream,
@@ -226,7 +215,7 @@ export class Whole {
         ...(window ? { "stroke-dasharray": "4 2" } : {}),
         class: "edge",
       }),
-      shape("rect", { x: x + inset, y: y + inset, width: side, height: side, rx: 2, fill: this.pen.mix(ROLES.pattern, 0.08) }),
+      this.pen.rect(x + inset, y + inset, side, side, { rx: 2, fill: this.pen.mix(ROLES.pattern, 0.08) }),
     ];
     this.pen.thumbnail(stack ? "encoder" : "decoder", block, null, x + inset, y + inset, side);
     const bars = [
@@ -236,18 +225,8 @@ export class Whole {
     let below = y + inset + side + 3;
     const tall = (y + h - 17 - below - 3 * (bars.length - 1)) / bars.length;
     for (const [role, letters] of bars) {
-      parts.push(
-        shape("rect", {
-          x: x + inset,
-          y: below,
-          width: side,
-          height: tall,
-          rx: 2,
-          fill: this.pen.mix(ROLES[role], 0.2),
-          stroke: ROLES[role],
-          "stroke-width": 1,
-        }),
-      );
+      const look = { rx: 2, fill: this.pen.mix(ROLES[role], 0.2), stroke: ROLES[role], "stroke-width": 1 };
+      parts.push(this.pen.rect(x + inset, below, side, tall, look));
       if (w > 30 && tall > SMALL) parts.push(this.pen.text(x + w / 2, below + tall / 2 + 3.5, letters, { weight: 600 }));
       below += tall + 3;
     }
@@ -269,13 +248,8 @@ export class Whole {
     }
     if (has("cross_attention.q") && this.memory) {
       // What every block of the decoder reads of the encoder.
-      const at = x + w / 2;
-      this.pen.arrow("memory", path, [
-        [this.memory.cx, this.memory.y + this.memory.h],
-        [this.memory.cx, this.memory.y + this.memory.h + 25],
-        [at, this.memory.y + this.memory.h + 25],
-        [at, y],
-      ]);
+      const { cx, y: top, h: high } = this.memory;
+      this.pen.arrow("memory", path, turns(cx, top + high, cx, top + high + 25, x + w / 2, y));
     }
     return group;
   }
@@ -294,7 +268,7 @@ export class Whole {
     const column = make("div", "column");
     Object.assign(column.style, { left: `${x}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
     const head = path
-      ? make("button", "heading", heading, { "data-box": path, "data-path": path })
+      ? make("button", "bare heading", heading, { "data-box": path, "data-path": path })
       : make("div", "heading", heading);
     if (path) this.pen.elements.set(path, head);
     column.append(head);
@@ -324,8 +298,7 @@ export class Whole {
       token.setAttribute("role", "listitem");
       if (probability !== null) {
         token.setAttribute("aria-label", `${spoken(label)}, ${percent(probability)}`);
-        token.classList.add("tinted");
-        token.style.setProperty("--tint", tinted(probability));
+        tint(token, probability);
         token.title = `${spoken(label)}: ${percent(probability)}, ${meaning}`;
       }
       strip.append(token, make("wbr"));
@@ -352,10 +325,8 @@ export class Whole {
     const list = make("div", `guesses${data.guesses.length <= MOST_WITH_ROOM ? " roomy" : ""}`);
     column.append(list);
     data.guesses.forEach((/** @type {Token} */ [label, probability], /** @type {number} */ i) => {
-      const line = make(data.takes ? "button" : "div", "guess", undefined, { "data-guess": i });
-      const name = make("span", "name", shortened(label, 12));
-      name.style.setProperty("--tint", tinted(probability ?? 0));
-      line.append(...nameBarNumber(name, probability));
+      const line = make(data.takes ? "button" : "div", data.takes ? "bare guess" : "guess", undefined, { "data-guess": i });
+      fillLine(line, label, probability, 12);
       line.title = data.takes ? `Append ${spoken(label)} to the prompt` : label;
       line.setAttribute("aria-label", `${data.takes ? "take " : ""}${spoken(label)}, ${sure(probability)}`);
       list.append(line);

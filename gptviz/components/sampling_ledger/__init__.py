@@ -104,7 +104,7 @@ def payload(
         "note": note,
         "prompt": prompt,
         "used": len(labels) if used is None else used,
-        "declared": declared(address(len(labels), draws=numbers is not None)),
+        "declared": declared(address(len(labels), draws=numbers is not None), USUAL),
         "asked": dict(command.asked),
         "number": command.number,
     }
@@ -133,6 +133,10 @@ def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] 
     if vocabulary != shown.vocabulary:
         vocabulary, carrier = st.session_state[with_labels] = this_one
     _mount(key=key, data=shown.data if (vocabulary, carrier) == this_one else shown.bare, **events)
+
+
+# What is chosen before anybody chooses: all of the vocabulary, and a draw that leaves its probabilities unchanged.
+USUAL = {"temperature": 1, "top_k": 0, "top_p": 1, "seed": 0, "tokens": ORDERS[0], "log": False}
 
 
 def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:

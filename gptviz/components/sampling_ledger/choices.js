@@ -1,56 +1,37 @@
-// The choices of a reader: how they are read from the address, which values they can have, and the sliders that set them.
+// The choices of a reader: what they are called, and the sliders that set them.
 
 import { make } from "../kit/elements.js";
-import { count, shortened } from "../kit/text.js";
-import { saidInAddress, valuesIn } from "../kit/values.js";
+import { count } from "../kit/text.js";
 
 export const SEEDS = 100;
-const LIKELIEST = "All, by probability";
 export const VOCABULARY = "All, by vocabulary";
 /** @type {Record<string, string>} */
-export const ORDERS = { [LIKELIEST]: "likeliest first", [VOCABULARY]: "by vocabulary" };
+export const ORDERS = { "All, by probability": "likeliest first", [VOCABULARY]: "by vocabulary" };
 
 /**
- * The choices of a reader.
+ * What a reader has chosen; where nothing is drawn, the order and the bars alone.
  *
- * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number, tokens: string, log: boolean }} Choices
+ * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number, tokens: string, log: boolean }} Chosen
  */
 
-// Of each choice: its `usual` value, which the address leaves out, what it `says` to a reader, and of a slider its name, its ends and
-// its step. Which values it can have comes with the payload.
-/** @type {Record<string, { usual: any, says: (value: any) => string, slider?: { name: string, ends: [number, number, number] } }>} */
+// Of each choice: what it `says` to a reader, and of a slider its name, its ends and its step. Which values it can have, and which one
+// is usual, comes with the payload.
+/** @type {Record<string, { says: (value: any) => string, slider?: { name: string, ends: [number, number, number] } }>} */
 export const CHOICES = {
   temperature: {
-    usual: 1,
     says: (value) => (Number(value.toFixed(2)) === value ? value.toFixed(2) : String(value)),
     slider: { name: "Temperature", ends: [0, 2, 0.01] },
   },
-  top_k: { usual: 0, says: (value) => (value ? count(value) : "off"), slider: { name: "Top-k", ends: [0, 1, 1] } },
+  top_k: { says: (value) => (value ? count(value) : "off"), slider: { name: "Top-k", ends: [0, 1, 1] } },
   top_p: {
-    usual: 1,
     says: (value) => (value === 1 ? "off" : String(value)),
     slider: { name: "Top-p", ends: [0.05, 1, 0.001] },
   },
-  seed: { usual: 0, says: String, slider: { name: "Seed", ends: [0, SEEDS - 1, 1] } },
-  tokens: { usual: LIKELIEST, says: (value) => ORDERS[value] },
-  log: { usual: false, says: (value) => (value ? "on" : "off") },
+  seed: { says: String, slider: { name: "Seed", ends: [0, SEEDS - 1, 1] } },
+  tokens: { says: (value) => ORDERS[value] },
+  log: { says: (value) => (value ? "on" : "off") },
 };
 export const OF_THE_DRAW = ["temperature", "top_k", "top_p", "seed"];
-
-/** The usual choices. @returns {Choices} */
-export function usualChoices() {
-  return /** @type {any} */ (Object.fromEntries(Object.entries(CHOICES).map(([key, { usual }]) => [key, usual])));
-}
-
-/** The choices in the address, and the rejected ones in words. @param {import("../kit/values.js").Declared} declared */
-export function choicesInAddress(declared) {
-  const { values, refused } = valuesIn(declared, saidInAddress(declared));
-  const vain = refused.map(([key, said]) => {
-    const { usual, says } = CHOICES[key];
-    return `${key} = “${shortened(said, 80)}”, which is not available here; the view began with ${says(usual)}.`;
-  });
-  return { chosen: values, vain };
-}
 
 /** The numbers that top-k's slider offers: all of the small ones, then in steps of a tenth, and 0, which keeps all. @param {number} size of the vocabulary */
 export function notches(size) {

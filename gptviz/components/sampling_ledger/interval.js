@@ -44,7 +44,7 @@ export class Draw {
   constructor(ledger) {
     this.ledger = ledger;
     this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
-    this.outcome = make("p", "outcome");
+    this.outcome = make("p", "cut outcome");
     this.taking = make("button", "tool", "Take it", { title: "Add the token that was drawn to the text" });
     this.taking.onclick = (event) => ledger.take(ledger.drawn, event);
     this.interval = make("div", "interval");
@@ -52,8 +52,8 @@ export class Draw {
     this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
     this.element = make("section", "draw", undefined, { "aria-label": "The draw" });
     this.slider = new Slider("seed", "Decides the random number of the draw");
-    const ends = make("div", "ends");
-    this.verdict = make("span", "verdict");
+    const ends = make("div", "faint ends");
+    this.verdict = make("span", "cut verdict");
     ends.append(make("span", "", "0"), this.verdict, make("span", "", "1"));
     this.element.append(this.buildHead(), this.buildInterval(), ends);
     this.listen();

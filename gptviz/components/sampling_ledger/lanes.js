@@ -105,7 +105,7 @@ export class Heads {
         this.sliders.push(slider);
       }
       this.titles.append(cell);
-      this.cells[lane] = make("span", `sum ${lane}`, "", { "data-title": title.replace("temperature", "T") });
+      this.cells[lane] = make("span", `cut sum ${lane}`, "", { "data-title": title.replace("temperature", "T") });
     }
     this.sums.append(...Object.values(this.cells));
   }

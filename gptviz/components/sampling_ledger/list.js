@@ -1,6 +1,7 @@
 // The lines of the ledger, one a token: however large the vocabulary, only those in sight exist.
 
-import { make } from "../kit/elements.js";
+import { closest, make } from "../kit/elements.js";
+import { along, DOWN, onKeys } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
 import { SPOKEN, count, percent, shortened, spoken } from "../kit/text.js";
 import { VOCABULARY } from "./choices.js";
@@ -32,7 +33,7 @@ export class List {
 
   listen() {
     const { element, ledger } = this;
-    element.addEventListener("keydown", (event) => this.key(event));
+    onKeys(element, (event) => this.key(event));
     element.addEventListener("scroll", () => ledger.ask(), { passive: true });
     for (const kind of ["focus", "blur"]) element.addEventListener(kind, () => ledger.ask());
     element.addEventListener("pointermove", (event) => this.hover(this.tokenAt(event)));
@@ -176,10 +177,10 @@ export class List {
 
   // Actions of a reader
 
-  /** @param {any} event */
+  /** @param {Event} event */
   tokenAt(event) {
-    const row = event.target.closest(".token-row");
-    return row ? Number(row.dataset.token) : null;
+    const row = closest(event, ".token-row");
+    return row && Number(row.dataset.token);
   }
 
   /** @param {number | null} token */
@@ -202,23 +203,13 @@ export class List {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / this.line) - 1),
-      last = this.places.length - 1;
-    /** @type {Record<string, number>} */
-    const walk = {
-      ArrowDown: this.current + 1,
-      ArrowUp: this.current - 1,
-      PageDown: this.current + page,
-      PageUp: this.current - page,
-      Home: 0,
-      End: last,
-    };
-    if (event.key in walk) this.walkTo(Math.max(0, Math.min(last, walk[event.key])));
-    else if (event.key !== "Enter" && event.key !== " ") return;
-    else if (last >= 0 && !event.repeat) this.ledger.take(this.places[this.current]); // a key held down takes once
-    event.preventDefault();
-    event.stopPropagation();
+    const { places, current } = this;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.line) - 1);
+    const to = along(event.key, current, places.length, { ...DOWN, PageDown: page, PageUp: -page });
+    if (to !== null) this.walkTo(to);
+    else if (event.key !== "Enter" && event.key !== " ") return false;
+    else if (places.length && !event.repeat) this.ledger.take(places[current]); // a key held down takes once
+    return true;
   }
 
   /** @param {number} place */

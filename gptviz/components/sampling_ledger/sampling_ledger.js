@@ -1,13 +1,14 @@
 // The sampling ledger: the next token as a pipeline over the whole vocabulary. The server sends the logits once; every stage is
 // computed here, so that no slider waits.
 
-import { toAddress } from "../kit/address.js";
+import { Choices } from "../kit/choices.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
-import { valueIn, valuesIn } from "../kit/values.js";
-import { Commands, view } from "../kit/view.js";
-import { CHOICES, ORDERS, VOCABULARY, choicesInAddress, notches, usualChoices } from "./choices.js";
+import { isAlone } from "../kit/keys.js";
+import { shortened } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { CHOICES, ORDERS, VOCABULARY, notches } from "./choices.js";
 import { drawnOften } from "./draws.js";
 import { Draw } from "./interval.js";
 import { Heads } from "./lanes.js";
@@ -16,8 +17,6 @@ import { codeOf, columnsOf } from "./numbers.js";
 import { pictureOf } from "./picture.js";
 import { Stages } from "./stages.js";
 import { factsOf, readingOf } from "./words.js";
-
-/** @typedef {import("./choices.js").Choices} Choices */
 
 // Within these milliseconds nobody can have read a new text: a click is then the second half of a double click.
 const UNREAD = 400;
@@ -32,9 +31,6 @@ function labelsOf({ vocabulary, arrays }) {
   }
   return kept.vocabulary === vocabulary ? kept.labels : null;
 }
-
-// A command is carried out once, whichever view on the page does it.
-const commands = new Commands();
 
 export class Ledger {
   /** @param {HTMLElement} root */
@@ -58,8 +54,8 @@ export class Ledger {
     /** @type {number | null} */
     this.frame = null; // the next one to be drawn
     this.dirty = this.falls = false;
-    /** @type {Choices & Record<string, any>} */
-    this.chosen = usualChoices();
+    /** @type {Choices<import("./choices.js").Chosen & Record<string, any>>} */
+    this.choices = new Choices();
     this.facts = make("p", "facts");
     this.vain = make("span", "", "", { role: "status" });
     this.orders = make("select", "tool", undefined, { "aria-label": "Order of the tokens" });
@@ -68,11 +64,11 @@ export class Ledger {
     this.logs = make("button", "tool", "log bars", {
       title: "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show",
     });
-    this.scale = make("span", "scale");
+    this.length = make("span", "faint length");
     this.asked = this.buildAsked();
     this.heads = new Heads();
     this.list = new List(this);
-    this.reading = make("p", "reading");
+    this.reading = make("p", "cut reading");
     this.draw = new Draw(this);
     this.sliders = [...this.heads.sliders, this.draw.slider];
     root.replaceChildren(
@@ -105,7 +101,7 @@ export class Ledger {
     this.orders.onchange = () => this.choose({ tokens: this.orders.value });
     this.finding.oninput = () => this.arrange();
     this.logs.onclick = () => this.choose({ log: !this.chosen.log });
-    choice.append(this.orders, this.finding, this.logs, this.scale);
+    choice.append(this.orders, this.finding, this.logs, this.length);
     const details = tools(this.root, {
       name: "next_token",
       numbers: () => columnsOf(this),
@@ -125,7 +121,7 @@ export class Ledger {
     });
     // The page has its own keys, and text that is typed here is not meant for them.
     root.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!isAlone(event)) return;
       if (/** @type {HTMLElement} */ (event.target).matches("input, select, button")) event.stopPropagation();
       if (event.key === "Escape" && event.target === this.finding) this.find("");
     });
@@ -149,10 +145,13 @@ export class Ledger {
     this.header = header;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
     if (another) this.prepare();
-    const before = { ...this.chosen };
+    const before = first ? undefined : this.choices.written;
     if (first) this.readAddress();
-    else this.keepPossible();
-    const asked = commands.obey(header, first ? this.chosen : before);
+    else {
+      this.choices.fit(header.declared);
+      this.choices.write(); // the page or a step back may have changed the address
+    }
+    const asked = this.choices.asked(header, before);
     if (asked) this.choose(asked, true);
     this.dirty = true;
     if (another) this.arrange(this.chosen.tokens === VOCABULARY); // there every token keeps its place
@@ -181,36 +180,28 @@ export class Ledger {
     this.lowest = logits.reduce((least, z) => (Number.isFinite(z) ? Math.min(least, z) : least), highest);
   }
 
+  get chosen() {
+    return this.choices.values;
+  }
+
+  /** Begin with the choices in the address, and name those that are impossible. */
   readAddress() {
-    const { chosen, vain } = choicesInAddress(this.header.declared);
-    Object.assign(this.chosen, chosen);
+    const vain = this.choices.begin(this.header.declared).map(([key, said]) => {
+      const began = CHOICES[key].says(this.chosen[key]);
+      return `${key} = “${shortened(said, 80)}”, which is not available here; the view began with ${began}.`;
+    });
     this.asked.hidden = !vain.length;
     this.vain.textContent = vain.length ? `The link asks for ${vain.join(" It asks for ")}` : "";
   }
 
-  /** Gives up choices that a smaller vocabulary cannot have; and the address, which the page or a step back may have changed, says
-   *  what is shown. */
-  keepPossible() {
-    for (const [key, values] of Object.entries(this.header.declared)) {
-      if (valueIn(values, this.chosen[key]) === undefined) this.chosen[key] = CHOICES[key].usual;
-    }
-    this.remember();
-  }
-
-  remember() {
-    /** @param {string} key */
-    const text = (key) => (this.chosen[key] === CHOICES[key].usual ? null : String(this.chosen[key]));
-    toAddress(Object.fromEntries(Object.keys(this.header.declared).map((key) => [key, text(key)])));
-  }
-
   /** Change some choices; `falls` lets the random number fall again. @param {Record<string, any>} changes @param {boolean} [falls] */
   choose(changes, falls = false) {
-    Object.assign(this.chosen, valuesIn(this.header.declared, changes).values);
+    this.choices.take(changes);
     if ("temperature" in changes || "top_k" in changes || "top_p" in changes) this.observed = null;
     if ("tokens" in changes) this.arrange();
     this.dirty = true;
     this.falls ||= falls;
-    this.remember();
+    this.choices.write();
     this.ask();
   }
 
@@ -260,10 +251,10 @@ export class Ledger {
     this.dirty = false;
     stages.set(chosen);
     this.drawn = this.seeds ? stages.draw(this.number) : -1;
-    for (const slider of this.sliders) slider.show(chosen[slider.key]);
+    for (const slider of this.sliders) if (slider.key in chosen) slider.show(chosen[slider.key]);
     this.orders.value = chosen.tokens;
     this.logs.setAttribute("aria-pressed", String(chosen.log));
-    this.scale.textContent = chosen.log ? "bars: 0.1 to 100 %, logarithmic" : "bars: 0 to 100 %";
+    this.length.textContent = chosen.log ? "bars: 0.1 to 100 %, logarithmic" : "bars: 0 to 100 %";
     this.heads.render(this);
     this.facts.replaceChildren(...factsOf(this));
     if (this.seeds) this.draw.render(this.falls);

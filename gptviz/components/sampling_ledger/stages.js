@@ -3,7 +3,7 @@
 // A sum that is below its limit only by rounding has reached it, as in the library.
 const ROUNDING = 1e-12;
 
-/** @typedef {import("./choices.js").Choices} Choices */
+/** @typedef {import("./choices.js").Chosen} Chosen */
 
 /** Every stage from logits to what is drawn from. */
 export class Stages {
@@ -53,8 +53,8 @@ export class Stages {
     for (let i = 0; i < size; i++) into[i] /= sum;
   }
 
-  /** Compute every stage again. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. @param {Pick<Choices, "temperature" | "top_k" | "top_p">} chosen */
-  set({ temperature, top_k, top_p }) {
+  /** Compute every stage again. Top-k and top-p keep the likeliest: two counts, `inTopK` and `kept`, say which. @param {Partial<Pick<Chosen, "temperature" | "top_k" | "top_p">>} chosen what is missing changes nothing */
+  set({ temperature = 1, top_k = 0, top_p = 1 }) {
     const { order, hot, reached } = this;
     this.temperature = temperature;
     this.scale(temperature);

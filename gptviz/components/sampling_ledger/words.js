@@ -1,7 +1,8 @@
 // The words and numbers of the ledger: of the whole distribution, and of one token on its way through all stages.
 
+import { chip } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
-import { brief, chip, count, percent, shortened } from "../kit/text.js";
+import { brief, count, percent, shortened } from "../kit/text.js";
 import { DRAWS } from "./draws.js";
 import { sumOf } from "./lanes.js";
 import { entropy } from "./stages.js";
@@ -26,7 +27,7 @@ export function factsOf(ledger) {
   const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
   /** @param {string} help @param {string} name @param {(string | Node)[]} values */
   const fact = (help, name, ...values) => {
-    const shown = make("span", "fact", undefined, { title: help });
+    const shown = make("span", "cut fact", undefined, { title: help });
     shown.append(make("b", "", name), " ", ...values);
     return shown;
   };

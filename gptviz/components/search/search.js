@@ -3,12 +3,11 @@
 
 import { copied, dialog } from "../kit/details.js";
 import { isTyping, make, shape } from "../kit/elements.js";
+import { DOWN, isAlone } from "../kit/keys.js";
 import { view } from "../kit/view.js";
 
 // The most that are shown of one kind.
 const MOST = 3;
-/** @type {Record<string, number>} */
-const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 const HINT = "Pages, lessons, words, models, heads and commands. The arrow keys and Enter choose.";
 
 /** @typedef {[kind: string, name: string, about: string, address: string, more: string]} Entry */
@@ -85,8 +84,8 @@ function row(payload, [kind, name, about, address], note) {
   const item = make("li"),
     said = make("strong", "", name);
   const hit = address
-    ? make("a", "hit", undefined, { href: linkOf(address, payload), target: "_self" })
-    : make("button", "hit", undefined, { title: "Copy it" });
+    ? make("a", "bare hit", undefined, { href: linkOf(address, payload), target: "_self" })
+    : make("button", "bare hit", undefined, { title: "Copy it" });
   if (!address) {
     hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
   }
@@ -100,7 +99,7 @@ class Search {
   constructor(root) {
     this.root = root;
     const about = "Find a page, a lesson, a word, a model, a head or a command. Key: /";
-    const button = make("button", "search", undefined, { title: about, "aria-keyshortcuts": "/" });
+    const button = make("button", "field search", undefined, { title: about, "aria-keyshortcuts": "/" });
     const glass = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, shape("path", { d: "M15 15L21 21" }));
     glass.append(shape("circle", { cx: 10, cy: 10, r: 6.5 }));
     button.append(glass, make("span", "", "Search"), make("kbd", "", "/", { "aria-hidden": "true" }));
@@ -110,8 +109,7 @@ class Search {
     this.payload = undefined;
     /** @param {KeyboardEvent} event */
     this.pressed = (event) => {
-      const { key, ctrlKey, metaKey, altKey } = event;
-      if (key !== "/" || ctrlKey || metaKey || altKey || event.defaultPrevented || isTyping(event.composedPath()[0])) return;
+      if (event.key !== "/" || !isAlone(event) || event.defaultPrevented || isTyping(event.composedPath()[0])) return;
       event.preventDefault(); // it would be typed into the box, or the browser would search the page
       this.open();
     };
@@ -126,7 +124,12 @@ class Search {
   open() {
     const { payload, root } = this;
     if (!payload || root.querySelector("dialog")) return;
-    const field = make("input", "asked", undefined, { type: "text", autofocus: "", "aria-label": "Search", autocomplete: "off" }),
+    const field = make("input", "field asked", undefined, {
+        type: "text",
+        autofocus: "",
+        "aria-label": "Search",
+        autocomplete: "off",
+      }),
       list = make("ul", "found"),
       note = make("p", "note", HINT, { role: "status" });
     field.oninput = () => fill(payload, field.value, list, note);
@@ -136,9 +139,9 @@ class Search {
       const stops = [field, .../** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(".hit"))],
         at = stops.findIndex((one) => one.matches(":focus"));
       if (event.key === "Enter" && at === 0 && !event.isComposing) stops[1]?.click();
-      if (!(event.key in STEPS) || at < 0) return;
+      if (!(event.key in DOWN) || at < 0) return;
       event.preventDefault();
-      stops[at + STEPS[event.key]]?.focus();
+      stops[at + DOWN[event.key]]?.focus();
     });
   }
 

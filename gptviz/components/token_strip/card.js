@@ -1,20 +1,14 @@
 // The card of a token: what else was likely in its place.
 
+import { chip as chipOf, fillLine } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
 import { Floating, under } from "../kit/floating.js";
-import { nameBarNumber, percent, tinted } from "../kit/text.js";
+import { percent } from "../kit/text.js";
 
 /** @typedef {import("./tokens.js").Token} Token */
 
 // Milliseconds that the pointer has to reach the card.
 const HIDE_AFTER = 150;
-
-/** A line with a token, its probability as a bar, and the number. @param {HTMLElement} line @param {string} label @param {number} probability */
-function fillLine(line, label, probability) {
-  const name = make("span", "name", label);
-  name.style.setProperty("--tint", tinted(probability));
-  line.append(...nameBarNumber(name, probability));
-}
 
 /** The card that is open next to a chip, at most one. */
 export class Card {
@@ -38,14 +32,11 @@ export class Card {
     const { label, probability, alternatives, note } = token;
     if (probability === null && !note && !alternatives.length) return;
     const head = make("div", "head");
-    head.append(make("span", "name", label));
+    head.append(chipOf(label));
     if (probability !== null) head.append(make("span", "number", percent(probability)));
     const list = make("div", "alternatives");
     for (const [other, likely] of alternatives) {
-      const line = make("div", "alternative");
-      line.classList.toggle("taken", other === label);
-      fillLine(line, other, likely);
-      list.append(line);
+      list.append(fillLine(make("div", other === label ? "candidate taken" : "candidate"), other, likely));
     }
     this.element.replaceChildren(head);
     if (note) this.element.append(make("div", "note", note));

@@ -1,9 +1,11 @@
 // Tokens as chips. Text from a model is set by textContent alone.
 
-import { bringIntoView, make, TabStop } from "../kit/elements.js";
+import { chip as chipOf, PALEST, STRONGEST, tint } from "../kit/chips.js";
+import { bringIntoView, closest, make, TabStop } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
+import { ACROSS, along, DOWN, inNextLine, onKeys } from "../kit/keys.js";
 import { USUAL } from "../kit/size.js";
-import { PALEST, percent, SPOKEN, STRONGEST, spoken, tinted } from "../kit/text.js";
+import { percent, spoken } from "../kit/text.js";
 import { view } from "../kit/view.js";
 import { Card } from "./card.js";
 import { inCommon, parsed } from "./tokens.js";
@@ -49,7 +51,7 @@ class Strip {
     });
     text.addEventListener("focusout", () => card.closeSoon());
     text.addEventListener("click", (event) => this.clicked(event));
-    text.addEventListener("keydown", (event) => this.key(event));
+    onKeys(text, (event) => this.key(event));
     text.addEventListener("scroll", () => {
       card.close();
       this.isFollowing = text.scrollHeight - text.scrollTop - text.clientHeight < NEAR_END;
@@ -60,9 +62,10 @@ class Strip {
     this.card.close();
   }
 
-  /** Bring the page in line with `data`; chips that did not change are left alone. @param {Payload} data */
-  show(data) {
-    const before = this.data;
+  /** Bring the page in line with a payload; chips that did not change are left alone. @param {import("./tokens.js").Packed} packed */
+  show(packed) {
+    const before = this.data,
+      data = parsed(packed);
     const { text, chips, stop } = this;
     this.data = data;
     this.setLook(data);
@@ -131,13 +134,12 @@ class Strip {
 
   /** @param {Token} token */
   chipOf({ label, probability, note, isMarked, isFaint, kind, below }) {
-    const chip = make("button", "chip", undefined, { tabindex: "-1", "data-index": this.chips.length });
-    chip.classList.toggle("prompt", probability === null);
+    const chip = chipOf(label, "button");
+    chip.tabIndex = -1;
+    chip.dataset.index = String(this.chips.length);
     chip.classList.toggle("mark", isMarked);
-    chip.classList.toggle("faint", isFaint);
-    chip.classList.toggle("blank", label in SPOKEN);
-    chip.textContent = label;
-    if (probability !== null) chip.style.setProperty("--tint", tinted(probability));
+    chip.classList.toggle("out", isFaint);
+    if (probability !== null) tint(chip, probability);
     if (kind) this.lookOf(chip, kind);
     if (below) chip.dataset.below = below;
     const said = [spoken(label), ...(probability === null ? [] : [percent(probability)]), ...(note ? [note] : [])];
@@ -167,8 +169,8 @@ class Strip {
 
   /** The index of the chip that an event is about, null if none. @param {Event} event */
   index(event) {
-    const chip = /** @type {HTMLElement} */ (event.target).closest(".chip");
-    return chip instanceof HTMLElement ? Number(chip.dataset.index) : null;
+    const chip = closest(event, ".chip");
+    return chip && Number(chip.dataset.index);
   }
 
   /** Open the card of the chip that an event is about. @param {Event} event */
@@ -187,38 +189,20 @@ class Strip {
   /** @param {KeyboardEvent} event */
   key(event) {
     const i = this.index(event);
-    if (i === null || event.ctrlKey || event.metaKey || event.altKey) return;
-    const { key } = event;
-    // A chip is a button: the browser turns these into a click; the page's own keys must not see them.
-    if (key === "Enter" || key === " ") return event.stopPropagation();
-    if (key === "Escape") this.card.close();
-    else if (key === "ArrowRight") this.focus(i + 1);
-    else if (key === "ArrowLeft") this.focus(i - 1);
-    else if (key === "Home") this.focus(0);
-    else if (key === "End") this.focus(this.chips.length - 1);
-    else if (key === "ArrowDown" || key === "ArrowUp") this.focus(this.onNextLine(i, key === "ArrowDown" ? 1 : -1));
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    if (i === null) return false;
+    const to = this.walked(event.key, i);
+    if (to !== null) this.focus(to);
+    else if (event.key === "Escape") this.card.close();
+    else return false;
+    return true;
   }
 
-  /** The chip below (1) or above (−1) chip `i` that is nearest to it; `i` if there is none. @param {number} i @param {number} way */
-  onNextLine(i, way) {
-    const from = this.chips[i].getBoundingClientRect();
-    const middle = from.left + from.width / 2;
-    let best = i,
-      distance = Infinity,
-      line = null;
-    for (let j = i; j >= 0 && j < this.chips.length; j += way) {
-      const at = this.chips[j].getBoundingClientRect();
-      if (Math.abs(at.top - from.top) < from.height / 2) continue;
-      line ??= at.top;
-      if (Math.abs(at.top - line) > at.height / 2) break;
-      const away = Math.abs(at.left + at.width / 2 - middle);
-      if (away < distance) [best, distance] = [j, away];
-    }
-    return best;
+  /** The chip that a key leads to from chip `i`; null for a key that does not walk. @param {string} key @param {number} i */
+  walked(key, i) {
+    const { chips } = this;
+    if (key in DOWN) return inNextLine(i, DOWN[key], chips.length, (j) => chips[j].getBoundingClientRect()) ?? i;
+    return along(key, i, chips.length, ACROSS);
   }
 }
 
-export default view(Strip, parsed);
+export default view(Strip);

@@ -24,13 +24,14 @@
  * @property {boolean} spaced
  * @property {Record<string, [colour: string, line: string]>} kinds how tokens of each kind look
  *
+ * @typedef {Settings & { arrays: { tokens: Uint8Array } }} Packed
+ *
  * @typedef {Settings & { tokens: Token[] }} Payload
  */
 
-/** The payload of this view is JSON alone: its tokens are packed only once. @param {Uint8Array} data */
-export function parsed(data) {
-  const { tokens, settings } = JSON.parse(new TextDecoder().decode(data));
-  return /** @type {Payload} */ ({ ...settings, tokens: tokens.map(tokenOf) });
+/** The settings and the tokens of a payload, whose tokens are the bytes of a list. @param {Packed} packed @returns {Payload} */
+export function parsed({ arrays, ...settings }) {
+  return { ...settings, tokens: JSON.parse(new TextDecoder().decode(arrays.tokens)).map(tokenOf) };
 }
 
 /** @param {[string, number | null, [string, number][], string, number, number, string, string]} packed @returns {Token} */

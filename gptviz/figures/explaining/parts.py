@@ -1,4 +1,4 @@
-"""Parts of a sum: a waterfall from nothing to the whole, the largest part first, and a grid of the parts in each block."""
+"""Parts of a sum: a waterfall from nothing to the whole, the largest part first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, rows, span
-from gptviz.figures.kit.format import side_by_side, signed
-from gptviz.figures.kit.heat import add_frame, clickable, heatmap, largest, numbers
+from gptviz.figures.kit.axes import axis, rows
+from gptviz.figures.kit.format import signed
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
@@ -20,10 +19,6 @@ LONGEST_LABEL = 40
 # Pixels beside a bar for its number, as long as +0.000584.
 BESIDE = 56
 MARGIN = {"l": 8, "r": BESIDE, "t": 28, "b": 44}
-# The most columns with room for a number in each cell, on a phone too.
-MOST_NUMBERED = 8
-MOST_NAMED = 14
-CELL, AROUND, TALLEST = 34, 100, 620
 
 
 def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN) -> go.Figure:
@@ -99,60 +94,11 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     return figure
 
 
-def by_block(parts: LabelledArray, theme: Theme, *, above: str, below: str, chosen: tuple[int, int] | None = None) -> go.Figure:
-    """`parts` [block, piece] as cells, block 0 at the top, on one scale: blue adds, orange takes away, zero is the background,
-    and what there is not is blank. A point on each cell carries row and column, for clicks.
-
-    Args:
-        parts: what each adds.
-        theme: light or dark.
-        above: what a part that adds speaks for.
-        below: what a part that takes away speaks for.
-        chosen: row and column of a cell with a frame.
-    """
-    blocks, pieces = parts.axes
-    values = np.asarray(parts.values, float)
-    n_row, n_column = values.shape
-    limit = largest(values)
-    texts = side_by_side(values.ravel().tolist())
-    height = min(TALLEST, AROUND + max(CELL * n_row, 2 * CELL))
-    drawn = heatmap(values, -limit, limit, theme, gap=2, hoverinfo="skip", showscale=False)
-    where = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
-    says = [
-        f"block {row}, {pieces.name} {html.escape(pieces.labels[column])}<br><b>{values[row, column]:+.4g}</b> {parts.unit}"
-        for row, column in where
-    ]
-    figure = themed(
-        theme,
-        drawn,
-        clickable(where, says, (height - AROUND) // n_row),
-        height=height,
-        margin={"l": 52, "r": 8, "t": 28, "b": 48},
-        dragmode=False,
-        showlegend=False,
-        xaxis=axis(pieces.name) | span(n_column) | _named([plain(label, 8) for label in pieces.labels]),
-        yaxis=axis(blocks.name) | span(n_row, down=True) | _named(list(blocks.labels)),
-    )
-    if n_column <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [texts[start : start + n_column] for start in range(0, len(texts), n_column)]))
-    if chosen is not None:
-        add_frame(figure, chosen, theme)
-    _legend(figure, above, below, f"up to {limit:.3g}")
-    return figure
-
-
-def _named(labels: list[str]) -> dict[str, list[object]]:
-    """The ticks of an axis: every label, or some of them where there are many. The last one always, since it may be the MLP."""
-    step = math.ceil(len(labels) / MOST_NAMED)
-    places = [place for place in range(0, len(labels), step) if len(labels) - 1 - place >= step] + [len(labels) - 1]
-    return {"tickvals": list(places), "ticktext": [labels[place] for place in places]}
-
-
-def _legend(figure: go.Figure, above: str, below: str, scale: str = "") -> None:
+def _legend(figure: go.Figure, above: str, below: str) -> None:
     """The meaning of the two colours, above the figure; it ends at its right edge, so that it may be wider than the picture."""
     text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
     figure.add_annotation(
-        text=text + (f"   {scale}" if scale else ""),
+        text=text,
         font={"size": 12},
         x=1,
         xshift=figure.layout.margin.r - 8,

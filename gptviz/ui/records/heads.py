@@ -1,6 +1,6 @@
 """The page Heads."""
 
-from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
+from gptviz.ui.page import ARROWS, DETAILS_BELOW, MODEL_ON_TOP, Keys, Page, has_blocks
 
 DOES, READS = "What each head does", "Which head reads which"
 VIEWS = (DOES, READS)
@@ -28,6 +28,7 @@ PAGE = Page(
         MODEL_ON_TOP,
         "**What each head does**: every head has a cell, and its colour is the **Score** that is chosen above.",
         "Click a head to see all its scores and its pattern. The other view: **Which head reads which**.",
+        Keys("cell_grid", (*ARROWS, "Home", "End"), "lead from head to head; **Enter** chooses one"),
         DETAILS_BELOW,
     ),
     opens_on="induction",

@@ -22,7 +22,7 @@ PAGE = Page(
         "The grid of all heads and MLPs: click one to switch it off, and again to bring it back.",
         "Below: the guesses with and without, side by side. All other pages show the model with these edits too.",
         DETAILS_BELOW,
-        Keys("unit_grid", ARROWS, "lead from part to part; **Enter** switches one"),
+        Keys("cell_grid", ARROWS, "lead from part to part; **Enter** switches one"),
     ),
     states=({"edits": "blocks.1.attention.head.3"},),
     opens_on="sentences",

@@ -12,8 +12,7 @@ import streamlit as st
 
 from gptviz import streamlit_internals
 from gptviz.components import kit
-from gptviz.components.history_steps import history_steps
-from gptviz.components.popover_keys import popover_keys
+from gptviz.components.page_helpers import page_helpers
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
 from gptviz.model.devices import STORED
@@ -110,10 +109,7 @@ def open_page(page: Page) -> None:
         search.box(state, {key: state[key] for key in ABOUT_NO_MODEL if key in state})
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
-        with st.container(gap=None):  # these elements are invisible
-            history_steps(key="history steps")
-            popover_keys(key="popover keys")
-            lesson.bring_into_sight()
+        page_helpers(key="page helpers", step=lesson.step_on_screen(), presents=is_presenting)
     kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

@@ -253,7 +253,7 @@ def payload(
         "spaced": lm.tokenizer.is_spaced,
         "page": view.PAGE,
         "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))),
-        "declared": declared(view.address(whole)),
+        "declared": declared(view.address(whole), view.usual(whole)),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }

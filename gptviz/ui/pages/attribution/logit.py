@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
+from gptviz.components.cell_grid import Cell
 from gptviz.figures.explaining import parts as figures
 from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
-from gptviz.figures.kit.format import brief, counted, percent, power, signed
+from gptviz.figures.kit.format import brief, counted, percent, power, side_by_side, signed
+from gptviz.figures.kit.heat import largest
 from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attribute, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
 from gptviz.interp.units.unit import Unit, unit
@@ -38,6 +40,7 @@ from gptviz.ui.views.read import Read
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.cells import show_cells
 
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
 # The wrong answer where a prompt has a known one, else the next likeliest token.
@@ -251,22 +254,39 @@ def part_control(found: Attribution) -> str | None:
 
 def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) -> None:
     """All heads and MLPs by block; a click chooses one."""
-    cells = found.grid(setting.subject.lm.model.config)
+    config = setting.subject.lm.model.config
+    cells = found.grid(config)
     labels = cells.axes[1].labels
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
-    at = [(row, column) for row, line in enumerate(names) for column, one in enumerate(line) if one == chosen]
+    values = np.asarray(cells.values, float)
+    limit = largest(values)
 
-    def pick(cell: Sequence[int]) -> None:
-        if (one := names[cell[0]][cell[1]]) in found.sources or one.endswith(".mlp"):
+    def cell(row: int, column: int) -> Cell | None:
+        value, name = float(values[row, column]), names[row][column]
+        if not math.isfinite(value):
+            return None
+        return Cell(name, unit(name, config).title, value, texts[row * len(labels) + column], chosen=name == chosen)
+
+    def pick(one: str) -> None:
+        if one in found.sources or one.endswith(".mlp"):
             st.session_state["part"] = one
 
+    texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
-    framed = "" if chosen is None else f"; framed: {unit(chosen, setting.subject.lm.model.config).title}"
-    show_figure(
-        figures.by_block(cells, theme(), above=above, below=below, chosen=at[0] if at else None),
+    framed = "" if chosen is None else f"; framed: {unit(chosen, config).title}"
+    show_cells(
+        [(f"block {block}", [cell(row, i) for i in range(len(labels))]) for row, block in enumerate(cells.axes[0].labels)],
+        [f"head {label}" if label.isdecimal() else label for label in labels],
+        (-limit, limit),
         key=GRID,
-        choose=pick,
         alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
+        choose=pick,
+        says="adds",
+        unit=cells.unit,
+        legend=f"Blue: {above}; orange: {below}.",
+        hint="A click, or Enter, chooses a head or an MLP; the arrow keys walk.",
+        code=code(setting),
+        table=("part", "", cells.unit),
     )
 
 

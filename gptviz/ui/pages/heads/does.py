@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.components.cell_grid import Cell
+from gptviz.figures.kit.format import brief, counted, fixed, percent
 from gptviz.figures.kit.heat import attention_pattern
-from gptviz.figures.units import heads as figures
 from gptviz.interp.units.head_scores import SCORES, HeadScores
-from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell import frame
@@ -25,8 +24,8 @@ from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrast
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.texts import in_code
 from gptviz.ui.widgets import Try, capitalised, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
-from gptviz.ui.widgets.picking import pick
 
 from .reads import largest_pairs
 from .scores import (
@@ -87,16 +86,7 @@ def show(subject: Subject, setting: HeadSetting, row: Any) -> None:
     with left:
         order = ranked(found, name)
         block, head = chosen(setting, order[0])
-        cells(setting, found, name, (block, head))
-        pick(
-            "Head",
-            order,
-            (block, head),
-            lambda one: choose(setting, *one),
-            key="heads pick",
-            help="The head whose pattern is shown, the highest score first. You can also click a cell above, or a row below.",
-            format_func=lambda one: f"{setting.unit(*one).title}: {brief(found.values[name][one])}",
-        )
+        cells(subject, setting, found, name, (block, head))
     with right:
         one(subject, setting, block, head)
     table(setting, found, name, order)
@@ -104,20 +94,33 @@ def show(subject: Subject, setting: HeadSetting, row: Any) -> None:
         progress()
 
 
-def cells(setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
+def cells(subject: Subject, setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
     kind, values = SCORES[name], found.values[name]
     highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
-    axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head", tuple(map(str, range(n_head))))
+    places = {setting.unit(block, head).name: (block, head) for block in range(n_block) for head in range(n_head)}
     best = ranked(found, name)[:3]
     listed = ", ".join(f"head {head} of block {block} ({brief(values[block, head])})" for block, head in best)
-    show_figure(
-        figures.scores(LabelledArray(values, axes, kind.title.lower()), theme(), low=lowest, high=highest, chosen=at),
+
+    def cell(block: int, head: int) -> Cell:
+        unit, value = setting.unit(block, head), float(values[block, head])
+        return Cell(unit.name, unit.title, value, fixed(value), chosen=(block, head) == at)
+
+    show_cells(
+        [(f"block {block}", [cell(block, head) for head in range(n_head)]) for block in range(n_block)],
+        [f"head {head}" for head in range(n_head)],
+        (lowest, highest),
         key=_GRID,
-        choose=lambda at: choose(setting, *at),
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
+        choose=lambda one: choose(setting, *places[one]),
+        says=kind.title.lower(),
+        unit="",
+        legend="Blue: above 0; orange: below." if lowest < 0 else "",
+        hint="A click, or Enter, chooses a head; the arrow keys walk.",
+        code=code(setting, subject.prompt),
+        table=("head", "", kind.title.lower()),
     )
     own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"
     read = "repeated random tokens" if name in found.on_random else own

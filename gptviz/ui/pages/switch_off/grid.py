@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from gptviz.components import unit_grid
+from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.kit import fingerprint
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.ablation import loss_with_each

@@ -17,7 +17,6 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from gptviz.components.address_button import address_button
-from gptviz.components.step_in_sight import step_in_sight
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
@@ -198,10 +197,10 @@ def _offer(one: OpenLesson) -> None:
     )
 
 
-def bring_into_sight() -> None:
-    """Show the part of the page that the open step is about."""
-    if (one := opened()) is not None:
-        step_in_sight(f"{one.lesson.name}.{one.step}", key="step in sight")
+def step_on_screen() -> str | None:
+    """The name of the open step, None without a lesson."""
+    one = opened()
+    return None if one is None else f"{one.lesson.name}.{one.step}"
 
 
 def _number(lesson: Lesson) -> str:

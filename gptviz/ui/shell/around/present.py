@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import segno
 import streamlit as st
 
-from gptviz.components.presenter import presenter
 from gptviz.ui.widgets import addresses, escaped
 
 from ..subject import on_screen
@@ -54,10 +53,9 @@ def _switch(mode: str) -> None:
 
 
 def listen() -> None:
-    """While presenting, react to the keys of a speaker, and keep that in the address."""
+    """While presenting, keep that in the address."""
     if is_presenting():
         _switch(_mode())
-        presenter(key="presenter")
 
 
 def controls() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.components.page_address import page_address
+from gptviz.components.page_helpers import page_address
 from gptviz.streamlit_internals import page_and_query
 
 # The key of the session's state with the page and query that Streamlit knew, and the query that the browser had then.

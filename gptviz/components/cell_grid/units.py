@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import read
+from gptviz.components import cell_grid
 from gptviz.interp.units.unit import Unit
 
-_mount = register(Path(__file__).parent)
+HINT = "A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk."
 
 
 @dataclass(frozen=True)
@@ -77,44 +75,43 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
         about: the words around the grid.
     """
 
-    def cell(unit: Unit | None) -> dict[str, object] | None:
+    def cell(unit: Unit | None) -> cell_grid.Cell | None:
         if unit is None:
             return None
-        change = changes.get(unit)
-        known = change is not None and math.isfinite(change)
-        return {"unit": unit.name, "title": unit.title, "edit": edits.get(unit), "change": change if known else None}
+        return cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit))
 
     # The heads of the first line, and one more column if there are MLPs.
     heads = sum(unit is not None and unit.is_head for unit in lines[0].units)
     columns = [f"head {i}" for i in range(heads)] + ["MLP"] * (len(lines[0].units) > heads)
-    header = {
-        "of": about.of,
-        "model": about.model,
-        "prompt": about.prompt,
-        "measured": about.unit,
-        "code": about.code,
-        "settings": list(about.settings),
-        "columns": columns,
-        "rows": [{"name": line.name, "cells": [cell(unit) for unit in line.units]} for line in lines],
-    }
-    return pack(header)
+    limit = max((abs(change) for change in changes.values() if math.isfinite(change)), default=0.0)
+    blue = "Blue: the loss rises without it; orange: it falls."
+    words = cell_grid.About(
+        about.of,
+        title="The loss without each head and each MLP",
+        label="Heads and MLPs: blocks downwards",
+        says="without it the loss changes by",
+        unit=about.unit,
+        legend=blue if limit else "Colours, what the loss is without each, come when they are computed: below.",
+        hint=HINT,
+        file="switch_off",
+        model=about.model,
+        prompt=about.prompt,
+        code=about.code,
+        settings=about.settings,
+        table=("unit", "edit", f"change of the loss without it ({about.unit})"),
+    )
+    return cell_grid.payload(
+        [(line.name, [cell(unit) for unit in line.units]) for line in lines], columns, (-limit, limit), words
+    )
 
 
 def unit_grid(packed: bytes, *, key: str, on_switch: Callable[[object], None]) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        packed: the payload.
-        key: tells the views of one page apart.
-        on_switch: called with the event of a cell that was clicked: see `clicked`.
-    """
-    _mount(key=key, data=packed, switch=on_switch)
+    """Show what `payload` packed; `on_switch` is called with the event of a cell that was clicked: see `clicked`."""
+    cell_grid.cell_grid(packed, key=key, on_choose=on_switch)
 
 
 def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
-    """The unit that an event is about, {"unit": name, "of": `of`}; None if it is about another grid than the one shown, or is not
-    what this view sends.
-    """
+    """The unit that an event is about; None as in `cell_grid.clicked`."""
     named = {unit.name: unit for unit in units}
-    fields = read(value, of=of, unit=named)
-    return None if fields is None else named[fields["unit"]]
+    name = cell_grid.clicked(value, of, named)
+    return None if name is None else named[name]

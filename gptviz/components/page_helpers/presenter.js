@@ -2,25 +2,20 @@
 // lesson and back; L turns a spot of light on and off, which follows the pointer and the arrow keys; Escape turns it off.
 
 import { isTyping, make } from "../kit/elements.js";
-import { view } from "../kit/view.js";
+import { ARROWS, isAlone } from "../kit/keys.js";
 
 const SIZE = 28; // pixels
 // How far an arrow key moves the spot, in pixels.
 const STEP = 32;
-/** @type {Record<string, [number, number]>} */
-const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 /** Which step a key asks for: 1 the next, -1 the one before, 0 none. @param {string} key */
 export function stepOf(key) {
   return key === "PageDown" ? 1 : key === "PageUp" ? -1 : 0;
 }
 
-class Presenter {
-  /** @param {HTMLElement} root */
-  constructor(root) {
-    root.replaceChildren(make("span")); // a view that is empty has not come yet
-    this.spot = make("div");
-    this.spot.setAttribute("aria-hidden", "true");
+export class Presenter {
+  constructor() {
+    this.spot = make("div", "", undefined, { "aria-hidden": "true" });
     Object.assign(this.spot.style, {
       background: "radial-gradient(circle, #ff2d2dee 0 35%, #ff2d2d55 45%, transparent 70%)",
       display: "none",
@@ -37,14 +32,14 @@ class Presenter {
     this.move(window.innerWidth / 2, window.innerHeight / 2);
     /** @param {KeyboardEvent} event */
     this.pressed = (event) => {
-      if (isTyping(event.composedPath()[0] ?? event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event.composedPath()[0] ?? event.target) || !isAlone(event)) return;
       const step = stepOf(event.key);
       if (step) this.go(step, event);
       else if (event.key === "l" || event.key === "L") this.light(!this.isLit);
       else if (event.key === "Escape") this.light(false);
       // On a slider or a view the arrow keys are its own.
       else if (this.isLit && ARROWS[event.key] && event.composedPath()[0] === document.body) {
-        const [across, down] = ARROWS[event.key];
+        const [down, across] = ARROWS[event.key];
         this.move(this.x + STEP * across, this.y + STEP * down);
         event.preventDefault();
       }
@@ -79,13 +74,9 @@ class Presenter {
     this.spot.style.display = on ? "block" : "none";
   }
 
-  show() {}
-
   close() {
     window.removeEventListener("keydown", this.pressed);
     window.removeEventListener("pointermove", this.moved);
     this.spot.remove();
   }
 }
-
-export default view(Presenter);

@@ -1,9 +1,7 @@
 // The view that a step of a lesson talks about is in sight when the step opens: on a projector or a phone, the settings of a page
 // take the whole window, and its first view would stand below it.
 
-import { make } from "../kit/elements.js";
 import { isAppRunning, MAIN, VIEWS } from "../kit/streamlit.js";
-import { view } from "../kit/view.js";
 
 // A line of tokens is lower than this, in heights of a letter; a column of settings narrower.
 const LEAST = { height: 10, width: 7 };
@@ -36,9 +34,7 @@ function firstView(main) {
 
 /** Watches the page of a step until somebody scrolls, types or points. */
 export class StepInSight {
-  /** @param {HTMLElement} root */
-  constructor(root) {
-    root.replaceChildren(make("span")); // a view that is empty has not come yet
+  constructor() {
     /** @type {string | null} */
     this.step = null; // before the first
     /** How far down the page has to be scrolled for its first view, and how far it last was; NaN if there is none. */
@@ -50,7 +46,7 @@ export class StepInSight {
     };
   }
 
-  /** @param {{ step: string }} payload */
+  /** @param {{ step: string }} asked */
   show({ step }) {
     if (step === this.step) return;
     this.step = step;
@@ -83,5 +79,3 @@ export class StepInSight {
     this.stop();
   }
 }
-
-export default view(StepInSight);

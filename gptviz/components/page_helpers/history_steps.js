@@ -2,9 +2,7 @@
 // address. For a link to another page that is up to three times: what the controls of the page before had in the address is taken
 // out, the page changes, what the link asks for is put in. A step back would lead to an address that the page never showed.
 
-import { make } from "../kit/elements.js";
 import { isAppRunning } from "../kit/streamlit.js";
-import { view } from "../kit/view.js";
 
 // What a visitor does. A screen reader clicks without pressing.
 const DEEDS = ["pointerdown", "keydown", "click", "change", "drop"];
@@ -59,17 +57,11 @@ function watch() {
   };
 }
 
-class HistorySteps {
-  /** @param {HTMLElement} root */
-  constructor(root) {
-    root.replaceChildren(make("span")); // a view that is empty has not come yet
+export class HistorySteps {
+  constructor() {
     const page = /** @type {Record<symbol, boolean | undefined>} */ (/** @type {unknown} */ (globalThis));
     if (page[STEPS]) return;
     page[STEPS] = true;
     watch();
   }
-
-  show() {}
 }
-
-export default view(HistorySteps);

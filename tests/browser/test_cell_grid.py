@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from gptviz.components.unit_grid import About, clicked, payload, rows
+from gptviz.components.cell_grid.units import About, clicked, payload, rows
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from tests.browser.machinery import serve, visiting
 from tests.browser.mounting import Mounted
@@ -26,7 +26,7 @@ def packed(edits: dict[Unit, str] | None = None, of: str = "x") -> bytes:
 
 
 def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(mounted: Callable[..., Mounted]) -> None:
-    view = mounted("unit_grid", packed())
+    view = mounted("cell_grid", packed())
     page = view.page
     first = page.get_by_role("button", name="head 0 of block 0 of the encoder; without it the loss changes by +0")
     first.click()
@@ -35,14 +35,14 @@ def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(mounted
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
-    sent: list[Any] = [clicked(one.value, "x", UNITS) for one in view.sent if one.name == "switch"]
+    sent: list[Any] = [clicked(one.value, "x", UNITS) for one in view.sent if one.name == "choose"]
     assert sent == [Unit("attention", 0, 0, True), Unit("attention", 0, 1, True), Unit("cross_attention", 0, 1)]
-    expect(page.locator("[data-unit='blocks.0.cross_attention.head.1']")).to_be_focused()
+    expect(page.locator("[data-name='blocks.0.cross_attention.head.1']")).to_be_focused()
 
 
 def test_what_is_edited_is_pressed_and_says_so_without_colour(mounted: Callable[..., Mounted]) -> None:
     edits = {UNITS[1]: UNITS[1].name, UNITS[3]: f"{UNITS[3].name}=mean"}
-    page = mounted("unit_grid", packed(edits)).page
+    page = mounted("cell_grid", packed(edits)).page
     pressed = page.locator(".cell[aria-pressed=true]")
     assert pressed.all_inner_texts() == ["off", "mean"]
     expect(page.locator(".legend")).to_contain_text("the loss rises without it")

@@ -1,23 +1,20 @@
 // Tells Python the query of the page's address, once for each that it does not know.
 
 import { wholeQuery } from "../kit/address.js";
-import { view } from "../kit/view.js";
 
-class PageAddress {
-  constructor() {
+export class PageAddress {
+  /** @param {{ send: (event: string, value: unknown) => void }} view that tells it */
+  constructor(view) {
+    this.view = view;
     /** @type {string | undefined} */
     this.sent = undefined;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {};
   }
 
-  /** @param {{ known: string }} payload */
+  /** @param {{ known: string }} asked */
   show({ known }) {
     const query = wholeQuery().toString();
     if (query === known || query === this.sent) return;
     this.sent = query;
-    this.send("query", JSON.stringify({ query }));
+    this.view.send("query", JSON.stringify({ query }));
   }
 }
-
-export default view(PageAddress);

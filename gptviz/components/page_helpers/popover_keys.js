@@ -3,9 +3,8 @@
 // leads from its button into it, and from its end to what follows the button; it shuts then, so that it covers nothing that has the
 // focus. Escape shuts it too: that is Streamlit's, as is the way back to the button.
 
-import { make } from "../kit/elements.js";
+import { isAlone } from "../kit/keys.js";
 import { POPOVER, POPOVER_BUTTON } from "../kit/streamlit.js";
-import { view } from "../kit/view.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 
@@ -34,17 +33,13 @@ function isPassed(one) {
   return [...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
 }
 
-class PopoverKeys {
-  /** @param {HTMLElement} root */
-  constructor(root) {
-    root.replaceChildren(make("span")); // a view that is empty has not come yet
+export class PopoverKeys {
+  constructor() {
     this.pressed = (/** @type {KeyboardEvent} */ event) => this.key(event);
     this.clicked = (/** @type {MouseEvent} */ event) => this.click(event);
     window.addEventListener("keydown", this.pressed);
     window.addEventListener("click", this.clicked);
   }
-
-  show() {}
 
   close() {
     window.removeEventListener("keydown", this.pressed);
@@ -65,7 +60,7 @@ class PopoverKeys {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.key !== "Tab" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.key !== "Tab" || !isAlone(event) || event.defaultPrevented) return;
     const button = document.querySelector(`${POPOVER_BUTTON}[aria-expanded=true]`),
       opened = document.querySelector(POPOVER);
     if (!(button instanceof HTMLElement) || !(opened instanceof HTMLElement)) return;
@@ -85,5 +80,3 @@ class PopoverKeys {
     }
   }
 }
-
-export default view(PopoverKeys);

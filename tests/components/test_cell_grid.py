@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from gptviz.components.cell_grid.units import About, payload, rows
 from gptviz.components.kit import unpack
-from gptviz.components.unit_grid import About, payload, rows
 from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import tiny
 
@@ -32,8 +32,11 @@ def test_every_piece_travels_once_with_its_edit_and_its_change() -> None:
     del changes[units[2]]
     header, _ = unpack(payload(rows(units), {units[0]: "blocks.0.attention.head.0=mean"}, changes, ABOUT))
     cells = [cell for row in header["rows"] for cell in row["cells"]]
-    assert [cell["unit"] for cell in cells] == [unit.name for unit in units]
-    assert [cell["change"] for cell in cells] == [0.0, None, None, *(i / 8 for i in range(3, len(units)))]
-    assert [cell["edit"] for cell in cells if cell["edit"]] == ["blocks.0.attention.head.0=mean"]
-    assert header["columns"] == ["head 0", "head 1", "head 2", "MLP"]
+    assert [cell["name"] for cell in cells] == [unit.name for unit in units]
+    assert [cell["value"] for cell in cells] == [0.0, None, None, *(i / 8 for i in range(3, len(units)))]
+    assert [cell["state"] for cell in cells if cell["state"]] == ["blocks.0.attention.head.0=mean"]
+    assert header["heads"] == ["head 0", "head 1", "head 2", "MLP"]
+    most = (len(units) - 1) / 8
+    assert header["ends"] == [-most, most], "the scale ends at the largest change, up or down"
+    assert unpack(payload(rows(units), {}, {units[0]: math.nan}, ABOUT))[0]["ends"] == [0, 0]
     assert header["model"] == ABOUT.model

@@ -1,0 +1,111 @@
+"""A grid of cells: a colour and a number in each, a click or a key chooses one. All heads of a model, parts of a sum, patches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gptviz.components.kit import pack, register
+from gptviz.components.kit.events import read
+
+_mount = register(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid.
+
+    Attributes:
+        name: what an event calls it.
+        title: what it is, in words.
+        value: the number that colours it; None or NaN where it is not known.
+        text: the number as it stands in the cell; empty for the value with its sign.
+        state: what becomes of it, such as an edit, which stands in the cell and frames it; None where nothing does.
+        chosen: whether it is framed.
+    """
+
+    name: str
+    title: str
+    value: float | None = None
+    text: str = ""
+    state: str | None = None
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class About:
+    """The words around the cells of a grid.
+
+    Attributes:
+        of: identifies the grid: a click on an earlier grid is refused.
+        title: what is seen, for pictures.
+        label: what the grid is, for those who cannot see it.
+        says: what a value is, before it: "without it the loss changes by".
+        unit: the unit of the values.
+        legend: what the colours mean.
+        hint: what a click does.
+        file: the name of the files of numbers and pictures.
+        model: the name of the model.
+        prompt: the text that the values are of.
+        code: the lines of gptviz that compute them.
+        settings: the choices of the reader, a phrase each.
+        table: the columns of the table of all numbers: what a cell is called, its state (empty where cells have none), its value.
+    """
+
+    of: str
+    title: str
+    label: str
+    says: str
+    unit: str
+    legend: str
+    hint: str
+    file: str
+    model: str
+    prompt: str
+    code: str
+    settings: tuple[str, ...] = ()
+    table: tuple[str, str, str] = ("cell", "", "value")
+
+
+def payload(
+    rows: Sequence[tuple[str, Sequence[Cell | None]]], columns: Sequence[str], ends: tuple[float, float], about: About
+) -> bytes:
+    """The bytes that the browser gets.
+
+    Args:
+        rows: the lines, each its name and its cells; None where a line has no cell.
+        columns: what each column is called.
+        ends: the values at the ends of the scale, which is of two colours where the first is below 0; both 0 for no colours.
+        about: the words around the cells.
+    """
+
+    def packed(cell: Cell | None) -> dict[str, Any] | None:
+        if cell is None:
+            return None
+        known = cell.value is not None and math.isfinite(cell.value)
+        return {**vars(cell), "value": cell.value if known else None}
+
+    lines = [{"name": name, "cells": [packed(cell) for cell in cells]} for name, cells in rows]
+    return pack({**vars(about), "heads": list(columns), "rows": lines, "ends": ends})
+
+
+def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -> None:
+    """Show what `payload` packed.
+
+    Args:
+        packed: the payload.
+        key: tells the views of one page apart.
+        on_choose: called with the event of a cell that was clicked: see `clicked`.
+    """
+    _mount(key=key, data=packed, choose=on_choose)
+
+
+def clicked(value: object, of: str, names: Collection[str]) -> str | None:
+    """The name of the cell that an event is about, {"name": name, "of": `of`}; None if it is about another grid than the one
+    shown, or is not what this view sends.
+    """
+    fields = read(value, of=of, name=names)
+    return None if fields is None else fields["name"]

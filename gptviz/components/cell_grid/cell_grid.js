@@ -1,0 +1,139 @@
+// A grid of cells, each a button: all heads of a model, parts of a sum, patches.
+
+import { colourAt, diverging, inkOn, sequential } from "../kit/colour.js";
+import { copyOf } from "../kit/copy.js";
+import { tools } from "../kit/details.js";
+import { closest, make, TabStop } from "../kit/elements.js";
+import { onKeys, walked } from "../kit/keys.js";
+import { picture } from "../kit/picture.js";
+import { ROLES } from "../kit/roles.js";
+import { brief } from "../kit/text.js";
+import { view } from "../kit/view.js";
+import { said, tableOfCells, textOf } from "./cells.js";
+
+/** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Data} Data */
+
+class CellGrid {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    /** @type {(event: string, value: unknown) => void} */
+    this.send = () => {};
+    /** @type {Data} */
+    this.data = /** @type {any} */ (null); // until the first payload
+    this.stop = new TabStop();
+    /** By row and column. @type {(HTMLButtonElement | null)[][]} */
+    this.buttons = [];
+    this.grid = make("div", "grid", undefined, { role: "grid" });
+    this.legend = make("div", "legend note");
+    this.frame = make("div", "frame");
+    this.frame.append(this.grid);
+    this.foot = make("div", "row");
+    root.replaceChildren(this.frame, this.legend, this.foot);
+    this.grid.addEventListener("click", (event) => this.clicked(event));
+    onKeys(this.grid, (event) => this.key(event));
+    this.grid.addEventListener("focusin", (event) => this.stop.reach(closest(event, ".cell")));
+  }
+
+  /** @param {Data} data */
+  show(data) {
+    const shadow = /** @type {ShadowRoot} */ (this.root.getRootNode());
+    const focused = shadow.activeElement instanceof HTMLElement ? shadow.activeElement.dataset.name : undefined;
+    this.data = data;
+    const [low, high] = data.ends;
+    this.colours = low < 0 ? diverging(this.root) : sequential(ROLES.pattern, this.root);
+    this.grid.setAttribute("aria-label", data.label);
+    this.grid.style.setProperty("--columns", String(data.heads.length));
+    this.buttons = data.rows.map(({ cells }, row) => cells.map((cell, column) => cell && this.button(cell, row, column)));
+    const lines = data.rows.map(({ name }, row) => [
+      make("span", "name", name, { role: "rowheader" }),
+      ...this.buttons[row].map(held),
+    ]);
+    const heads = data.heads.map((name) => make("span", "column", name, { role: "columnheader" }));
+    this.grid.replaceChildren(...[[make("span", "corner", "", { role: "columnheader" }), ...heads], ...lines].map(line));
+    const all = this.buttons.flat().filter((button) => button !== null);
+    const again = all.find((button) => button.dataset.name === focused);
+    this.stop.reach(again ?? all.find((button) => button.ariaPressed === "true") ?? all[0]);
+    again?.focus({ preventScroll: true });
+    this.legend.textContent = data.legend + (high ? ` Scale: ${this.scale}` : "");
+    this.foot.replaceChildren(
+      make("span", "note", data.hint),
+      tools(this.root, {
+        name: data.file,
+        numbers: () => tableOfCells(data),
+        code: () => data.code,
+        picture: () => this.picture(),
+      }),
+    );
+  }
+
+  /** The ends of the scale, in words. */
+  get scale() {
+    const { ends, unit } = this.data;
+    const [low, high] = ends.map((end) => (Number.isInteger(end) ? String(end) : brief(end)));
+    return `${ends[0] < 0 ? `± ${high}` : `${low} to ${high}`} ${unit}`.trimEnd();
+  }
+
+  /** @param {Cell} cell @param {number} row @param {number} column */
+  button(cell, row, column) {
+    const { ends } = this.data;
+    const [low, high] = ends,
+      isFramed = cell.chosen || cell.state !== null,
+      words = said(cell, this.data);
+    const look = { title: words, "aria-label": words, "aria-pressed": isFramed, tabindex: -1 };
+    const button = make("button", "bare cell", textOf(cell, high > low), look);
+    Object.assign(button.dataset, { name: cell.name, row, column });
+    button.classList.toggle("framed", isFramed);
+    if (cell.value !== null && high > low) {
+      const colour = colourAt(/** @type {ArrayLike<number>} */ (this.colours), (cell.value - low) / (high - low));
+      Object.assign(button.style, { backgroundColor: colour, color: inkOn(colour) });
+    }
+    return button;
+  }
+
+  /** @param {Event} event */
+  clicked(event) {
+    const name = closest(event, ".cell")?.dataset.name;
+    if (name !== undefined) this.send("choose", { name, of: this.data.of });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const at = closest(event, ".cell")?.dataset;
+    if (!at) return false;
+    const { buttons } = this;
+    const from = { row: Number(at.row), column: Number(at.column) };
+    const to = walked(
+      from,
+      event.key,
+      buttons.length,
+      this.data.heads.length,
+      ({ row, column }) => buttons[row][column] !== null,
+    );
+    if (to) this.stop.focus(buttons[to.row][to.column], this.frame);
+    return to !== null;
+  }
+
+  picture() {
+    const { title, model, prompt, settings, ends } = this.data;
+    const copy = copyOf([this.grid]);
+    const heading = { title, model, prompt, settings: [...settings, ...(ends[1] ? [this.scale] : [])] };
+    return picture(this.root, heading, copy.drawing, copy);
+  }
+}
+
+/** A button in its cell of the grid, or a cell without one. @param {HTMLElement | null} button */
+function held(button) {
+  const cell = make("span", "place", undefined, { role: "gridcell" });
+  if (button) cell.append(button);
+  return cell;
+}
+
+/** A line of the grid. @param {HTMLElement[]} cells */
+function line(cells) {
+  const row = make("div", "line", undefined, { role: "row" });
+  row.append(...cells);
+  return row;
+}
+
+export default view(CellGrid);
