@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -419,9 +419,13 @@ def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
     """The suggestions for these neurons."""
     activity = seen.activity
     most = activity.ranked("effect")[0]
-    known = [_known(setting.key, question) for question in answered(setting.key)]
+    asked = ((question, _known(setting.key, question)) for question in answered(setting.key))
     offers = [
-        *(offer for offer in known if offer is not None),
+        *(
+            replace(known, notice=known.notice + since_when(setting.key, question.contrast, "neuron"))
+            for question, known in asked
+            if known is not None
+        ),
         Try(
             "The one with the largest effect",
             f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
@@ -463,7 +467,7 @@ def _known(key: ModelKey, question: ContrastQuestion) -> Try | None:
         f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
         f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
         f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
-        f"{percent(float(after.max()))}.{since_when(key, question.contrast, 'neuron')}"
+        f"{percent(float(after.max()))}."
     )
     state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
     return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
