@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.model.precision import type_in_memory
-from gptviz.text import Tokenizer
+from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
@@ -166,6 +166,10 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
             raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
         note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
         return SymbolTokenizer.numbers(size), (note,)
+    if isinstance(tokenizer, BPETokenizer) and tokenizer.vocab_size > size == tokenizer.without_added(size).vocab_size:
+        left_out = ", ".join(tokenizer.label(place) for place in range(size, tokenizer.vocab_size))
+        note = f"These tokens are read as text, since the model has no rows for them: {left_out:.200}."
+        return tokenizer.without_added(size), (note,)
     if tokenizer.vocab_size > size:
         raise ImportRefusedError(
             f"{f'{file}: ' if file else ''}the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: "
