@@ -33,8 +33,10 @@ from .sources.tensors import open_safetensors, reading
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
 _NAME = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight")
-# What an adapter may have besides two factors for a matrix, and the value with which it has it not.
+# What an adapter may have besides two factors for a matrix, and the values with which it has it not. The ways to draw the first
+# factors that are listed leave the base as it is; for all others, such as "pissa", PEFT changes the base as it loads an adapter.
 WITHOUT: dict[str, tuple[object, ...]] = {
+    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
     "bias": ("none",),
     "use_dora": (False, None),
     "lora_bias": (False, None),
@@ -43,6 +45,12 @@ WITHOUT: dict[str, tuple[object, ...]] = {
     "target_parameters": (None, []),
     "trainable_token_indices": (None, [], {}),
     "alora_invocation_tokens": (None,),
+    **dict.fromkeys(("use_qalora", "use_bdlora"), (False, None)),
+    **dict.fromkeys(("arrow_config", "kasa_config", "monteclora_config"), (None,)),
+}
+# What can be done about it.
+CONVERT = {
+    "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's save_pretrained"
 }
 
 
@@ -77,7 +85,9 @@ def read(folder: Path) -> PeftAdapter:
         raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens LORA alone")
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
-            raise ImportRefusedError(f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it")
+            raise ImportRefusedError(
+                f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it{CONVERT.get(name, '')}"
+            )
     pairs: dict[str, dict[str, Tensor]] = {}
     with reading(folder / WEIGHTS), open_safetensors(folder / WEIGHTS) as file:
         for name in file.keys():  # noqa: SIM118
@@ -89,6 +99,12 @@ def read(folder: Path) -> PeftAdapter:
             pairs.setdefault(found["module"], {})[found["factor"]] = file.get_tensor(name).float()
     base = fields.get("base_model_name_or_path")
     modules = {module: _scaled(module, pair, _scale(fields, module)) for module, pair in pairs.items()}
+    for module, factors in modules.items():
+        if (rank := _of_module(fields, "rank_pattern", "r", module)) != factors.rank:
+            raise ImportRefusedError(
+                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {WEIGHTS} have the rank {factors.rank}: "
+                "the two files are not of one adapter"
+            )
     return PeftAdapter(base if isinstance(base, str) else "", modules)
 
 
