@@ -47,7 +47,8 @@ taps begin with `encoder.`, and in cross-attention they are `blocks.*.cross_atte
 (relative, ALiBi), their term comes between $q \cdot k / \sqrt{d_\text{head}}$ and the score. Some models multiply
 $q\,k^\top$ by another number than $1 / \sqrt{d_\text{head}}$, cap the scores, or let several heads share their keys and
 values: the arithmetic of a cell says so. **Value-weighted** is
-$\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020). **Rollout**
+$\lVert p_{ij}\, v_j W_O \rVert$: the length of the vector that a key adds to the stream (Kobayashi et al. 2020); where a norm
+stands behind attention, the length behind that norm, with the scale that it has at the query. **Rollout**
 multiplies attention through the blocks: per block the mean of its heads, half of it and half the token itself, from the first
 block up (Abnar & Zuidema 2020). The averages leave out the first row; “spread over n tokens” is $e$ to the power of the mean
 entropy of the rows (`read` and `rollout` in `gptviz/interp/reading/attention.py`, `overview` in
@@ -175,6 +176,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
         hidden=[patterns.blocked_in(held) for held in range(len(patterns.blocks))],
         first=reading.first,
         without_first=seen.without_first,
+        scaled=reading.scaled,
         windows=() if is_cross or config.window is None else attention.windows(_stack(key, read)[0]),
     )
 
