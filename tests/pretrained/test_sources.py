@@ -16,8 +16,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from gptviz.model.parts.positions import turned_pairs
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import reference, referred, source_at, with_weights
+from gptviz.pretrained.sources.folder import outline_of
 from gptviz.text import BPETokenizer
 from tests.pretrained.test_families import GROUPED, MODELS, VOCAB, opened, same_logits, theirs
 from tests.pretrained.torch_files import GPT2, Touch, saved_by_nanogpt
@@ -79,6 +81,23 @@ def test_an_unembedding_of_its_own_is_used_in_a_file_of_nanogpt(tmp_path: Path) 
     torch.save(content, tmp_path / "ckpt.pt")
     model.lm_head.weight = torch.nn.Parameter(other)
     same_logits(opened(tmp_path / "ckpt.pt"), model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_share"),
+    [("gpt_neox", "rotary_pct", True), ("gptj", "rotary_dim", False), ("phi", "partial_rotary_factor", True)],
+)
+def test_rotary_positions_that_turn_an_odd_number_are_refused(kind: str, name: str, is_share: bool) -> None:
+    config = theirs(kind, MODELS[kind][0]).config
+    size = config.hidden_size // config.num_attention_heads
+    fields = {key: value for key, value in config.to_dict().items() if key != "rope_parameters"}
+
+    def turning(numbers: float) -> dict[str, Any]:
+        return fields | {name: numbers / size if is_share else int(numbers)}
+
+    with pytest.raises(ImportRefusedError, match=f"rotary positions turn 3 of the {size} numbers of a head"):
+        outline_of(turning(3.3))
+    assert turned_pairs(outline_of(turning(4.4)).config) == 2  # transformers leaves the fraction out too
 
 
 def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) -> None:

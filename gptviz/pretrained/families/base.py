@@ -234,6 +234,21 @@ class Family(ABC):
             yield match.ours, made
 
 
+def turning_pairs(config: Config) -> Config:
+    """The same config, whose rotary positions turn an even number of each head's numbers, as ours do.
+
+    Raises:
+        ImportRefusedError: they turn an odd number, for which `transformers` computes other frequencies.
+    """
+    turned = config.head_size * config.rotary_fraction
+    if config.positions == "rotary" and int(turned) % 2 and abs(turned - 2 * round(turned / 2)) > 1e-6:
+        raise ImportRefusedError(
+            f"config.json: rotary positions turn {int(turned)} of the {config.head_size} numbers of a head; gptviz turns pairs, "
+            "which are an even number"
+        )
+    return config
+
+
 @dataclass(frozen=True)
 class Match:
     """A parameter of ours, and the tensors of theirs that hold the same numbers.

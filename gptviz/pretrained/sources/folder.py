@@ -15,7 +15,7 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Family, Given, ImportRefusedError, family_of
-from ..families.base import without_place
+from ..families.base import turning_pairs, without_place
 from .folder_tokens import FolderTokens
 from .source import ModelSource, Opened, Outline, fitted
 from .tensors import files_in, in_folder, reading
@@ -114,7 +114,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
     """
     family, given = described(fields)
     try:
-        return Outline(family.title, family.config(given))
+        return Outline(family.title, turning_pairs(family.config(given)))
     except ImportRefusedError:
         raise
     except (ValueError, TypeError, KeyError, OverflowError) as error:

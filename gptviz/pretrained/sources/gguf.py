@@ -23,7 +23,7 @@ from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, lacking, without_place
+from ..families.base import MISMATCHED, ShapeError, lacking, turning_pairs, without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
@@ -202,7 +202,7 @@ class GGUF(ModelSource):
     def outline(self) -> Outline:
         kind, given = self._described
         try:
-            config = FAMILIES[kind].config(given)
+            config = turning_pairs(FAMILIES[kind].config(given))
         except ImportRefusedError as error:
             raise ImportRefusedError(f"{self.path.name}: {str(error).removeprefix('config.json: ')}") from None
         except (ValueError, TypeError) as error:

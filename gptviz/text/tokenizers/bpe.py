@@ -56,7 +56,8 @@ class BPETokenizer(Tokenizer):
         backend: a tokenizer of the `tokenizers` library, of any model.
 
     Raises:
-        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, or as in `growth.check_growth`.
+        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, a token around texts is none of them, or as in
+            `growth.check_growth`.
     """
 
     kind = "bpe"
@@ -78,6 +79,7 @@ class BPETokenizer(Tokenizer):
         self._backend = backend
         self.before, self.after = _frame(fields["post_processor"])
         self._bytes = _token_bytes(tokens, fields)
+        self.checked([*self.before, *self.after])
         # Backwards, so that of two tokens for the same text the first is found.
         self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
