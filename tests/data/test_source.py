@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,12 @@ def test_data_that_training_reads_too_are_never_called_new() -> None:
     assert registry.held_out(TextSource(CORPUS).to_dict()) == registry.held_out(None) == "data that the model was not trained on"
     biased = TaskSource(task("jobs", nurse=10, doctor=90))
     assert "it was trained on equal ones" in registry.held_out(biased.to_dict())
+
+
+def test_what_is_held_out_is_said_in_one_place() -> None:
+    files = Path(registry.__file__).parents[1].rglob("*.py")
+    joined = {file: re.sub(r'"\s+f?"', "", file.read_text(encoding="utf-8")) for file in files}
+    assert [file for file, text in joined.items() if "that the model was not trained on" in text] == [Path(registry.__file__)]
 
 
 def _rows_of(source: TaskSource) -> list[tuple[list[tuple[int, ...]], list[int]]]:

@@ -14,6 +14,7 @@ from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, ContextUse, How, LeftOut
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls, escaped, in_quotes, show_figure, theme
 
 from .computed import MeasuredText, loss_by_position, loss_by_window, losses_of, most_read, tokens_left_out, with_guess
@@ -160,6 +161,6 @@ def over_data(subject: Subject) -> None:
         f"{late:.2f} in the last.",
     )
     st.caption(
-        f"**And over many texts?** The mean loss at each position, over data that the model was not trained on: {early:.2f} nats "
-        f"in the first quarter of the positions, {late:.2f} in the last."
+        f"**And over many texts?** The mean loss at each position, over {held_out.said(subject.key)}: {early:.2f} nats in the "
+        f"first quarter of the positions, {late:.2f} in the last."
     )
