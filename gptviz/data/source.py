@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate, islice
 from os import PathLike
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -284,8 +283,13 @@ class FileSource(Source):
 
 def first_of(texts: Iterable[str]) -> list[str]:
     """The first of some texts, with about `LONGEST_EXCERPT` characters together."""
-    lengths = accumulate(map(len, ends := list(islice(texts, LONGEST_EXCERPT))))
-    return [text[:LONGEST_EXCERPT] for text, until in zip(ends, lengths, strict=True) if until - len(text) < LONGEST_EXCERPT]
+    first, length = list[str](), 0
+    for text in texts:
+        if length >= LONGEST_EXCERPT:
+            break
+        first.append(text[:LONGEST_EXCERPT])
+        length += len(text)
+    return first
 
 
 class SplitSource(FileSource, Generic[Portion]):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gptviz.model import Config, Transformer
-    from gptviz.model.lora import Adapter, Factors, MergedTransformer
+    from gptviz.model.lora import Factors, MergedTransformer
     from gptviz.pretrained.sources.source import ModelSource
 
 FORMAT = 1
@@ -460,7 +460,7 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
     return model
 
 
-def with_adapter(base: Transformer, adapter: Adapter, name: str) -> MergedTransformer:
+def with_adapter(base: Transformer, adapter: Mapping[str, Factors], name: str) -> MergedTransformer:
     """The model that an adapter called `name` makes of its base.
 
     Raises:

@@ -190,6 +190,8 @@ def test_an_added_token_that_the_model_has_no_row_for_is_read_as_text() -> None:
     assert "[PAD]" in notes[0]
     with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 259 rows"):
         fitted(added, 259)
+    with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 260 rows"):
+        fitted(added.framed([260]), 260)  # it stands before every text
 
 
 @pytest.mark.parametrize(

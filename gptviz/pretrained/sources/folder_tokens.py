@@ -173,7 +173,7 @@ class FolderTokens:
 
     def _of_words(self, words: Path) -> BPETokenizer:
         with self._reading(words):
-            usual = CLASSES["BertTokenizer"].special | self.named
+            usual = {**CLASSES["BertTokenizer"].special, **self.named}
             made = from_wordpiece(
                 read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
                 small_letters=self._settings.get("do_lower_case") is not False,
