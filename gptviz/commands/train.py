@@ -256,6 +256,8 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
         for event in events:
             if isinstance(event, Engine):
                 show(f"{folder.name} on {device}: {event.why}")
+                for note in checkpoints.read_card(folder).notes:
+                    show(note)
             elif isinstance(event, Stepped):
                 running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
                 bar.n = round(100 * event.progress, 1)

@@ -27,7 +27,7 @@ from gptviz.text.datasets.corpora import check_fraction
 
 from .baseline import baseline
 from .batches import EVALUATION_TOKENS, Batch, Data, spaced, spread
-from .source import EvaluationData, Share, SplitSource
+from .source import EvaluationData, Share, SplitSource, first_of
 
 # Every evaluation reads all the held-out texts: this many are enough.
 MOST_HELD_OUT_TEXTS = 10_000
@@ -46,6 +46,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
     model_kind: ClassVar[Kind] = "classifier"
     tokenizer_kinds: ClassVar = ("words",)
     unit: ClassVar = "text"
+    usually_lacking: ClassVar = 0.2  # rare words
     read, parse = staticmethod(read_labelled), staticmethod(labelled_of)
 
     labelled: LabelledTexts = field(hash=False)
@@ -65,6 +66,10 @@ class LabelledSource(SplitSource[LabelledTexts]):
                 f"{self.title} has one text of each label, not counting copies: there must be more, so that some can be held out"
             )
         return self.labelled.only(training), self.labelled.only(held_out)
+
+    def excerpts(self) -> Sequence[str]:
+        """The first texts to train on."""
+        return first_of(self.split()[0].texts)
 
     @property
     def example(self) -> str | None:

@@ -93,3 +93,11 @@ def task_of(content: Mapping[str, Any] | None) -> Task | None:
     except ValueError:  # the card was not written by gptviz
         return None
     return source.task if isinstance(source, TaskSource) else None
+
+
+def held_out(content: Mapping[str, Any] | None) -> str:
+    """What is held out of the training of a model with this source on its card, in words that go on after "over"."""
+    task = task_of(content)
+    if task is None or task.is_new:
+        return "data that the model was not trained on"
+    return "rows that are drawn to measure the model, although it was trained on equal ones"

@@ -28,7 +28,7 @@ from gptviz.text import (
 from gptviz.text.datasets.pairs import SourceAndAnswer
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
-from .source import EvaluationData, GeneratedSource, Share, Source, SplitSource
+from .source import EvaluationData, GeneratedSource, Share, Source, SplitSource, first_of
 
 # Every evaluation reads all the held-out pairs: this many are enough.
 MOST_HELD_OUT_PAIRS = 10_000
@@ -277,6 +277,10 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
             rows = np.random.default_rng(self.seed).choice(len(held_out), MOST_HELD_OUT_PAIRS, replace=False)
             held_out = [held_out[row] for row in sorted(rows.tolist())]
         return tuple(training), tuple(held_out)
+
+    def excerpts(self) -> Sequence[str]:
+        """The first sources and answers to train on."""
+        return first_of(text for pair in self.split()[0] for text in pair)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
         """The pairs as batches for a model of this config.

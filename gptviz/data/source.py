@@ -16,11 +16,13 @@ from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
 from gptviz.text import Corpus, LabelledTexts, Pairs, PairTask, Task, Tokenizer, remember
 from gptviz.text.datasets.base import HELD_OUT
+from gptviz.text.tokenizers.base import Encoding
 
 from .batches import Batch, Data
 
 Portion = TypeVar("Portion", bound=Sized)
 DRAWN = 1_000  # rows in which tokens are counted if the data never end
+LONGEST_EXCERPT = 100_000  # characters; of many texts, the first ones with about so many
 
 
 class Share(NamedTuple):
@@ -67,6 +69,7 @@ class Source(ABC):
         unit: the unit over which a loss is the mean: a "token" or a "text".
         has_right_answers: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many
             ways.)
+        usually_lacking: the share of its tokens that a vocabulary which was learned on it may lack.
         is_long: whether it may take long to read, so that a form does not read it before the run begins.
     """
 
@@ -75,6 +78,7 @@ class Source(ABC):
     tokenizer_kinds: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "token"
     has_right_answers: ClassVar[bool] = True
+    usually_lacking: ClassVar[float] = 0.0
     is_long: ClassVar[bool] = False
 
     @property
@@ -135,6 +139,20 @@ class Source(ABC):
         """Token ids [N] in which the tokens can be counted, without padding, and a name for them."""
         ids = torch.cat([tensor.flatten() for tensor in data.training(DRAWN, 0).inputs])
         return ids[ids != tokenizer.padding] if tokenizer.padding is not None else ids, f"{DRAWN:,} rows drawn to train on"
+
+    def excerpts(self) -> Sequence[str]:
+        """Some of the texts to train on, as they are; none where the data bring their own tokens."""
+        return ()
+
+    def unread(self, tokenizer: Tokenizer) -> str:
+        """What of its `excerpts` the vocabulary lacks, in sentences; empty if that is no more than usual."""
+        read = [tokenizer.encode(text) for text in self.excerpts()]
+        lacking = Encoding([], tuple(one for encoding in read for one in encoding.unknown))
+        count = sum(len(encoding.ids) for encoding in read)
+        if len(lacking.unknown) <= self.usually_lacking * count:
+            return ""
+        where = f"In the first {count:,} tokens of {self.title} the vocabulary lacks something {len(lacking.unknown):,} times."
+        return f"{where} {lacking.unknown_sentence()}"
 
     @abstractmethod
     def tokens(self, config: Config) -> int:
@@ -261,6 +279,17 @@ class FileSource(Source):
             ValueError: it holds no such data.
         """
         return cls(cls.parse(data, name), fraction)  # type: ignore[call-arg]
+
+
+def first_of(texts: Iterable[str]) -> list[str]:
+    """The first of some texts, with about `LONGEST_EXCERPT` characters together."""
+    first, length = list[str](), 0
+    for text in texts:
+        if length >= LONGEST_EXCERPT:
+            break
+        first.append(text[:LONGEST_EXCERPT])
+        length += len(text)
+    return first
 
 
 class SplitSource(FileSource, Generic[Portion]):

@@ -17,7 +17,7 @@ from gptviz.model.kinds import Kind
 from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Task, Tokenizer, corpus_of, read_corpus, recall, remember, task
 
 from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
-from .source import EvaluationData, FileSource, GeneratedSource, Share, Source
+from .source import LONGEST_EXCERPT, EvaluationData, FileSource, GeneratedSource, Share, Source
 
 # Every evaluation reads all the held-out tokens: for a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
@@ -80,6 +80,10 @@ class TextSource(FileSource):
         check_decoder(self, config)
         training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
         return Windows(training, self.held_out(tokenizer), config.context_length)
+
+    def excerpts(self) -> Sequence[str]:
+        """The beginning of the text."""
+        return (self.corpus.text[:LONGEST_EXCERPT],)
 
     def held_out(self, tokenizer: Tokenizer) -> Tensor:
         """The ids of the held-out text [N], at most `MOST_HELD_OUT_TOKENS` of them."""

@@ -34,8 +34,10 @@ from .sources.tensors import open_safetensors, reading
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
 _NAME = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight")
-# What an adapter may have besides two factors for a matrix, and the value with which it has it not.
+# What an adapter may have besides two factors for a matrix, and the values with which it has it not. The ways to draw the first
+# factors that are listed leave the base as it is; for all others, such as "pissa", PEFT changes the base as it loads an adapter.
 WITHOUT: dict[str, tuple[object, ...]] = {
+    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
     "bias": ("none",),
     "use_dora": (False, None),
     "lora_bias": (False, None),
@@ -44,6 +46,12 @@ WITHOUT: dict[str, tuple[object, ...]] = {
     "target_parameters": (None, []),
     "trainable_token_indices": (None, [], {}),
     "alora_invocation_tokens": (None,),
+    **dict.fromkeys(("use_qalora", "use_bdlora"), (False, None)),
+    **dict.fromkeys(("arrow_config", "kasa_config", "monteclora_config"), (None,)),
+}
+# What can be done about it.
+CONVERT = {
+    "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's save_pretrained"
 }
 
 
@@ -78,7 +86,9 @@ def read(folder: Path) -> PeftAdapter:
         raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens LORA alone")
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
-            raise ImportRefusedError(f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it")
+            raise ImportRefusedError(
+                f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it{CONVERT.get(name, '')}"
+            )
     pairs: dict[str, dict[str, Tensor]] = {}
     with reading(folder / WEIGHTS), open_safetensors(folder / WEIGHTS) as file:
         for name in file.keys():  # noqa: SIM118
@@ -89,8 +99,17 @@ def read(folder: Path) -> PeftAdapter:
                 )
             pairs.setdefault(found["module"], {})[found["factor"]] = file.get_tensor(name).float()
     base = fields.get("base_model_name_or_path")
-    scales = _scales(fields, list(pairs))
-    modules = {module: _scaled(module, pair, scale) for (module, pair), scale in zip(pairs.items(), scales, strict=True)}
+    ranks, alphas = (
+        _of_modules(fields, *names, list(pairs)) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
+    )
+    modules = dict[str, Factors]()
+    for (module, pair), rank, alpha in zip(pairs.items(), ranks, alphas, strict=True):
+        modules[module] = _scaled(module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank))
+        if rank != modules[module].rank:
+            raise ImportRefusedError(
+                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {WEIGHTS} have the rank {modules[module].rank}: "
+                "the two files are not of one adapter"
+            )
     return PeftAdapter(base if isinstance(base, str) else "", modules)
 
 
@@ -101,12 +120,6 @@ def _scaled(module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
     if not (are_finite(a) and are_finite(b)):
         raise ImportRefusedError(f"{WEIGHTS}: {module[:80]} holds values that are not numbers: download it again")
     return Factors(a, b * scale)
-
-
-def _scales(fields: Mapping[str, Any], modules: Sequence[str]) -> list[float]:
-    """By how much the product of the factors of each module is multiplied: alpha / r, or alpha / √r."""
-    ranks, alphas = (_of_modules(fields, *names, modules) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha")))
-    return [alpha / (rank**0.5 if fields.get("use_rslora") else rank) for rank, alpha in zip(ranks, alphas, strict=True)]
 
 
 def _of_modules(fields: Mapping[str, Any], patterns: str, usual: str, modules: Sequence[str]) -> list[float]:

@@ -196,7 +196,7 @@ class Card:
         family: the usual name of models like an imported one.
         imported_from: where it came from: its name on the hub, or a path.
         licence: its licence, as its files or the hub name it.
-        notes: facts that a reader of an imported model should know, in sentences.
+        notes: facts that a reader should know, of an imported model or of what a run cannot read, in sentences.
         languages: the language that an imported translator reads and the one it writes, as its files name them.
         twin: the name of the model that was begun together with it: it differs from it in its data alone.
     """

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gptviz.model import Config, Transformer
-    from gptviz.model.lora import Factors
+    from gptviz.model.lora import Factors, MergedTransformer
     from gptviz.pretrained.sources.source import ModelSource
 
 FORMAT = 1
@@ -462,7 +462,7 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
     """The base of an adapter with the adapter in the file at `path`."""
     import torch
 
-    from gptviz.model.lora import AdaptedTransformer, MergedTransformer
+    from gptviz.model.lora import AdaptedTransformer
 
     folder = _folder_of(path)
     base = load(base_of(folder), device, precision=precision).model
@@ -471,13 +471,29 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
     adapter = _read_factors(path, config)
     if not unmerged:
         _require_room(name_of(folder), config, device, precision)  # the changed matrices lie beside those of the base
-        return MergedTransformer(base, adapter)
+        return with_adapter(base, adapter, name_of(folder))
     model = AdaptedTransformer(base, read_adapter(folder).ranks)
     with torch.no_grad():
         for name, factors in adapter.items():
             part = model.get_submodule(name)
             part.lora_a.copy_(factors.a)  # type: ignore[operator]
             part.lora_b.copy_(factors.b)  # type: ignore[operator]
+    return model
+
+
+def with_adapter(base: Transformer, adapter: Mapping[str, Factors], name: str) -> MergedTransformer:
+    """The model that an adapter called `name` makes of its base.
+
+    Raises:
+        CheckpointError: weights would be no finite numbers.
+    """
+    from gptviz.model.lora import MergedTransformer
+    from gptviz.model.precision import are_finite
+
+    model = MergedTransformer(base, adapter)
+    for part in adapter:
+        if not are_finite(model.get_parameter(f"{part}.weight")):
+            raise CheckpointError(f"{name}: with what the adapter adds, the weights of {part} are no finite numbers")
     return model
 
 

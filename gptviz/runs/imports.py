@@ -116,6 +116,8 @@ def _import_adapter(path: Path, name: str | None, base: str | None, command: str
     except ImportRefusedError as error:
         raise CheckpointError(f"{path.name}: {error}") from None
     adapter = checkpoints.adapter_of(folder, {part: one.rank for part, one in factors.items()})
+    # Opened once, to see that it is sound.
+    checkpoints.with_adapter(checkpoints.load(folder, precision=STORED).model, factors, path.name)
     kept = {key: value for key, value in about.values.items() if key in ("family", "chat", "end_tokens", "licence")}
     notes = [f"A LoRA adapter of PEFT, which changes {len(factors)} matrices of {checkpoints.name_of(folder)}."]
     card = {**kept, "imported_from": str(path.resolve()), "notes": notes, **({"command": command} if command else {})}

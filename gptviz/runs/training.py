@@ -100,6 +100,7 @@ def _train(
     requests = _Requests(folder, stop_requested, world)
     if world.is_main:
         clear_stop_request(folder)
+        run = _with_note(run, source.unread(tokenizer))
         run = _with_engine(run, model, data, requests)
     if _broadcast_request(requests.made, world, device):
         if world.is_main:
@@ -229,6 +230,15 @@ def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) 
     card = run.card.changed(engine=engine.to_dict())
     checkpoints.write_json(run.folder / "card.json", card.to_json())
     return replace(run, engine=engine, card=card)
+
+
+def _with_note(run: Run, note: str) -> Run:
+    """The run with a note on its card that a reader should know, if there is one; a resumed run may have it already."""
+    if not note or note in run.card.notes:
+        return run
+    card = run.card.changed(notes=[*run.card.notes, note])
+    checkpoints.write_json(run.folder / "card.json", card.to_json())
+    return replace(run, card=card)
 
 
 def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:

@@ -102,3 +102,8 @@ def test_a_model_of_sentences_has_its_four_tasks_to_try_and_names_the_token_that
         word = lm.tokenizer.label(used.ids[place])
         assert f"Without “{word}” at position {place} its probability is {percent(after)}" in says(at)
         assert after < 0.8, "a guess that needs its context"
+
+
+def test_rows_that_training_read_too_are_not_said_to_be_new() -> None:
+    at = opened(PAGE, model="jobs-90")
+    assert "although it was trained on equal ones" in says(at)

@@ -102,7 +102,7 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
         return measured(*asked)
 
     monkeypatch.setattr(over_prompts, "MUCH", 0)
-    monkeypatch.setattr(language_model, "measured", slow)
+    monkeypatch.setattr(language_model.changing, "measured", slow)
     page("attribution", pairs=TYPED).button(key="compute list").click().run()
     work = job.found(("over prompts", "attribute", model_key("mine", "cpu"), TYPED))
     assert work is not None

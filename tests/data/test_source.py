@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,53 @@ def test_a_disk_that_takes_no_copy_is_an_error_of_the_disk(home: Path) -> None:
     with pytest.raises(OSError, match="."):
         TextSource(CORPUS).keep()
     assert os.listdir(home) == ["corpora"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [TextSource(Corpus("text", "good bad" * 60_000)), LabelledSource(REVIEWS), PairSource(WORDS)],
+    ids=lambda source: source.kind,
+)
+def test_what_a_vocabulary_lacks_is_counted_in_the_texts_to_train_on(source: Source) -> None:
+    """Against a loop over their characters."""
+    characters = "".join(source.excerpts())
+    expected = sum(one not in "gbc " for one in characters)
+    assert 0 < expected < len(characters) <= 100_000
+    said = source.unread(CharTokenizer("gbc "))
+    assert f"In the first {len(characters):,} tokens of {source.title} the vocabulary lacks something {expected:,} times" in said
+    assert source.unread(CharTokenizer(characters)) == ""
+
+
+def test_a_task_brings_its_own_tokens() -> None:
+    assert TaskSource(task("reversal")).unread(CharTokenizer("a")) == ""
+
+
+def test_words_that_are_rare_are_not_said_to_lack_but_another_language_is() -> None:
+    source = LabelledSource(opinions(200))
+    assert source.unread(source.tokenizer("words", 60)) == ""
+    other = LabelledSource(LabelledTexts("other", ("guten tag", "auf wiedersehen", "ja", "nein"), (1, 0, 1, 0), ("no", "yes")))
+    assert "Not in the vocabulary" in other.unread(source.tokenizer("words", 60))
+
+
+def test_data_that_training_reads_too_are_never_called_new() -> None:
+    """Whether a task's rows are new is counted here: how many of those held out come in 200 batches of training."""
+    for name in TASKS:
+        source = TaskSource(task(name))
+        held = {(*row, last) for x, y in _rows_of(source) for row, last in zip(x, y, strict=True)}
+        drawn = {tuple(row) for seed in range(200) for row in Generated(source.task).examples(32, seed).ids.tolist()}
+        is_new = not held & drawn
+        assert (registry.held_out(source.to_dict()) == "data that the model was not trained on") == is_new, name
+    assert registry.held_out(TextSource(CORPUS).to_dict()) == registry.held_out(None) == "data that the model was not trained on"
+    biased = TaskSource(task("jobs", nurse=10, doctor=90))
+    assert "it was trained on equal ones" in registry.held_out(biased.to_dict())
+
+
+def test_what_is_held_out_is_said_in_one_place() -> None:
+    files = Path(registry.__file__).parents[1].rglob("*.py")
+    joined = {file: re.sub(r'"\s+f?"', "", file.read_text(encoding="utf-8")) for file in files}
+    assert [file for file, text in joined.items() if "that the model was not trained on" in text] == [Path(registry.__file__)]
+
+
+def _rows_of(source: TaskSource) -> list[tuple[list[tuple[int, ...]], list[int]]]:
+    batches = list(Generated(source.task).validation())
+    return [([tuple(row) for row in batch.inputs[0].tolist()], batch.targets[:, -1].tolist()) for batch in batches]

@@ -141,6 +141,23 @@ test("another choice walks over no head again, and numbers of another block are 
   assert.equal(new Selection(later, choose(later, { block: 1, show: "value", heads: "all" })).largest, 1500);
 });
 
+test("a norm behind attention scales what every query adds", () => {
+  const plain = numbersOf({ tokens: 5 }),
+    normed = numbersOf({ tokens: 5 });
+  normed.arrays.scaled = Object.assign(
+    Float32Array.from({ length: normed.count * 5 }, (_, i) => 1 + i),
+    { shape: [normed.count, 5] },
+  );
+  for (const [block, query, key] of [
+    [0, 2, 1],
+    [1, 4, 3],
+  ]) {
+    const scale = 1 + 5 * block + query;
+    assert.equal(normed.moved(block, 1, query, key), plain.moved(block, 1, query, key) * scale);
+    assert.equal(normed.value(block, 1, query, key), normed.pattern(block, 1, query, key) * normed.moved(block, 1, query, key));
+  }
+});
+
 test("the rows of what is looked at are those of each head, for one token after another", () => {
   const numbers = numbersOf();
   const selection = new Selection(numbers, choose(numbers, { heads: "all" }));

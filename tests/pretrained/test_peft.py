@@ -143,6 +143,12 @@ def written(tmp_path: Path, **fields: Any) -> Path:
         ({"lora_alpha": "x"}, "lora_alpha is 'x'"),
         ({"rank_pattern": [1]}, "rank_pattern is"),
         ({"rank_pattern": {"(": 2}}, "is no regular expression"),
+        ({"r": 4}, "r is 4 for .*, whose factors in adapter_model.safetensors have the rank 2"),
+        ({"rank_pattern": {"c_fc": 1}}, "r is 1 for transformer.h.0.mlp.c_fc"),
+        *(
+            ({"init_lora_weights": kind}, f"init_lora_weights is '{kind}'; .* save it as a plain one")
+            for kind in ("pissa", "pissa_niter_4", "OLoRA", "corda", "loftq", "lora_ga")
+        ),
     ],
 )
 def test_what_gptviz_has_not_is_refused_by_its_name(fields: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -169,6 +175,22 @@ def test_damaged_and_strange_factors_are_refused_by_their_name(tmp_path: Path) -
     (folder / ours.WEIGHTS).unlink()
     with pytest.raises(ImportRefusedError, match=r"adapter_model\.safetensors is missing"):
         ours.read(folder)
+
+
+def test_factors_whose_product_is_no_finite_number_are_not_imported(tmp_path: Path) -> None:
+    checkpoints.save("base", scrambled(BASES["gpt2"]), TOKENIZER, {})
+    folder = written(tmp_path)
+    whole = load_file(folder / ours.WEIGHTS)
+    module = "base_model.model.transformer.h.1.mlp.c_fc"
+    save_file(whole | {name: whole[name] * 1e30 for name in whole if name.startswith(module)}, folder / ours.WEIGHTS)
+    with pytest.raises(CheckpointError, match=r"the weights of blocks\.1\.mlp\.\w+ are no finite numbers"):
+        imports.import_model(str(folder))
+    assert list(checkpoints.folders()) == ["base"]
+
+
+@pytest.mark.parametrize("kind", [True, False, "gaussian", "orthogonal", "mica"])
+def test_a_way_to_draw_the_first_factors_that_leaves_the_base_alone_is_opened(kind: object, tmp_path: Path) -> None:
+    assert ours.read(written(tmp_path, init_lora_weights=kind)).modules
 
 
 def test_an_adapter_of_another_model_is_refused_and_a_base_that_is_not_here_is_named(tmp_path: Path) -> None:

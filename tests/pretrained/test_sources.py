@@ -16,11 +16,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from gptviz.model.parts.positions import turned_pairs
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import reference, referred, source_at, with_weights
+from gptviz.pretrained.sources.folder import outline_of
 from gptviz.text import BPETokenizer
-from tests.pretrained.test_families import GROUPED, VOCAB, opened, same_logits, theirs
-from tests.pretrained.torch_files import Touch, saved_by_nanogpt
+from tests.pretrained.test_families import GROUPED, MODELS, VOCAB, opened, same_logits, theirs
+from tests.pretrained.torch_files import GPT2, Touch, saved_by_nanogpt
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,54 @@ def test_weights_in_parts_are_read_from_all_of_them(model: Any, tmp_path: Path) 
     next(iter(sorted(tmp_path.glob("*.safetensors")))).unlink()
     with pytest.raises(ImportRefusedError, match=r"model-00001.*\.safetensors is missing"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gpt_neox"])
+def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(kind: str, tmp_path: Path) -> None:
+    sizes = {"gpt2": GPT2, "llama": GROUPED, "gpt_neox": MODELS["gpt_neox"][0]}[kind]
+    model = theirs(kind, sizes | {"tie_word_embeddings": True})
+    model.save_pretrained(tmp_path)
+    file, name = tmp_path / "model.safetensors", "embed_out.weight" if kind == "gpt_neox" else "lm_head.weight"
+    tensors = load_file(file)
+    save_file(tensors | {name: model.get_input_embeddings().weight.clone()}, file, metadata={"format": "pt"})
+    assert source_at(tmp_path).opened().config.tied  # the same matrix twice
+    same_logits(opened(tmp_path), model)
+    other = torch.randn(VOCAB, model.config.hidden_size, generator=torch.Generator().manual_seed(9))
+    save_file(tensors | {name: other}, file, metadata={"format": "pt"})
+    found = source_at(tmp_path).opened()
+    assert not found.config.tied
+    assert "another unembedding, which is used" in " ".join(found.notes)
+    same_logits(opened(tmp_path), type(model).from_pretrained(tmp_path))
+    with pytest.raises(ImportRefusedError, match="differs from .*: import it again"):  # a model that was imported as tied
+        with_weights(source_at(tmp_path), source_at(tmp_path).outline().config)
+
+
+def test_an_unembedding_of_its_own_is_used_in_a_file_of_nanogpt(tmp_path: Path) -> None:
+    model = saved_by_nanogpt(tmp_path)
+    assert source_at(tmp_path / "ckpt.pt").opened().config.tied
+    content = torch.load(tmp_path / "ckpt.pt")
+    other = torch.randn(content["model"]["_orig_mod.lm_head.weight"].shape, generator=torch.Generator().manual_seed(9))
+    content["model"]["_orig_mod.lm_head.weight"] = other
+    torch.save(content, tmp_path / "ckpt.pt")
+    model.lm_head.weight = torch.nn.Parameter(other)
+    same_logits(opened(tmp_path / "ckpt.pt"), model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_share"),
+    [("gpt_neox", "rotary_pct", True), ("gptj", "rotary_dim", False), ("phi", "partial_rotary_factor", True)],
+)
+def test_rotary_positions_that_turn_an_odd_number_are_refused(kind: str, name: str, is_share: bool) -> None:
+    config = theirs(kind, MODELS[kind][0]).config
+    size = config.hidden_size // config.num_attention_heads
+    fields = {key: value for key, value in config.to_dict().items() if key != "rope_parameters"}
+
+    def turning(numbers: float) -> dict[str, Any]:
+        return fields | {name: numbers / size if is_share else int(numbers)}
+
+    with pytest.raises(ImportRefusedError, match=f"rotary positions turn 3 of the {size} numbers of a head"):
+        outline_of(turning(3.3))
+    assert turned_pairs(outline_of(turning(4.4)).config) == 2  # transformers leaves the fraction out too
 
 
 def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) -> None:

@@ -38,7 +38,7 @@ from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Evaluated, Stepped, Trainer
 from tests.examples import quick
 from tests.processes import running
-from tests.small_runs import OPTIMISERS, TEXT, finish, same, task_run, text_run, until, weights
+from tests.small_runs import OPTIMISERS, TEXT, finish, recipe, same, task_run, text_run, until, weights
 from tests.tiny import VOCAB, tiny
 from tests.waiting import wait_until
 
@@ -151,6 +151,20 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
     assert {file.name for file in folder.iterdir() if not file.name.startswith(".")} == (
         checkpoints.FILES - {"source.json", "adapter.json", "state.safetensors", "stop_request", "wish"}
     )
+
+
+def test_a_text_that_the_tokens_cannot_read_is_said_on_the_card_once_also_of_a_run_that_goes_on() -> None:
+    tokenizer = CharTokenizer("abc ")
+    source = TextSource(Corpus("other letters", "abc xyz " * 60))
+    config = tiny(vocab_size=tokenizer.vocab_size, n_layer=1)
+    folder = prepare(RunSpec(name="run", config=config, tokenizer=tokenizer, source=source, recipe=recipe(steps=4)))
+    until(folder, 2)
+    finish(folder)
+    (note,) = checkpoints.read_card(folder).notes
+    assert "In the first 480 tokens of other letters the vocabulary lacks something 180 times. Not in the vocabulary: x" in note
+    whole = text_run("whole", steps=2)
+    finish(whole)
+    assert not checkpoints.read_card(whole).notes
 
 
 def test_the_log_tells_every_step_evaluation_and_sample_in_order() -> None:

@@ -49,6 +49,7 @@ class Heads:
         first: the number of the first block that is sent.
         without_first: thumbnails of the rows without the first token; None if that has no meaning.
         windows: for each block of the model the number of keys in a query's window, None for no window; empty without windows.
+        scaled: what the norm behind attention multiplies the vector by [n_block, query], None where there is no such norm.
     """
 
     patterns: Sequence[Float32Array]
@@ -67,6 +68,7 @@ class Heads:
     first: int = 0
     without_first: Float32Array | None = None
     windows: Sequence[int | None] = ()
+    scaled: Float32Array | None = None
 
     @property
     def size(self) -> BlockSize:
@@ -155,6 +157,8 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         arrays["position"] = squares(heads.position, [None] * count)
     if heads.rollout is not None:
         arrays["rollout"] = np.stack([square(one) for one in heads.rollout])
+    if heads.scaled is not None:
+        arrays["scaled"] = heads.scaled
     if heads.without_first is not None:
         arrays["without first"] = heads.without_first
     n_block, half_is = len(heads.thumbnails), {"triangle": size.triangle, "half": half}

@@ -163,7 +163,7 @@ export class Cell {
     const isRounding = apart <= ROUNDING[numbers.half ? "half" : "single"] * Math.max(cell.pattern, 1e-3);
     const own = `The model’s own share: ${percent(cell.pattern)}`;
     const words = isRounding ? `${own}, the same.` : `${own}. The difference of ${brief(apart)} is more than rounding.`;
-    const moved = numbers.moved(...opened, key),
+    const moved = numbers.moved(...opened, query, key),
       here = numbers.value(...opened, query, key);
     const value = ` With a share of 100 % this key would add a vector of length ${brief(moved)}; here it adds ${brief(here)}.`;
     const line = make("p", isRounding ? "note check" : "note check wrong", words + value, { "data-apart": apart });

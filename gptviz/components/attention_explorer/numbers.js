@@ -177,15 +177,17 @@ export class Numbers {
     });
   }
 
-  /** @param {number} block @param {number} head @param {number} key */
-  moved(block, head, key) {
-    return this.arrays.moved[((block - this.first) * this.n_head + head) * this.nKey + key];
+  /** The length of what a query would add if it looked at a key alone.
+   *  @param {number} block @param {number} head @param {number} query @param {number} key */
+  moved(block, head, query, key) {
+    const scaled = this.arrays.scaled?.[(block - this.first) * this.nQuery + query] ?? 1;
+    return this.arrays.moved[((block - this.first) * this.n_head + head) * this.nKey + key] * scaled;
   }
 
   /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
   value(block, head, query, key) {
     if (head === MEAN) return this.mean("value", block, query, key);
-    return this.pattern(block, head, query, key) * this.moved(block, head, key);
+    return this.pattern(block, head, query, key) * this.moved(block, head, query, key);
   }
 
   /** @param {number} block @param {number | "mean"} _head @param {number} query @param {number} key @returns {number} */

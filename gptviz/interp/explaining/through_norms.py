@@ -29,6 +29,13 @@ def norms_of(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
     return _norm(residual, before), _norm(residual, after)
 
 
+def norm_behind(residual: nn.Module) -> tuple[Norm | None, bool]:
+    """The norm that what a sublayer computed goes through next, and whether the stream is added to it before."""
+    steps = next(kind for kind in RESIDUALS.values() if type(residual) is kind).steps
+    behind = steps[steps.index("sublayer") + 1 :]
+    return _norm(residual, [step for step in behind if step != "add"]), behind[:1] == ("add",)
+
+
 def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
     """The norm of a residual that one of these names is of."""
     found = [residual.get_submodule(name) for name in names]

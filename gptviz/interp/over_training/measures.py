@@ -252,7 +252,7 @@ MEASURES: dict[str, Measure] = {
         Measure(
             "loss",
             "Loss",
-            "The mean surprise at the right token, over data that the model was not trained on.",
+            "The mean surprise at the right token, over data held out.",
             _NATS,
             "held-out data",
             "switch_off",
@@ -262,7 +262,7 @@ MEASURES: dict[str, Measure] = {
         Measure(
             "loss.by_task",
             "Loss, each task",
-            "The loss over data that the model was not trained on, for each of the tasks that it has learned.",
+            "The loss over data held out, for each of the tasks that it has learned.",
             _NATS,
             "tasks",
             "",
@@ -272,7 +272,7 @@ MEASURES: dict[str, Measure] = {
         Measure(
             "loss.by_position",
             "Loss, each position",
-            "The loss of the tokens at each position of texts that the model was not trained on.",
+            "The loss of the tokens at each position of texts held out.",
             _NATS,
             "held-out texts",
             "context",
@@ -311,7 +311,7 @@ MEASURES: dict[str, Measure] = {
         Measure(
             "switched_off",
             "Loss without each head and MLP",
-            "How much the loss rises, over data that the model was not trained on, if what a part computes is replaced by zero.",
+            "How much the loss rises, over data held out, if what a part computes is replaced by zero.",
             _NATS,
             "held-out data",
             "switch_off",

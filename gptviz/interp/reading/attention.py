@@ -16,8 +16,12 @@ from gptviz.labelled_array import Axis, Float32Array, LabelledArray
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import EnoughError, Transformer, Watch
 from gptviz.model.parts.attention import Attention
+from gptviz.model.parts.norms import Norm
+
+from ..explaining.through_norms import norm_behind, written_through
 
 AttentionPart = Literal["attention", "cross_attention"]
+RESIDUAL_OF: dict[AttentionPart, str] = {"attention": "attention_residual", "cross_attention": "cross_residual"}
 
 UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
@@ -202,11 +206,12 @@ class AttentionReading:
         k: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones.
         position: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere.
         moved: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this
-            key alone, without the bias.
+            key alone, without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain.
         scale: what q · k is multiplied by: 1 / √d_head unless the model says otherwise.
         cap: where a model caps its scores s, they are cap · tanh(s / cap).
         first: the number in the model of the first block that is held: arrays begin with it.
         rolled: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None.
+        scaled: [n_block, queries], what the norm behind attention multiplies `moved` by; None where there is no such norm.
     """
 
     patterns: Patterns
@@ -218,6 +223,7 @@ class AttentionReading:
     cap: float | None = None
     first: int = 0
     rolled: Float32Array | None = None
+    scaled: Float32Array | None = None
 
     def _seen(self, values: Float32Array, block: int) -> Float32Array:
         """The values [query, key] of a block, NaN where its mask forbids to look."""
@@ -252,13 +258,15 @@ class AttentionReading:
     def value_weighted(self, block: int, head: int | None) -> Float32Array:
         """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
 
+        Where a norm stands behind attention, it is the length behind that norm, with the scale that the norm has at the query.
         Where `head` is None, the mean of these lengths over the heads of the block.
 
         Source: Kobayashi et al. 2020, "Attention is not only a weight".
         """
         some = slice(None) if head is None else slice(head, head + 1)
         at = block - self.first
-        return self._seen((self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0), block)
+        lengths = (self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0)
+        return self._seen(lengths if self.scaled is None else lengths * self.scaled[at, :, None], block)
 
     def rollout(self, block: int) -> Float32Array:
         """Attention rollout up to this block [query, key]: see the function `rollout`."""
@@ -328,7 +336,12 @@ def read(
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
-    tapped: dict[str, list[Tensor]] = {tap: [] for tap in ("q", "k", "v", "pattern")}  # in the order of the pass
+    residuals = [getattr(model.blocks[block], RESIDUAL_OF[part]) for block in held]
+    norms = [norm_behind(residual) for residual in residuals]
+    is_normed, stream = bool(norms) and norms[0][0] is not None, "resid_pre" if part == "attention" else "resid_self"
+    of_part = ("q", "k", "v", "pattern", *(["out"] if is_normed else []))
+    names = [*([f"blocks.*.{stream}"] if is_normed else []), *(f"blocks.*.{part}.{tap}" for tap in of_part)]
+    tapped: dict[str, list[Tensor]] = {name.rpartition(".")[2]: [] for name in names}  # in the order of the pass
     resume, through = (None, None) if midway is None or blocks is None else midway.before(held.start)
     rolled: list[Tensor] = [] if through is None else [through]
 
@@ -339,8 +352,8 @@ def read(
         if block in held:
             tapped[name].append(value[0])
 
-    last = f"blocks.{held[-1]}.{part}.pattern" if len(held) else ""
-    watch(model, ids, source, [f"blocks.*.{part}.{tap}" for tap in tapped], see, last, resume)
+    last = f"blocks.{held[-1]}.{part}.{of_part[-1]}" if len(held) else ""
+    watch(model, ids, source, names, see, last, resume)
     hidden = padding_mask(model, source or ()) if part == "cross_attention" else blocked(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]
@@ -351,11 +364,12 @@ def read(
         _numbers(torch.stack(tapped["q"])),
         _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
         _position_terms(model, tapped["q"], held) if part == "attention" else None,
-        np.stack([_moved(output, v) for output, v in zip(outputs, values, strict=True)]),
+        np.stack([_moved(output, v, norm) for output, v, (norm, _) in zip(outputs, values, norms, strict=True)]),
         model.config.scale,
         model.config.score_cap,
         held.start,
         _numbers(torch.stack(rolled)) if rolled else None,
+        np.stack([_scaled(*one) for one in zip(norms, tapped[stream], tapped["out"], strict=True)]) if is_normed else None,
     )
 
 
@@ -380,15 +394,24 @@ def _position_terms(model: Transformer, q: Sequence[Tensor], held: range) -> Flo
     return _numbers(torch.cat(terms))
 
 
-def _moved(output: Tensor, v: Tensor) -> Float32Array:
+def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
     """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head].
 
     Args:
         output: W_O, [d_model, n_head · d_head]. Each head has its own columns in it.
+        norm: the norm behind it: then the length of what is linear in that.
     """
     n_head, _, d_head = v.shape
     slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
-    return _numbers((v @ slices).norm(dim=-1))
+    written = [written_through(norm, one.T).T for one in slices]
+    return _numbers((v @ torch.stack(written).to(v.dtype)).norm(dim=-1))
+
+
+def _scaled(norm: tuple[Norm | None, bool], stream: Tensor, out: Tensor) -> Float32Array:
+    """The scale [queries] of the norm that attention's `out` [queries, d_model] goes through, perhaps added to the `stream`."""
+    behind, adds_first = norm
+    assert behind is not None
+    return _numbers(behind.scale(stream + out if adds_first else out)[..., 0])
 
 
 def rollout(patterns: Patterns) -> Float32Array:

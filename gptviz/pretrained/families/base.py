@@ -229,7 +229,7 @@ class Family(ABC):
     def our_config(self, given: Given) -> Config:
         """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
         with given.refusing():
-            return self.config(given)
+            return turning_pairs(self.config(given))
 
     @abstractmethod
     def config(self, given: Given) -> Config:
@@ -280,6 +280,21 @@ class Family(ABC):
             except (RuntimeError, IndexError):
                 raise ShapeError(f"the shape of {' or '.join(match.theirs)} does not go with the config: {MISMATCHED}") from None
             yield match.ours, made
+
+
+def turning_pairs(config: Config) -> Config:
+    """The same config, whose rotary positions turn an even number of each head's numbers, as ours do.
+
+    Raises:
+        ImportRefusedError: they turn an odd number, for which `transformers` computes other frequencies.
+    """
+    turned = config.head_size * config.rotary_fraction
+    if config.positions == "rotary" and int(turned) % 2 and abs(turned - 2 * round(turned / 2)) > 1e-6:
+        raise ImportRefusedError(
+            f"config.json: rotary positions turn {int(turned)} of the {config.head_size} numbers of a head; gptviz turns pairs, "
+            "which are an even number"
+        )
+    return config
 
 
 @dataclass(frozen=True)

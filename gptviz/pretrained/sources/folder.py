@@ -23,6 +23,9 @@ from .tensors import files_in, in_folder, reading
 LONGEST_CONFIG = 2**20  # bytes
 LONGEST_README = 2**18
 MOST_VALUES = 2_000_000
+# The ends of the names of tensors that may be the embedding once more.
+COPIES = ("lm_head.weight", "embed_out.weight", "embed_tokens.weight")
+UNTIED = "Its config says that the embedding is the unembedding too, but the files have another unembedding, which is used."
 
 
 class Folder(ModelSource):
@@ -55,18 +58,32 @@ class Folder(ModelSource):
         found = words.tokenizer()
         tokenizer, notes = fitted(found, outline.config.vocab_size, words.file)
         family, given = described(fields)
+        config = self._as_stored(outline.config, family)
+        if config != outline.config:
+            notes = (*notes, UNTIED)
         ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
-        return Opened(
-            outline.family, outline.config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages
-        )
+        return Opened(outline.family, config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages)
+
+    def _as_stored(self, config: Config, family: Family) -> Config:
+        """The config, without the claim that the unembedding is the embedding where the files have another one."""
+        tensors, untied = in_folder(self.path), replace(config, tied=False)
+        embed, unembed = (family.theirs(untied, name) for name in ("embed.weight", "head.unembed.weight"))
+        is_other = config.tied and tensors.has(*unembed) and tensors.has(*embed) and not tensors.same(*unembed, *embed)
+        return untied if is_other else config
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = described(self._fields())
         tensors = in_folder(self.path)
         yield from family.tensors(config, given, tensors.take)
+        embedding = family.theirs(config, "embed.weight")
+        for name in tensors.left():
+            if config.tied and name.endswith(COPIES) and not tensors.same(name, *embedding):
+                raise ImportRefusedError(
+                    f"{tensors.found(name)} differs from {embedding[0]}, which is the same matrix in this model: "
+                    "import it again, or ask for other files"
+                )
         left = [name for name in tensors.left() if not name.endswith(family.unused)]
-        if config.tied:  # the same matrix again
-            left = [name for name in left if name not in ("lm_head.weight", "embed_out.weight")]
+        left = [name for name in left if not (config.tied and name.endswith(COPIES))]
         if left:
             files = ", ".join(path.name for path in tensors.files[:3])
             raise without_place(files, left, f"a {family.title} model as gptviz has it")

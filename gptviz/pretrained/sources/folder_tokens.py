@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.text import Tokenizer, from_json
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import BPETokenizer
+from gptviz.text.tokenizers.byte_pairs import GPT2, byte_pairs
 from gptviz.text.tokenizers.marian import MarianTokenizer
-from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
+from gptviz.text.tokenizers.sentencepiece import SpaceBefore, from_sentencepiece
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
 
+from ..families import ImportRefusedError
 from .tensors import reading
+from .tokenizer_settings import CLASSES, Token, TokenizerClass, added_tokens, class_name, special_tokens
 
 LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
@@ -66,17 +70,34 @@ class FolderTokens:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        return self._fields("tokenizer_config.json")
+        """What tokenizer_config.json says; unless it lists added tokens, what special_tokens_map.json says comes first."""
+        settings = self._fields("tokenizer_config.json")
+        return settings if "added_tokens_decoder" in settings else settings | self._fields("special_tokens_map.json")
 
     @cached_property
+    def _class_name(self) -> str:
+        return class_name(self._settings, self._fields("config.json"))
+
+    @property
+    def _class(self) -> TokenizerClass:
+        return CLASSES.get(self._class_name, TokenizerClass())
+
+    @cached_property
+    def _special(self) -> dict[str, Token]:
+        with reading(self.folder / "tokenizer_config.json"):
+            return special_tokens(self._settings, self._class.special)
+
+    @property
     def named(self) -> dict[str, str]:
         """The texts of special tokens by their names, such as `bos_token`."""
-        texts = {}
-        for name, value in {**self._fields("special_tokens_map.json"), **self._settings}.items():
-            text = value.get("content") if isinstance(value, dict) else value
-            if name.endswith("_token") and isinstance(text, str):
-                texts[name] = text
-        return texts
+        return {name: token["content"] for name, token in self._special.items()}
+
+    @cached_property
+    def _added(self) -> tuple[list[Token], list[Token]]:
+        """The tokens that the settings add, as `added_tokens` gives them."""
+        ids = {} if "added_tokens_decoder" in self._settings else self._fields("added_tokens.json")
+        with reading(self.folder / "tokenizer_config.json"):
+            return added_tokens(self._settings, self._special, ids)
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -99,34 +120,77 @@ class FolderTokens:
         whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
             with self._reading(whole):
-                return from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
+                found = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
+                return found.with_tokens(*self._added) if isinstance(found, BPETokenizer) else found
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
-            with self._reading(vocabulary):
-                return BPETokenizer.from_gpt2(vocabulary, merges)
+            return self._of_merges(vocabulary, merges)
         if os.path.lexists(pieces):
-            start, end = (self._settings.get(name) is True for name in ("add_bos_token", "add_eos_token"))
             with self._reading(pieces):
-                return from_sentencepiece(read_regular(pieces, LONGEST_TOKENIZER), start=start, end=end)
+                start, end = self._adds_around
+                content = read_regular(pieces, LONGEST_TOKENIZER)
+                return self._framed(from_sentencepiece(content, start=start, end=end, space_before=self._space_before))
         if os.path.lexists(words):
-            with self._reading(words):
-                return from_wordpiece(
-                    read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
-                    small_letters=self._settings.get("do_lower_case") is not False,
-                    without_accents=self._settings.get("strip_accents"),
-                    splits_chinese=self._settings.get("tokenize_chinese_chars") is not False,
-                )
+            return self._of_words(words)
         return None
+
+    @property
+    def _adds_around(self) -> tuple[bool, bool]:
+        """Whether the settings put a token before a text, and one after it."""
+        return self._settings.get("add_bos_token") is True, self._settings.get("add_eos_token") is True
+
+    def _framed(self, tokenizer: BPETokenizer) -> BPETokenizer:
+        """The tokenizer with the tokens that the settings add, and with those that they name put around a text."""
+        whole = tokenizer.with_tokens(*self._added)
+        start, end = self._adds_around
+        names = self._class.around or ("bos_token" if start else "", "eos_token" if end else "")
+        places = [whole.id_of(self.named.get(name, "")) for name in names]
+        usual = (whole.before, whole.after)
+        return whole.framed(*(around if place is None else (place,) for place, around in zip(places, usual, strict=True)))
+
+    def _of_merges(self, vocabulary: Path, merges: Path) -> BPETokenizer:
+        if self._class_name and self._class.cut is None:
+            raise ImportRefusedError(
+                f"tokenizer_config.json: the class is {self._class_name!r:.60}; gptviz reads vocab.json and merges.txt of "
+                f"{', '.join(name for name, kind in CLASSES.items() if kind.cut)}: save the tokenizer as tokenizer.json too, as "
+                "transformers' save_pretrained does"
+            )
+        cut = replace(self._class.cut or GPT2, space_before=self._settings.get("add_prefix_space") is True)
+        with self._reading(merges):
+            lines = read_regular(merges, LONGEST_TOKENIZER).decode("utf-8").split("\n")
+        with self._reading(vocabulary):
+            tokens = _in_order(parse_json(read_regular(vocabulary, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True))
+            rules = [line for line in lines if line and not line.startswith("#version")]
+            return self._framed(byte_pairs(tokens, rules, [], [], cut))
+
+    @property
+    def _space_before(self) -> SpaceBefore | None:
+        """Where a space is put that the text of a `tokenizer.model` does not have; None for as that file says."""
+        if self._settings.get("add_prefix_space") is False or self._class_name == "GemmaTokenizer":
+            return SpaceBefore.NOTHING
+        if self._class_name != "LlamaTokenizer":
+            return None
+        return SpaceBefore.PARTS if self._settings.get("legacy") is True else SpaceBefore.TEXT
+
+    def _of_words(self, words: Path) -> BPETokenizer:
+        with self._reading(words):
+            usual = {**CLASSES["BertTokenizer"].special, **self.named}
+            made = from_wordpiece(
+                read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
+                small_letters=self._settings.get("do_lower_case") is not False,
+                without_accents=self._settings.get("strip_accents"),
+                splits_chinese=self._settings.get("tokenize_chinese_chars") is not False,
+                special=(usual["unk_token"], usual["cls_token"], usual["sep_token"]),
+            )
+            return made.with_tokens(*self._added)
 
     def _of_marian(self) -> MarianTokenizer:
         usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
         first, second, table = (self.folder / name for name in MARIAN)
         with self._reading(table):
             ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
-            if not isinstance(ids, dict):
-                raise ValueError("it is not a table of pieces and their ids")
-            pieces = sorted(ids, key=lambda piece: ids[piece] if isinstance(ids[piece], int) else -1)
-            if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-                raise ValueError(f"its ids must run from 0 to {len(pieces) - 1}")
+            pieces = _in_order(ids)
+        if others := [token["content"] for tokens in self._added for token in tokens if token["content"] not in ids]:
+            raise ImportRefusedError(f"the settings add {others[0]!r:.60} to Marian's vocabulary, which gptviz does not read")
         with reading(first):
             source, target = (read_regular(file, LONGEST_TOKENIZER) for file in (first, second))
             return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
@@ -166,3 +230,17 @@ class FolderTokens:
         with reading(file):
             chat.check_length()
         return chat
+
+
+def _in_order(ids: Any) -> list[str]:
+    """The tokens of a table of their ids, in the order of these.
+
+    Raises:
+        ValueError: it is no table, or the ids are not 0 to n − 1.
+    """
+    if not isinstance(ids, dict):
+        raise ValueError("it is not a table of tokens and their ids")
+    tokens = sorted(ids, key=lambda token: ids[token] if isinstance(ids[token], int) else -1)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise ValueError(f"its ids must run from 0 to {len(tokens) - 1}")
+    return tokens

@@ -9,7 +9,7 @@ from gptviz.text import Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.bpe import BPETokenizer
 from gptviz.text.tokenizers.byte_pairs import CUTS, GPT2, Cut, byte_pairs
-from gptviz.text.tokenizers.sentencepiece import PieceKind, Pieces, from_pieces
+from gptviz.text.tokenizers.sentencepiece import PieceKind, Pieces, SpaceBefore, from_pieces
 
 from ..families import ImportRefusedError
 
@@ -101,7 +101,7 @@ class HeaderTokens:
             self.tokens,
             self._list("tokenizer.ggml.scores", float),
             self._list("tokenizer.ggml.token_type", int),
-            space_before=space_before is not False,
+            space_before=SpaceBefore.NOTHING if space_before is False else SpaceBefore.EVERY_PART,
         )
         return self._framed(from_pieces(pieces), start=True)
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
@@ -41,7 +42,7 @@ class _OfGPT2(ModelSource):
 
     Attributes:
         title: the usual name of such models.
-        tied: whether the embedding is the unembedding too.
+        tied: whether the embedding is the unembedding too, unless the file has another one.
         activation: GPT-2's name of the activation in the MLP.
     """
 
@@ -68,7 +69,12 @@ class _OfGPT2(ModelSource):
 
     @cached_property
     def _given(self) -> Given:
-        return _as_gpt2(self._settings, self.title, activation=self.activation, tied=self.tied)
+        return _as_gpt2(self._settings, self.title, activation=self.activation, tied=self._is_tied)
+
+    @cached_property
+    def _is_tied(self) -> bool:
+        one, other = (self._tensors.get(name) for name in (EMBEDDING, UNEMBEDDING))
+        return self.tied and (one is None or other is None or torch.equal(one, other))
 
     def outline(self) -> Outline:
         try:
@@ -89,7 +95,7 @@ class _OfGPT2(ModelSource):
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         left = dict(self._tensors)
-        if self.tied:
+        if self._is_tied:
             left.pop(UNEMBEDDING, None)
 
         def take(name: str) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.model.precision import type_in_memory
-from gptviz.text import Tokenizer
+from gptviz.text import BPETokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
@@ -166,6 +167,9 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
             raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
         note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
         return SymbolTokenizer.numbers(size), (note,)
+    if isinstance(tokenizer, BPETokenizer) and (fewer := _without_rows(tokenizer, size)) is not None:
+        left_out = ", ".join(tokenizer.label(place) for place in range(size, tokenizer.vocab_size))
+        return fewer, (f"These tokens are read as text, since the model has no rows for them: {left_out:.200}.",)
     if tokenizer.vocab_size > size:
         raise ImportRefusedError(
             f"{f'{file}: ' if file else ''}the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: "
@@ -178,3 +182,11 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
     # Marian's tokenizer handles unused tokens itself, since it also knows which tokens begin and end an answer.
     whole = tokenizer.filled_up(size) if isinstance(tokenizer, MarianTokenizer) else PaddedTokenizer(tokenizer, size)
     return whole, (note,)
+
+
+def _without_rows(tokenizer: BPETokenizer, size: int) -> BPETokenizer | None:
+    """A tokenizer with more than `size` tokens, without the added ones that are too many; None if that is not enough."""
+    with suppress(ValueError):  # one of them stands around every text
+        fewer = tokenizer.without_added(size) if tokenizer.vocab_size > size else tokenizer
+        return fewer if fewer.vocab_size == size < tokenizer.vocab_size else None
+    return None

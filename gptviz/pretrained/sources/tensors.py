@@ -218,17 +218,31 @@ class Tensors:
         Raises:
             ImportRefusedError: there is no such tensor, or its file is damaged.
         """
-        for known in names_in_files(name):
-            if known in self._where:
-                path, file = self._where[known]
-                self._taken.add(known)
-                with reading(path):
-                    return file.tensor(known)
-        raise lacking(", ".join(path.name for path in self.files[:3]), name)
+        known = self._known(name)
+        if known is None:
+            raise lacking(", ".join(path.name for path in self.files[:3]), name)
+        self._taken.add(known)
+        return self._read(known)
+
+    def _known(self, name: str) -> str | None:
+        return next((one for one in names_in_files(name) if one in self._where), None)
+
+    def _read(self, known: str) -> Tensor:
+        path, file = self._where[known]
+        with reading(path):
+            return file.tensor(known)
+
+    def has(self, *names: str) -> bool:
+        """Whether there are names, and a tensor of each."""
+        return bool(names) and None not in map(self._known, names)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two tensors that are there hold the same numbers in the same shape; neither counts as taken."""
+        return torch.equal(*(self._read(known) for name in (one, other) if (known := self._known(name)) is not None))
 
     def found(self, name: str) -> str:
         """The file that has the tensor of this name, and the tensor's name there, for messages."""
-        known = next((one for one in names_in_files(name) if one in self._where), None)
+        known = self._known(name)
         return name if known is None else f"{self._where[known][0].name}: {known}"
 
     def left(self) -> list[str]:

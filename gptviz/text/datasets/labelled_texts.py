@@ -173,13 +173,19 @@ def _in_order(label: str) -> tuple[bool, int, str]:
 
 def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     """The cells of these columns, row by row, without white space around them."""
-    rows = table_rows(content, _separator(content, file, columns), file)
+    separator = _separator(content, file, columns)
+    rows = table_rows(content, separator, file)
     names = [cell.lower() for cell in next(rows)[1]]
     places = [names.index(column) for column in columns]
     empty: list[int] = []
     n_rows = 0
     for line, row in rows:
         n_rows += 1
+        if any(row[len(names) :]):
+            raise ValueError(
+                f"{file}, line {line}: {len(row)} columns, and the first line names {len(names)}: put a text that has a "
+                f"{separator!r} in it in quotes"
+            )
         cells = tuple(row[place] if place < len(row) else "" for place in places)
         if not all(cells):
             empty.append(line)

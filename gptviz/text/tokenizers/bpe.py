@@ -244,6 +244,36 @@ class BPETokenizer(Tokenizer):
         framed.before, framed.after = tuple(before), tuple(after)
         return framed
 
+    def with_tokens(self, tokens: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> "BPETokenizer":
+        """The same tokenizer with more tokens that are found in a text before it is cut.
+
+        What the vocabulary has already keeps its id; the ids of all else go on behind it.
+
+        Args:
+            tokens: each as in the `added_tokens` of a `tokenizer.json`, without its id.
+            others: the same, of which those are left out that are such tokens already.
+
+        Raises:
+            ValueError: the library does not accept one of them.
+        """
+        fields = json.loads(self.to_json())
+        known = {token["content"]: token for token in fields["added_tokens"]}
+        added = {token["content"]: token for token in others} | known | {token["content"]: token for token in tokens}
+        size = self.vocab_size
+        for content in [*dict.fromkeys(token["content"] for token in (*tokens, *others))]:
+            place = self._id_of_written(content)
+            added[content] = added[content] | {"id": size if place < 0 else place}
+            size += place < 0
+        if added == known:
+            return self
+        return BPETokenizer.from_fields(fields | {"added_tokens": sorted(added.values(), key=lambda token: token["id"])})
+
+    def without_added(self, first: int) -> "BPETokenizer":
+        """The same tokenizer without the added tokens whose ids are at least `first`; tokens of the vocabulary itself stay."""
+        fields = json.loads(self.to_json())
+        kept = [token for token in fields["added_tokens"] if token["id"] < first]
+        return BPETokenizer.from_fields(fields | {"added_tokens": kept})
+
     def encode_ids(self, text: str) -> Ids:
         """The ids of a corpus [n_tokens], in pieces that give the same tokens as the whole.
 

@@ -23,6 +23,7 @@ class Cut:
         composed: whether a letter and its accent are first made one character (Unicode's form NFC).
         whole_tokens: whether a part that is a token as a whole is read as it, even if the merges say otherwise.
         start: whether the token for the beginning stands before a text unless the file says otherwise.
+        space_before: whether a text that does not begin with a space gets one before it.
     """
 
     pattern: str | None = None
@@ -30,6 +31,7 @@ class Cut:
     composed: bool = False
     whole_tokens: bool = False
     start: bool = False
+    space_before: bool = False
 
 
 _LLAMA3 = (
@@ -103,5 +105,5 @@ def _pre_tokenizer(cut: Cut) -> Any:
     steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
     if cut.pattern is not None:
         steps.append(pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated"))
-    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut.pattern is None))
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=cut.space_before, use_regex=cut.pattern is None))
     return steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from gptviz.machine.bounded import TooMuchError
@@ -37,6 +37,15 @@ class PieceKind(IntEnum):
     BYTE = 6
 
 
+class SpaceBefore(Enum):
+    """Where a space is put before a text is cut; the values are those of `Metaspace`, except the last."""
+
+    NOTHING = "never"
+    TEXT = "first"  # before a text that does not begin with one
+    PARTS = "always"  # before each part between special tokens that does not begin with one
+    EVERY_PART = "prepended"  # the same whatever it begins with, as SentencePiece does
+
+
 @dataclass(frozen=True)
 class Pieces:
     """A vocabulary of SentencePiece.
@@ -46,7 +55,7 @@ class Pieces:
         scores: the merge whose piece has the highest score is made first; with `unigram`, logarithms of probabilities.
         kinds: see `PieceKind`.
         unigram: whether a text is cut into the likeliest row of pieces; otherwise pieces are merged.
-        space_before: whether a text gets a space before it.
+        space_before: where a space is put.
         single_spaces: whether several spaces are read as one, and those around the text are left out.
         characters: a table of characters that are replaced first, in the library's own format; empty for none.
         start: the token before a text, or None.
@@ -57,20 +66,23 @@ class Pieces:
     scores: Sequence[float]
     kinds: Sequence[int]
     unigram: bool = False
-    space_before: bool = True
+    space_before: SpaceBefore = SpaceBefore.EVERY_PART
     single_spaces: bool = False
     characters: bytes = field(default=b"", repr=False)
     start: int | None = None
     end: int | None = None
 
 
-def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False) -> BPETokenizer:
+def from_sentencepiece(
+    content: bytes, *, start: bool = True, end: bool = False, space_before: SpaceBefore | None = None
+) -> BPETokenizer:
     """The tokenizer in a `tokenizer.model` with this content.
 
     Args:
         content: of the file.
         start: whether the token for the beginning of a text, if there is one, is put before a text.
         end: the same for the token after a text.
+        space_before: where a space is put; None for as the file says.
 
     Raises:
         ValueError: it is damaged, or of a kind that gptviz does not read.
@@ -84,8 +96,10 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
         raise ValueError("it writes a space after a word, which gptviz does not read")
     if not normal.escape_whitespaces:
         raise ValueError("it does not write a space as ▁, which gptviz does not read")
+    if space_before is None:
+        space_before = SpaceBefore.EVERY_PART if normal.add_dummy_prefix else SpaceBefore.NOTHING
     spaced = (piece.piece for piece in model.pieces if piece.type == PieceKind.USER_DEFINED and SPACE in piece.piece)
-    if normal.add_dummy_prefix and (piece := next(spaced, None)) is not None:
+    if space_before is not SpaceBefore.NOTHING and (piece := next(spaced, None)) is not None:
         raise ValueError(
             f"it puts a space before a text and has user-defined pieces with a space ({piece!r:.40}), which gptviz does not read "
             "together: save the tokenizer as tokenizer.json too, as transformers' save_pretrained does"
@@ -98,7 +112,7 @@ def from_sentencepiece(content: bytes, *, start: bool = True, end: bool = False)
             [piece.score for piece in model.pieces],
             [piece.type for piece in model.pieces],
             kinds[trained.model_type],
-            normal.add_dummy_prefix,
+            space_before,
             normal.remove_extra_whitespaces,
             normal.precompiled_charsmap,
             places.get(trained.bos_piece) if start else None,
@@ -159,7 +173,7 @@ def _checked(pieces: Pieces) -> list[str]:
         if not text:
             raise ValueError("one of its pieces is empty")
         if kind == PieceKind.USER_DEFINED:
-            text = text.replace(SPACE, " ") if pieces.space_before else text.replace(" ", SPACE)
+            text = text.replace(SPACE, " ") if pieces.space_before is not SpaceBefore.NOTHING else text.replace(" ", SPACE)
         texts.append(text)
     if len(set(texts)) != count:
         raise ValueError("two of its pieces are the same text")
@@ -218,22 +232,26 @@ def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces)
         if kind in (PieceKind.CONTROL, PieceKind.UNKNOWN):
             special.append(AddedToken(text, normalized=False, special=True))
         elif kind == PieceKind.USER_DEFINED:
-            user_defined.append(AddedToken(text, normalized=not pieces.space_before, special=False))
+            user_defined.append(AddedToken(text, normalized=pieces.space_before is SpaceBefore.NOTHING, special=False))
     backend.add_special_tokens(special)
     backend.add_tokens(user_defined)
 
 
 def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
     """The changes to a text before it is cut, which are undone after decoding."""
-    from tokenizers import Regex, decoders, normalizers
+    from tokenizers import Regex, decoders, normalizers, pre_tokenizers
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
     if pieces.single_spaces:
         steps += [normalizers.Replace(Regex("^ +|(?<! ) +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
-    if pieces.space_before:
-        steps.append(normalizers.Prepend(SPACE))
-    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
+    if pieces.space_before in (SpaceBefore.TEXT, SpaceBefore.PARTS):
+        scheme: Any = pieces.space_before.value
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, scheme, split=False)  # it writes other spaces as ▁ too
+    else:
+        steps += [normalizers.Prepend(SPACE)] if pieces.space_before is SpaceBefore.EVERY_PART else []
+        steps.append(normalizers.Replace(" ", SPACE))
+    backend.normalizer = normalizers.Sequence(steps)
     after: list[Any] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
-    if pieces.space_before:
+    if pieces.space_before is not SpaceBefore.NOTHING:
         after.append(decoders.Strip(" ", 1, 0))
     backend.decoder = decoders.Sequence(after)

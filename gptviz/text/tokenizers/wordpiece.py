@@ -7,7 +7,12 @@ from .sentencepiece import MOST_PIECES
 
 
 def from_wordpiece(
-    content: str, *, small_letters: bool = True, without_accents: bool | None = None, splits_chinese: bool = True
+    content: str,
+    *,
+    small_letters: bool = True,
+    without_accents: bool | None = None,
+    splits_chinese: bool = True,
+    special: tuple[str, str, str] = ("[UNK]", "[CLS]", "[SEP]"),
 ) -> BPETokenizer:
     """The tokenizer with the vocabulary in a `vocab.txt` with this content, which reads a text as `[CLS]`, its pieces, `[SEP]`.
 
@@ -16,6 +21,7 @@ def from_wordpiece(
         small_letters: whether a text is read in small letters.
         without_accents: whether accents are left out; None leaves them out where it is read in small letters.
         splits_chinese: whether each Chinese character is a word.
+        special: the token that is read for what is unknown, and those before and after a text.
 
     Raises:
         ValueError: it is no such vocabulary.
@@ -29,10 +35,14 @@ def from_wordpiece(
         raise ValueError(f"it has {len(vocabulary):,} tokens; there must be from 1 to {MOST_PIECES:,}")
     if len(vocabulary) != len(lines):
         raise ValueError("two of its tokens are the same text")
-    if missing := [token for token in ("[UNK]", "[CLS]", "[SEP]") if token not in vocabulary]:
+    if missing := [token for token in special if token not in vocabulary]:
         raise ValueError(f"it lacks the token {missing[0]}")
     with as_value_error("this vocabulary of WordPiece cannot be opened"):
         whole = BertWordPieceTokenizer(
-            vocabulary, lowercase=small_letters, strip_accents=without_accents, handle_chinese_chars=splits_chinese
+            vocabulary,
+            *(special[0], special[2], special[1]),
+            lowercase=small_letters,
+            strip_accents=without_accents,
+            handle_chinese_chars=splits_chinese,
         )
         return BPETokenizer(Backend.from_str(whole.to_str()))

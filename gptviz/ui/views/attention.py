@@ -154,6 +154,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
         hidden=[patterns.blocked_in(held) for held in range(len(patterns.blocks))],
         first=reading.first,
         without_first=seen.without_first,
+        scaled=reading.scaled,
         windows=() if is_cross or config.window is None else attention.windows(_stack(key, read)[0]),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 import torch
 
+from gptviz.data import registry
 from gptviz.interp.changing.ablation import Rows
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
@@ -22,6 +23,11 @@ def is_here(key: ModelKey) -> bool:
         return bool(language_model(key).rows(most=1))
     except (ValueError, OSError, KeyError, TypeError):
         return False
+
+
+def said(key: ModelKey) -> str:
+    """What they are, in words that go on after "over"."""
+    return registry.held_out(language_model(key).card.source)
 
 
 # Read-only, shared by all sessions.

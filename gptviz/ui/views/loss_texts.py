@@ -49,8 +49,8 @@ def choose(subject: Subject) -> LossText:
             default=HELD_OUT if subject.kind == "decoder" and subject.on_task else PROMPT,
             segmented=True,
             help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
-            f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of the data that the model was not trained on, of "
-            "which only the answers count where the data have answers.",
+            f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of {held_out.said(subject.key)}, of which only the "
+            "answers count where the data have answers.",
         )
     if which == HELD_OUT:
         try:

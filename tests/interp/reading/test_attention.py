@@ -212,6 +212,52 @@ def test_value_weighted_is_the_length_of_what_each_key_adds_and_all_keys_and_hea
         np.testing.assert_allclose(total + bias, trace[f"blocks.{block}.attention.out"][0].numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+@pytest.mark.parametrize("residual", ["double-norm", "branch-norm", "norm-only", "post-norm"])
+def test_value_weighted_is_the_length_of_what_comes_out_of_the_norm_behind_attention(residual: str, norm: str) -> None:
+    """The norm is written out here as in its equation, and what it makes of all keys and of the stream adds up to the stream."""
+    model = scrambled(tiny(residual=residual, norm=norm, output_bias=False))
+    found, trace = attention.read(model, IDS), run(model, torch.tensor([IDS]))
+    for block in range(2):
+        part = model.blocks[block]
+        last = part.attention_residual.norm_after if residual == "double-norm" else part.attention_residual.norm
+        weight, gain = (one.weight.detach().double() for one in (part.attention.output, last))
+        before, out = (trace[f"blocks.{block}.{name}"][0].double() for name in ("resid_pre", "attention.out"))
+        pattern, v = (trace[f"blocks.{block}.attention.{name}"][0].double() for name in ("pattern", "v"))
+        entering = before + out if residual == "post-norm" else out
+        for query in range(len(IDS)):
+            centre = entering[query].mean() if norm == "layernorm" else 0.0
+            size = ((entering[query] - centre).square().mean() + last.eps).sqrt()
+            total = torch.zeros(12, dtype=torch.double)
+            for head in range(3):
+                for key in range(query + 1):
+                    added = weight[:, 4 * head : 4 * head + 4] @ (pattern[head, query, key] * v[head, key])
+                    added = (added - (added.mean() if norm == "layernorm" else 0.0)) / size * gain
+                    total += added
+                    value = found.value_weighted(block, head)[query, key]
+                    assert value == pytest.approx(added.norm().item(), rel=1e-4, abs=1e-6)
+            bias = 0 if last.bias is None else last.bias.detach()
+            rest = {
+                "post-norm": (before[query] - (before[query].mean() if norm == "layernorm" else 0)) / size * gain,
+                "norm-only": 0,
+            }
+            after = trace[f"blocks.{block}.resid_mid"][0, query].double()
+            np.testing.assert_allclose(total + bias + rest.get(residual, before[query]), after, atol=1e-4)
+
+
+def test_behind_a_norm_a_single_block_and_cross_attention_are_read_as_all_are() -> None:
+    model = scrambled(tiny(n_layer=2, n_encoder_layer=1, residual="post-norm"))
+    source, written = (3, 1, 4), (2, 7, 1)
+    for part in ("attention", "cross_attention"):
+        whole = attention.read(model, written, source, part)
+        one = attention.read(model, written, source, part, range(1, 2))
+        np.testing.assert_allclose(one.value_weighted(1, 0), whole.value_weighted(1, 0), rtol=1e-6)
+    trace = run(model, torch.tensor([written]), source=torch.tensor([source]))
+    entering = trace["blocks.1.resid_self"][0] + trace["blocks.1.cross_attention.out"][0]
+    scale = (entering.var(-1, correction=0) + model.blocks[1].cross_residual.norm.eps).rsqrt()
+    np.testing.assert_allclose(whole.scaled[1], scale, rtol=1e-5)
+
+
 @pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "none"])
 @pytest.mark.parametrize("mask", ["causal", "full"])
 def test_rollout_follows_every_path_through_the_blocks(mask: str, residual: str) -> None:

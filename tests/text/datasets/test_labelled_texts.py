@@ -256,3 +256,24 @@ def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> No
         off.append(abs(sum(said) / 2 - (label + 1)))
     assert max(off) <= 0.5
     assert 0 < sum(off) < 0.1 * len(off)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("text,label\ngood,pos\nbad, really,neg\n", 3),
+        ("label,text\npos,good\n\nneg,bad, really\n", 4),
+        ("text;label\ngood;pos\nbad; really;neg\n", 3),
+        ("id,text,label\n1,good,pos\n2,bad,neg\n3,fine, so, far,pos\n", 4),
+    ],
+)
+def test_a_cell_with_a_bare_separator_is_refused_with_its_line(content: str, line: int) -> None:
+    with pytest.raises(ValueError, match=rf"line {line}: \d columns, and the first line names \d: put a text .* in quotes"):
+        labelled_of(content.encode(), "a.csv")
+    with pytest.raises(ValueError, match=f"line {line}"):
+        texts_of(content.encode(), "a.csv")
+
+
+def test_a_separator_at_the_end_of_a_line_adds_nothing() -> None:
+    found = labelled_of(b'text,label\ngood,pos,\n"bad, really",neg,,\n', "a.csv")
+    assert (found.texts, found.names) == (("good", "bad, really"), ("neg", "pos"))

@@ -17,6 +17,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST, effort
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
@@ -206,8 +207,8 @@ def over_data(subject: Subject) -> None:
         f"{late:.2f} in the last.",
     )
     st.caption(
-        f"**And over many texts?** The mean loss at each position, over data that the model was not trained on: {early:.2f} nats "
-        f"in the first quarter of the positions, {late:.2f} in the last."
+        f"**And over many texts?** The mean loss at each position, over {held_out.said(subject.key)}: {early:.2f} nats in the "
+        f"first quarter of the positions, {late:.2f} in the last."
     )
 
 

@@ -112,9 +112,9 @@ def setting(subject: Subject, stack: str, view: str) -> HeadSetting:
         return HeadSetting(subject.key, stack, read)
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
-        "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or data that the model was "
-        "not trained on, where these are on this machine. For a model from elsewhere, passages of old books that come with "
-        "gptviz, or a text of yours."
+        "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or "
+        f"{held_out.said(subject.key)}, where these are on this machine. For a model from elsewhere, passages of old books that "
+        "come with gptviz, or a text of yours."
     )
     options = [RANDOM, PROMPT]
     options += [HELD_OUT] if subject.kind == "decoder" and held_out.is_here(subject.key) else []

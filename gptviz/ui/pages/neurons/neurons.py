@@ -137,8 +137,8 @@ def setting(subject: Subject) -> tuple[NeuronSetting, str]:
         kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = (
-            "What the neurons are observed over: data that the model was not trained on, a text that the model writes itself, "
-            "the prompt, or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
+            f"What the neurons are observed over: {held_out.said(subject.key)}, a text that the model writes itself, the prompt, "
+            "or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
         )
         kind = controls.select("Text", kinds, key="text", help=about)
         most = TOKENS[1]

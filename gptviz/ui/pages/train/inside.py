@@ -58,6 +58,8 @@ def look_inside(name: str, device: str) -> None:
             prompt = prompt_box(default)
     with view:
         _views(name, device, prompt, default, head)
+    for note in watched_run(name).card.notes:
+        st.warning(escaped(note), icon=":material/help:")
     if why := engine(watched_run(name)):
         st.caption(why)
 

@@ -1,0 +1,211 @@
+"""The tokens that settings add to a vocabulary, and what its class says: the ids of `transformers`, for every kind of file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gptviz.pretrained.families import ImportRefusedError
+from gptviz.pretrained.sources.folder_tokens import FolderTokens
+from gptviz.pretrained.sources.source import fitted
+from gptviz.text import BPETokenizer
+from tests.pretrained.test_tokens import written
+from tests.text.sentencepieces import GEMMA, LLAMA, trained
+
+TEXTS = [
+    "to be, or not to be",
+    " It's 12345 o'clock\n\n  be  é é ",
+    "",
+    "<|im_start|>user\nto be<|im_end|>",
+    "be<sep> to[PAD]be</s>not<|endoftext|> [E1]Grafts <s> be",
+]
+CHAT = ["<|im_end|>", "<|im_start|>"]
+ADDED = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+
+
+def decoder(first: int, *tokens: str, **flags: bool) -> dict[str, Any]:
+    return {str(first + place): {"content": token, **ADDED, **flags} for place, token in enumerate(tokens)}
+
+
+def merged(before: list[str], after: list[str]) -> tuple[dict[str, int], str]:
+    """vocab.json and merges.txt of a vocabulary with these tokens before and after those that are learned."""
+    model = json.loads(BPETokenizer.learn("to be or not to be, that is the question. It's 12345 o'clock", 290).to_json())["model"]
+    tokens = [*before, *sorted(model["vocab"], key=model["vocab"].__getitem__), *after]
+    return {token: place for place, token in enumerate(tokens)}, "\n".join(["#version: 0.2", *map(" ".join, model["merges"]), ""])
+
+
+def is_read_as_in_transformers(folder: Path) -> None:
+    from transformers import AutoTokenizer
+
+    judge, mine = AutoTokenizer.from_pretrained(folder), FolderTokens(folder).tokenizer()
+    assert mine is not None
+    for text in TEXTS:
+        assert mine.encode(text).ids == judge(text).input_ids, text
+        assert mine.encode_ids(text).tolist() == judge(text).input_ids, text
+
+
+OPT = ["<s>", "<pad>", "</s>", "<unk>"]
+OF_OPT = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>", "add_bos_token": True}
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "settings", "more"),
+    [
+        ("gpt2", ([], ["<|endoftext|>"]), None, {}),
+        ("gpt2", ([], []), None, {}),  # the class adds its own tokens
+        ("gpt2", ([], ["<|endoftext|>"]), {"add_prefix_space": True, "add_bos_token": True}, {}),
+        (
+            "gpt2",
+            ([], ["<|endoftext|>"]),
+            {"tokenizer_class": "GPT2Tokenizer"},
+            {"added_tokens__json": {"<sep>": 292, "[PAD]": 291}, "special_tokens_map__json": {"pad_token": "[PAD]"}},
+        ),
+        ("opt", (OPT, []), {"tokenizer_class": "GPT2Tokenizer", **OF_OPT}, {}),
+        ("opt", (OPT, []), None, {"special_tokens_map__json": OF_OPT}),
+        ("phi", ([], ["<|endoftext|>"]), {"tokenizer_class": "CodeGenTokenizer"}, {"added_tokens__json": {" " * 4: 291}}),
+        ("gpt_neox", ([], ["<|endoftext|>"]), {"tokenizer_class": "GPTNeoXTokenizerFast"}, {}),
+        (
+            "qwen2",
+            ([], []),
+            {
+                "tokenizer_class": "Qwen2Tokenizer",
+                "added_tokens_decoder": decoder(290, "<|endoftext|>", *CHAT),
+                "bos_token": None,
+            },
+            {},
+        ),
+        ("qwen3", ([], []), {"additional_special_tokens": CHAT, "eos_token": "<|im_end|>", "unk_token": None}, {}),
+        ("qwen2", ([], []), {"tokenizer_class": "GPT2Tokenizer"}, {}),  # which is known to be wrong
+        ("roberta", (OPT, ["<mask>"]), {"tokenizer_class": "RobertaTokenizer"}, {}),
+    ],
+)
+def test_a_vocabulary_with_merges(
+    model: str, tokens: tuple[list[str], list[str]], settings: dict[str, Any] | None, more: dict[str, Any], tmp_path: Path
+) -> None:
+    vocabulary, merges = merged(*tokens)
+    written(tmp_path, vocab__json=vocabulary, merges__txt=merges, config__json={"model_type": model}, **more)
+    if settings is not None:
+        written(tmp_path, tokenizer_config__json=settings)
+    is_read_as_in_transformers(tmp_path)
+
+
+@pytest.mark.parametrize("legacy", [None, False, True])
+@pytest.mark.parametrize(
+    "more", [{}, {"add_prefix_space": False}, {"add_bos_token": True, "add_eos_token": True, "eos_token": "</s>"}]
+)
+def test_pieces_of_a_llama(legacy: bool | None, more: dict[str, Any], tmp_path: Path) -> None:
+    settings = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "<|im_end|>", "unk_token": "<unk>", **more}
+    written(
+        tmp_path,
+        tokenizer__model=trained(**LLAMA),
+        added_tokens__json={token: 600 + place for place, token in enumerate(CHAT)},
+        tokenizer_config__json=settings | ({} if legacy is None else {"legacy": legacy}),
+        config__json={"model_type": "llama"},
+    )
+    is_read_as_in_transformers(tmp_path)
+    found = FolderTokens(tmp_path)
+    assert found.ends(None, found.tokenizer()) == (2 if more.get("eos_token") else 600,)
+
+
+def test_pieces_of_a_gemma(tmp_path: Path) -> None:
+    settings = {"tokenizer_class": "GemmaTokenizer", "add_bos_token": True, "added_tokens_decoder": decoder(600, *CHAT)}
+    written(
+        tmp_path,
+        tokenizer__model=trained(**GEMMA),
+        tokenizer_config__json=settings | {"pad_token": None, "mask_token": None},
+        config__json={"model_type": "gemma2"},
+    )
+    is_read_as_in_transformers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tokenizer_config__json": {"added_tokens_decoder": decoder(300, *CHAT), "eos_token": "<|im_end|>"}},
+        {"tokenizer_config__json": {"added_tokens_decoder": decoder(300, "<sep>", lstrip=True, special=False, normalized=True)}},
+        {"added_tokens__json": {"<|im_end|>": 301, "<sep>": 300}, "special_tokens_map__json": {"sep_token": "<sep>"}},
+        {"special_tokens_map__json": {"pad_token": {"content": "[PAD]", "lstrip": True}, "additional_special_tokens": CHAT}},
+        {"tokenizer_config__json": {"extra_special_tokens": {"turn_token": "<|im_end|>"}, "image_token": "<sep>"}},
+    ],
+)
+def test_a_whole_file_with_tokens_beside_it(files: dict[str, Any], tmp_path: Path) -> None:
+    files = {"tokenizer_config__json": {}, **files}
+    files["tokenizer_config__json"] |= {"tokenizer_class": "PreTrainedTokenizerFast"}
+    content = BPETokenizer.learn("to be or not to be, that is the question, user", 300).to_json()
+    written(tmp_path, tokenizer__json=content, config__json={"model_type": "llama"}, **files)
+    is_read_as_in_transformers(tmp_path)
+
+
+WORDS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"), "be", "to", "not", ","]
+
+
+@pytest.mark.parametrize(
+    ("special", "files"),
+    [
+        (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], {}),
+        (
+            ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+            {
+                "added_tokens__json": {"grafts": 61, "[E1]": 62},
+                "special_tokens_map__json": {"additional_special_tokens": ["[E1]"]},
+            },
+        ),
+        (
+            ["<pad>", "<unk>", "<s>", "</s>", "<mask>"],
+            {
+                "special_tokens_map__json": dict(
+                    zip(
+                        ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"),
+                        ("<pad>", "<unk>", "<s>", "</s>", "<mask>"),
+                        strict=True,
+                    )
+                )
+            },
+        ),
+    ],
+)
+def test_a_vocabulary_of_words(special: list[str], files: dict[str, Any], tmp_path: Path) -> None:
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    words = "\n".join([*special, *WORDS]) + "\n"
+    written(tmp_path, vocab__txt=words, tokenizer_config__json=settings, config__json={"model_type": "bert"}, **files)
+    is_read_as_in_transformers(tmp_path)
+
+
+def test_a_class_that_cuts_in_its_own_way_is_refused_by_its_name(tmp_path: Path) -> None:
+    vocabulary, merges = merged([], [])
+    written(tmp_path, vocab__json=vocabulary, merges__txt=merges, tokenizer_config__json={"tokenizer_class": "CLIPTokenizer"})
+    with pytest.raises(ImportRefusedError, match="the class is 'CLIPTokenizer'; .*GPT2Tokenizer"):
+        FolderTokens(tmp_path).tokenizer()
+
+
+def test_an_added_token_that_the_model_has_no_row_for_is_read_as_text() -> None:
+    plain = BPETokenizer.learn("to be or not to be", 260)
+    added = plain.with_tokens([{"content": "[PAD]", **ADDED}])
+    assert added.encode("[PAD]").ids == [260]
+    found, notes = fitted(added, 260)
+    assert found.encode("[PAD]").ids == plain.encode("[PAD]").ids
+    assert "[PAD]" in notes[0]
+    with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 259 rows"):
+        fitted(added, 259)
+    with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 260 rows"):
+        fitted(added.framed([260]), 260)  # it stands before every text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"added_tokens_decoder": [1]},
+        {"added_tokens_decoder": {"a": {"content": "x"}}},
+        {"added_tokens_decoder": {"300": {"special": True}}},
+        {"eos_token": {"lstrip": True}},
+        {"additional_special_tokens": [[]]},
+    ],
+)
+def test_damaged_settings_are_named(settings: dict[str, Any], tmp_path: Path) -> None:
+    content = BPETokenizer.learn("to be or not to be", 260).to_json()
+    written(tmp_path, tokenizer__json=content, tokenizer_config__json=settings)
+    with pytest.raises(ImportRefusedError, match=r"tokenizer_config\.json is damaged"):
+        FolderTokens(tmp_path).tokenizer()
