@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
-        *("gptviz.machine", "gptviz.model", "gptviz.text"),
+        *("gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text"),
     },
     "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.data"},

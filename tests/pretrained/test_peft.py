@@ -143,6 +143,8 @@ def written(tmp_path: Path, **fields: Any) -> Path:
         ({"lora_alpha": "x"}, "lora_alpha is 'x'"),
         ({"rank_pattern": [1]}, "rank_pattern is"),
         ({"rank_pattern": {"(": 2}}, "is no regular expression"),
+        ({"rank_pattern": {"((.)+)+!": 2}}, "rank_pattern is .* takes longer than 3 seconds"),
+        ({"alpha_pattern": {"c_attn": 10**400}}, "lora_alpha is"),
     ],
 )
 def test_what_gptviz_has_not_is_refused_by_its_name(fields: dict[str, Any], words: str, tmp_path: Path) -> None:
