@@ -178,7 +178,7 @@ def _called(
         result = functions[name](*given, **named)
     except ExpressionError:
         raise
-    except (ValueError, TypeError, LookupError, ArithmeticError, OSError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError) as error:
         raise ExpressionError(f"{name}: {error}") from None
     if isinstance(result, float) and not math.isfinite(result):
         raise ExpressionError(f"{name} gives {result}, which is no finite number")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gptviz.machine.bounded import SURROGATE
 
-from .confined import Confined, StoppedError
+from .confined import Confined, EndedError
 
 LONGEST_TEMPLATE = 1_000_000  # characters
 LONGEST_TEXT = 100_000
@@ -58,7 +58,7 @@ class ChatTemplate:
         }
         try:
             text: str = Confined().ask("fill", template=self.template, values=values, longest=LONGEST_TEXT)
-        except StoppedError as error:
+        except EndedError as error:
             raise ChatError(f"the chat template is not filled in: {error}") from None
         except (OSError, ValueError) as error:
             raise ChatError(f"the chat template cannot be filled in: {error}") from None

@@ -23,7 +23,7 @@ LONGEST_WAIT = 60.0
 MOST_MEMORY = 2**29  # bytes
 
 
-class StoppedError(ValueError):
+class EndedError(ValueError):
     """A process was ended, since it took too much time or memory; the message says which of them."""
 
 
@@ -53,7 +53,7 @@ class Confined:
             request: its arguments.
 
         Raises:
-            StoppedError: it took longer, or too much memory.
+            EndedError: it took longer, or too much memory.
             ValueError: it refuses the arguments.
             OSError: the system cannot start a process.
         """
@@ -97,7 +97,7 @@ class Confined:
         self._process = None
         is_late = not in_time or process.returncode == -getattr(signal, "SIGXCPU", 0)
         took = f"it takes longer than {request['seconds']:.0f} seconds" if is_late else "it takes too much memory"
-        raise StoppedError(answer.get("stopped", took))
+        raise EndedError(answer.get("stopped", took))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.lessons.expression import ExpressionError, compared, computed
 
-FUNCTIONS = {"double": lambda x, plus=0: 2 * x + plus, "words": lambda text: text.split(), "broken": lambda: [][0]}
+FUNCTIONS = {
+    "double": lambda x, plus=0: 2 * x + plus,
+    "words": lambda text: text.split(),
+    "broken": lambda: [][0],
+    "exp": math.exp,
+    "inverse": lambda x: 1 / x,
+    "product": lambda: torch.zeros(2, 3) @ torch.zeros(2, 3),
+}
 
 
 @st.composite
@@ -88,6 +98,10 @@ def test_a_comparison_has_the_values_of_its_sides_and_another_expression_has_non
         "1e999",
         "[1, [1e308 * 10]]",
         "double(1e308)",
+        "exp(1000)",
+        "inverse(0)",
+        "words(1)",
+        "product()",
         "'\ud800'",
         "\0",
     ],

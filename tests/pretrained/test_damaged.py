@@ -162,7 +162,7 @@ def test_a_part_that_is_cut_short_is_named(tmp_path: Path) -> None:
     ("sizes", "words"),
     [
         ({"embedding_length": 10**6, "feed_forward_length": 10**7}, "more than its files of"),
-        ({"block_count": 2**31}, "n_layer is 2147483648"),
+        ({"block_count": 2**31}, "block_count is 2147483648"),
         ({"context_length": 2**31}, "context_length is 2147483648"),
     ],
 )
@@ -268,7 +268,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
         ({"model": wider}, "odd.pt: transformer.ln_f.bias has the shape (3,)"),
         ({"model_args": content["model_args"] | {"n_embd": 10**6}}, "more than its files of"),
         ({"model_args": content["model_args"] | {"n_head": "2"}}, "n_head is '2'"),
-        ({"model_args": {}}, "is None; a nanoGPT model needs a number"),
+        ({"model_args": {}}, "is None; a nanoGPT model needs a whole number"),
         ({"model": {}, "best_val_loss": None}, "holds no tensors by name"),
         ({"config": Touch(sound["pt"].parent / "it ran")}, "could run code"),
     ]

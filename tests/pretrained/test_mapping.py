@@ -402,7 +402,7 @@ def test_the_example_of_the_documentation_opens(course: CourseGPT, tmp_path: Pat
 
 
 def test_a_mapping_file_is_read_within_bounds(tmp_path: Path) -> None:
-    for content, words in (("[" * 200_000, "damaged"), ("{}", "is no mapping"), (" " * (2**20 + 1), "longer than")):
+    for content, words in (("[" * 200_000, "holds 200,001 values"), ("{}", "is no mapping"), (" " * (2**20 + 1), "longer than")):
         (tmp_path / "mapping.json").write_text(content)
         with pytest.raises(ImportRefusedError, match=words):
             additions_of(tmp_path / "mapping.json", {})

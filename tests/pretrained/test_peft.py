@@ -149,6 +149,8 @@ def written(tmp_path: Path, **fields: Any) -> Path:
             ({"init_lora_weights": kind}, f"init_lora_weights is '{kind}'; .* save it as a plain one")
             for kind in ("pissa", "pissa_niter_4", "OLoRA", "corda", "loftq", "lora_ga")
         ),
+        ({"rank_pattern": {"((.)+)+!": 2}}, "rank_pattern is .* takes longer than 3 seconds"),
+        ({"alpha_pattern": {"c_attn": 10**400}}, "lora_alpha is"),
     ],
 )
 def test_what_gptviz_has_not_is_refused_by_its_name(fields: dict[str, Any], words: str, tmp_path: Path) -> None:

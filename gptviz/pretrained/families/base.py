@@ -33,7 +33,8 @@ ACTIVATIONS = {
 }
 # The inverse: if a function has several names, the one that all families know.
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
-_NAME = re.compile(r"[a-z]\w*")
+# The name of a field of our config in a message.
+_NAME = re.compile(r"^[a-z]\w*|[a-z]+_\w+")
 
 
 class ImportRefusedError(ValueError):
@@ -501,7 +502,7 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
         settings |= {"rotary_scaling": kind, "rotary_factor": float(found.ours("rotary_factor", "factor"))}
     elif kind != "default":
         raise ImportRefusedError(
-            f"config.json: rope_type is {kind!r:.40}: rotary positions are scaled by it; gptviz has linear and llama3"
+            f"config.json: rotary positions are scaled by {kind!r:.40} (rope_type); gptviz has linear and llama3"
         )
     if kind == "llama3":
         low, high = fields.get("low_freq_factor"), fields.get("high_freq_factor")

@@ -447,8 +447,8 @@ class BPETokenizer(Tokenizer):
     def _lacking(self, characters: list[str]) -> set[str]:
         if self._byte_level:
             return {one for one in characters if not self._missing_bytes.isdisjoint(one.encode())}
-        read = self._reader.encode_batch_fast(characters, add_special_tokens=False)
-        return {one for one, tokens in zip(characters, read, strict=True) if not tokens.ids and not one.isspace()}
+        ids = [read.ids for read in self._reader.encode_batch_fast(characters, add_special_tokens=False)]
+        return {one for one, found in zip(characters, ids, strict=True) if not found and not one.isspace()}
 
 
 @contextmanager

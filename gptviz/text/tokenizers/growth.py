@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from math import prod
 from typing import Any, Final
 
 from gptviz.machine.bounded import TooMuchError
@@ -85,7 +86,8 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     for step in steps:
         images = {character: _image(step, character) for character in named}
         became = {character: _composed(counts, images) for character, counts in became.items()}
-    return max(sum(counts.values()) for counts in became.values())
+    one_by_one = prod(_growth_of(step) for step in steps)
+    return min(one_by_one, max(sum(counts.values()) for counts in became.values()))
 
 
 def steps_of(part: Any) -> Iterator[dict[str, Any]]:
@@ -116,12 +118,22 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     itself, content = Counter([character]), Counter(str(step["content"]))
     if text := _text(step):
         return itself | content if character == text[0] else itself
-    return itself | content if _finds_something(str(step["pattern"].get("Regex", ""))) else itself + content
+    return itself | content if _finds_something(step) else itself + content
+
+
+def _growth_of(step: Mapping[str, Any]) -> int:
+    """The characters that a step which replaces makes of one character, at most."""
+    length = len(str(step["content"]))
+    return max(1, length) if _text(step) or _finds_something(step) else 1 + length
+
+
+def _finds_something(step: Mapping[str, Any]) -> bool:
+    """Whether the regular expression of a step is known to find at least a character wherever it fits."""
+    return _finds(str(step["pattern"].get("Regex", "")))
 
 
 @lru_cache(maxsize=256)
-def _finds_something(pattern: str) -> bool:
-    """Whether it is known that a regular expression finds at least a character wherever it fits."""
+def _finds(pattern: str) -> bool:
     from tokenizers import Regex, normalizers
 
     return is_quick(pattern) and not normalizers.Replace(Regex(pattern), "found").normalize_str("")

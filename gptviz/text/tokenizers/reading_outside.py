@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from gptviz.text.confined import MOST_SECONDS, Confined, StoppedError
+from gptviz.text.confined import MOST_SECONDS, Confined, EndedError
 
 MEMORY: Final = 2**31  # bytes
 PER_SECOND: Final = 100_000  # characters of a long text; those who are not hostile read a million
@@ -58,7 +58,7 @@ class ReadingOutside:
         characters = sum(map(len, texts))
         try:
             return self._process.ask(work, MOST_SECONDS + characters / PER_SECOND, texts=texts)
-        except StoppedError as error:
+        except EndedError as error:
             raise ValueError(
                 f"{error} with {characters:,} characters, because of {self._reason}: read a shorter text, or change that in "
                 "tokenizer.json"
