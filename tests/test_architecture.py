@@ -18,15 +18,15 @@ FILES = sorted([*(ROOT / "gptviz").rglob("*.py"), *(ROOT / "pages").rglob("*.py"
 MAY_IMPORT: dict[str, set[str]] = {
     "gptviz._version": set(),
     "gptviz.settings": set(),
-    "gptviz.machine": {"torch", "filelock", "psutil", "gptviz.settings"},
-    "gptviz.model": {"torch", "gguf", "gptviz.settings", "gptviz.machine"},
+    "gptviz.machine": {"torch", "cachetools", "filelock", "psutil", "gptviz.settings"},
+    "gptviz.model": {"torch", "cachetools", "gguf", "gptviz.settings", "gptviz.machine"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.settings", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
         *("gptviz.machine", "gptviz.model", "gptviz.text"),
     },
-    "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
+    "gptviz.data": {"torch", "numpy", "scipy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
         *("torch", "safetensors", "filelock", "tqdm", "gptviz._version", "gptviz.settings", "gptviz.machine"),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
-from threading import Lock
+from threading import Condition, Lock
 
 import streamlit as st
 import torch
+from cachetools import cached
 
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
-from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Snapshot
-from gptviz.machine.byte_cache import SharedCache
+from gptviz.machine.byte_cache import byte_cache
 from gptviz.model.costs.effort import LEAST
 
 from .pace import Speedometer
-from .writing import Topic, Writing, written_with
+from .writing import Writing, written_with
 
 # How many tokens the text and the branch have; with a large model, fewer.
 FIRST_TOKENS, FORK_TOKENS = 120, 60
@@ -37,9 +38,10 @@ class Begun:
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _begun() -> SharedCache[tuple[Topic, Sampling, bool], Begun]:
+def _begun() -> Callable[[Writing], Begun]:
     """The texts that the page opened on, by all that they depend on: who opens the same one gets a copy."""
-    return SharedCache(lambda begun: begun.tree.bytes, MOST_BYTES)
+    kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BYTES)
+    return cached(kept, key=lambda writing: (writing.about, writing.sampling, writing.stops), condition=Condition())(_write)
 
 
 def begin(writing: Writing) -> None:
@@ -48,7 +50,7 @@ def begin(writing: Writing) -> None:
         if len(writing.tree.nodes) > 1:
             _write(writing)
         else:
-            begun = _begun().get((writing.about, writing.sampling, writing.stops), lambda: _write(writing))
+            begun = _begun()(writing)
             writing.tree.restore(begun.tree)
             writing.speedometer = deepcopy(begun.speedometer)
         writing.opened_as = writing.state

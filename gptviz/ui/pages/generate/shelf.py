@@ -6,9 +6,10 @@ from threading import Lock
 from typing import NamedTuple
 
 import streamlit as st
+from cachetools import LRUCache
 
 from gptviz.generate.tree import Snapshot
-from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.byte_cache import byte_cache
 
 from .writing import Topic, Writing
 
@@ -31,7 +32,7 @@ class Shelf:
     """
 
     def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
-        self._trees: ByteCache[str, ShelvedTree] = ByteCache(_bytes, most_bytes, most)
+        self._trees: LRUCache[str, ShelvedTree] = byte_cache(lambda kept: kept.tree.bytes, most_bytes, most)
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -44,17 +45,13 @@ class Shelf:
         with self._lock, writing.lock:
             before = self._trees.get(writing.key)
             if before is None or before.state != writing.tree.state:
-                self._trees.put(writing.key, ShelvedTree(writing.about, writing.tree.state, writing.tree.snapshot()))
+                self._trees[writing.key] = ShelvedTree(writing.about, writing.tree.state, writing.tree.snapshot())
 
     def find(self, key: str, topic: Topic) -> Snapshot | None:
         """The tree of this key; None if it is not here, or is one of another model or prompt."""
         with self._lock:
             kept = self._trees.get(key)
         return kept.tree if kept is not None and kept.topic == topic else None
-
-
-def _bytes(kept: ShelvedTree) -> int:
-    return kept.tree.bytes
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
