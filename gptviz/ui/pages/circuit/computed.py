@@ -11,7 +11,6 @@ from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, circuit
 from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_check import check as check_of
 from gptviz.interp.explaining.circuit_reads import means
-from gptviz.machine import progress
 from gptviz.ui.shell.subject import ModelKey, language_model
 
 
@@ -45,11 +44,8 @@ def found(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit
 def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
     lm = language_model(key)
     text = torch.tensor(ids, device=lm.device)
-    with progress.part(0, 10):  # one pass, and the search takes as long as many
-        usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
     about = chosen.position, chosen.token, chosen.against, chosen.share
-    with progress.part(1, 10, 9):
-        return circuit(lm.model, text, *about, usual=usual, most=chosen.boxes)
+    return circuit(lm.model, text, *about, usual="its mean" if chosen.beyond_mean else None, most=chosen.boxes)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
