@@ -55,9 +55,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
     },
     "gptviz.lessons": {
-        *("torch", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals"),
-        *("gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling", "gptviz.generate.speculation"),
-        *("gptviz.runs", "gptviz.language_model"),
+        *("torch", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),
+        *("gptviz.streamlit_internals", "gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling"),
+        *("gptviz.generate.speculation", "gptviz.runs", "gptviz.language_model"),
     },
     "gptviz": {"gptviz._version", "gptviz.machine.lazily", "gptviz.language_model", "gptviz.takehome"},
     "gptviz.serve": {"gptviz.streamlit_internals"},
