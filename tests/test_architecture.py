@@ -18,15 +18,15 @@ FILES = sorted([*(ROOT / "gptviz").rglob("*.py"), *(ROOT / "pages").rglob("*.py"
 MAY_IMPORT: dict[str, set[str]] = {
     "gptviz._version": set(),
     "gptviz.settings": set(),
-    "gptviz.machine": {"torch", "filelock", "psutil", "gptviz.settings"},
-    "gptviz.model": {"torch", "gguf", "gptviz.settings", "gptviz.machine"},
+    "gptviz.machine": {"torch", "cachetools", "filelock", "psutil", "gptviz.settings"},
+    "gptviz.model": {"torch", "cachetools", "gguf", "gptviz.settings", "gptviz.machine"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.settings", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
         *("gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text"),
     },
-    "gptviz.data": {"torch", "numpy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
+    "gptviz.data": {"torch", "numpy", "scipy", "sklearn", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"},
     "gptviz.train": {"torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
         *("torch", "safetensors", "filelock", "tqdm", "gptviz._version", "gptviz.settings", "gptviz.machine"),
@@ -55,9 +55,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
     },
     "gptviz.lessons": {
-        *("torch", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine", "gptviz.streamlit_internals"),
-        *("gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling", "gptviz.generate.speculation"),
-        *("gptviz.runs", "gptviz.language_model"),
+        *("torch", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),
+        *("gptviz.streamlit_internals", "gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling"),
+        *("gptviz.generate.speculation", "gptviz.runs", "gptviz.language_model"),
     },
     "gptviz": {"gptviz._version", "gptviz.machine.lazily", "gptviz.language_model", "gptviz.takehome"},
     "gptviz.serve": {"gptviz.streamlit_internals"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import sqrt
 
 import torch
 from torch import Tensor
@@ -13,9 +12,6 @@ from torch import Tensor
 from gptviz.machine import progress
 
 from .batches import Batch, Data, Generated, Windows
-
-CHANCE = 1.96
-"""Standard deviations on each side: chance leaves 95 % of shares within them."""
 
 
 def draw_seed(*what: object) -> int:
@@ -72,16 +68,13 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The shares that could lie behind this one: those from which it is at most `CHANCE` standard deviations away.
+        """The shares that could lie behind this one, of which chance leaves 95 % within them (Wilson 1927)."""
+        from scipy.stats import binomtest  # takes half a second to import
 
-        Wilson 1927: the two p with (count / of − p)² = CHANCE² p (1 − p) / of.
-        """
         if not self.of:
             return 0.0, 1.0
-        n, share, z = self.of, self.value, CHANCE**2
-        middle, half = share + z / (2 * n), sqrt(z * (share * (1 - share) / n + z / (4 * n**2)))
-        low, high = (end / (1 + z / n) for end in (middle - half, middle + half))
-        return max(0.0, min(low, share)), min(1.0, max(high, share))  # rounding may put 0 outside of its own interval
+        low, high = binomtest(self.count, self.of).proportion_ci(method="wilson")
+        return float(low), float(high)
 
 
 def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]) -> list[list[Share]]:

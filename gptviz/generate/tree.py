@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.byte_cache import byte_cache
 from gptviz.model import Tap
 
 from .generation import Generation, Held
@@ -195,7 +195,7 @@ class Tree:
         self._leaves: set[int] = set()
         self._next = ROOT + 1
         self._at = ROOT  # the node whose path the generation holds
-        self._computed: ByteCache[int, Computed] = ByteCache(lambda computed: computed.bytes, most_bytes)
+        self._computed = byte_cache(lambda computed: computed.bytes, most_bytes)
         self._attended = Attended()
         generation.tap = self._attended
 
@@ -314,8 +314,7 @@ class Tree:
 
     def snapshot(self, *, at_hand: bool = False) -> Snapshot:
         """The tree as it is now; with the values that the model computed if they are to be `at_hand`."""
-        computed = {node: one for node in self._computed if (one := self._computed.peek(node)) is not None} if at_hand else {}
-        values = AtHand(computed, self.generation.held(), self._at) if at_hand else None
+        values = AtHand(dict(self._computed), self.generation.held(), self._at) if at_hand else None
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -336,13 +335,11 @@ class Tree:
         self._leaves = {node.id for node in self.nodes.values() if not node.children} - {ROOT}
         self.generation.undo(self.generation.ids.shape[1])
         self._at = ROOT
-        for node_id in list(self._computed):
-            self._computed.remove(node_id)
+        self._computed.clear()
         if (at_hand := snapshot.at_hand) is not None:
             self.generation.hold(at_hand.held)
             self._at = at_hand.at
-            for node_id, computed in at_hand.computed.items():
-                self._computed.put(node_id, computed)
+            self._computed.update(at_hand.computed)
 
     def after(self, node: int | None = None) -> Computed:
         """The values that the model computes at the end of the path to `node` (default: the current one)."""
@@ -356,12 +353,12 @@ class Tree:
         attention = torch.stack(self._attended.rows).cpu() if config.n_layer else torch.zeros(0, config.n_head, 0)
         self._attended.rows.clear()
         computed = Computed(logits, attention, start)
-        self._computed.put(at, computed)
+        self._computed[at] = computed
         return computed
 
     def cached(self, node: int) -> Computed | None:
         """The result of `after` if it is still in memory, else None. Nothing is computed."""
-        return self._computed.peek(node)
+        return self._computed.get(node)
 
     def chosen_from(self, node: int) -> Computed:
         """The values that the model computed in the step that made `node`.
@@ -421,7 +418,7 @@ class Tree:
         if self._at == leaf.id:
             self.generation.undo()
             self._at = parent.id
-        self._computed.remove(leaf.id)
+        self._computed.pop(leaf.id, None)
         self._leaves.discard(leaf.id)
         del parent.children[leaf.token], self.nodes[leaf.id]
         if not parent.children and parent.id != ROOT:

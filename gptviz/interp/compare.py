@@ -166,8 +166,7 @@ def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None
 
 def distribution(side: Side) -> Float64Array:
     """The probability of every token [vocab_size] to come after the text."""
-    logits = logits_after(side.model, side.ids, slice(len(side.ids) - 1, len(side.ids)))[-1]
-    return probabilities(logits)
+    return probabilities(logits_after(side.model, side.ids, slice(-1, None))[0])
 
 
 def _by_form(vocabulary: Sequence[str], values: Float64Array) -> dict[str, float]:
@@ -459,7 +458,7 @@ def weights(a: Side, b: Side) -> Compared:
         a: the first side.
         b: the second side.
     """
-    ours, theirs = matrices(a.model), matrices(b.model)
+    ours, theirs = _by_part(a.model), _by_part(b.model)
     of_a = _by_block(a, {name: float(one.norm()) for name, one in ours.items()})
     of_b = _by_block(b, {name: float(one.norm()) for name, one in theirs.items()})
     for name in dict.fromkeys((*ours, *theirs)):
@@ -475,9 +474,14 @@ def weights(a: Side, b: Side) -> Compared:
 
 
 def matrices(model: Transformer) -> dict[str, Tensor]:
-    """The weights of a model that are matrices, by the name of their part, in double precision; tied ones once."""
-    every = model.named_parameters()
-    return {name.removesuffix(".weight"): one.detach().double() for name, one in every if one.dim() == 2}
+    """The weights of a model that are matrices, by the name of their parameter, in double precision; tied ones once. A table
+    with more axes is one with a row for each place on its first.
+    """
+    return {name: one.detach().double().flatten(1) for name, one in model.named_parameters() if one.dim() > 1}
+
+
+def _by_part(model: Transformer) -> dict[str, Tensor]:
+    return {name.removesuffix(".weight"): one for name, one in matrices(model).items()}
 
 
 def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
@@ -530,12 +534,12 @@ def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
     Args:
         a: the first side.
         b: the second side.
-        name: the part with the matrix, one of `matrices`, as in "blocks.0.mlp.up".
+        name: the part with the matrix, as in "blocks.0.mlp.up".
 
     Raises:
         ValueError: a model has no such matrix, or they are of other shapes.
     """
-    both = [matrices(side.model) for side in (a, b)]
+    both = [_by_part(side.model) for side in (a, b)]
     for each in both:
         if name not in each:
             raise ValueError(f"there is no matrix {name!r:.80}{instead(name, list(each))}")

@@ -75,9 +75,8 @@ def circuit(
         raise ValueError(f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}")
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
-    usual = means(lm.model, ids[None]) if beyond_mean and len(ids) > 1 else None
     at = len(ids) - 1 if position is None else position
-    return compute_circuit(lm.model, ids, at, chosen, other, share, usual=usual, most=most)
+    return compute_circuit(lm.model, ids, at, chosen, other, share, usual="its mean" if beyond_mean else None, most=most)
 
 
 @method

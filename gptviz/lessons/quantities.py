@@ -5,18 +5,21 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from cachetools import LRUCache, cached
+from cachetools.keys import hashkey
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, Question
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
-from gptviz.interp.reading.next_token import logits_after
+from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.language_model import LanguageModel, load
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
@@ -107,14 +110,19 @@ def _text(lm: LanguageModel, token: int) -> str:
 
 def _logits(lm: LanguageModel, prompt: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The logits [vocab_size] of the token after a prompt."""
-    ids = _ids(lm, prompt)
-    return logits_after(lm.model, ids, slice(len(ids) - 1, len(ids)))[0].astype(np.float64)
+    return logits_after(lm.model, _ids(lm, prompt), slice(-1, None))[0].astype(np.float64)
 
 
-def _shares(lm: LanguageModel, prompt: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    logits = _logits(lm, prompt)
-    shares: np.ndarray[Any, np.dtype[np.float64]] = np.exp(logits - logits.max())
-    return shares / shares.sum()
+def _once(compute: Function) -> Function:
+    """The same function that computes each value once, and forgets it with the model."""
+    kept: WeakKeyDictionary[LanguageModel, LRUCache[Any, Any]] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def known(lm: LanguageModel, *asked: Any, **named: Any) -> Any:
+        values = kept.setdefault(lm, LRUCache(64))
+        return cached(values, key=lambda _, *asked, **named: hashkey(*asked, **named))(compute)(lm, *asked, **named)
+
+    return known
 
 
 def tokens(lm: LanguageModel, text: str) -> list[str]:
@@ -145,10 +153,10 @@ def vocabulary(lm: LanguageModel) -> int:
 
 def probability(lm: LanguageModel, prompt: str, token: str) -> float:
     """How likely a token is to come next."""
-    return float(_shares(lm, prompt)[_token(lm, token)])
+    return float(probabilities(_logits(lm, prompt))[_token(lm, token)])
 
 
-@lru_cache(maxsize=64)
+@_once
 def share_in_data(lm: LanguageModel, sentence: str, word: str) -> float:
     """How often a word came after a sentence in the data that the model was trained on, as a share."""
     ((share,),) = lm.shares_in_data([sentence], [word])
@@ -192,8 +200,7 @@ def _draw(lm: LanguageModel, prompt: str, temperature: float, top_k: int, top_p:
 
 def entropy(lm: LanguageModel, prompt: str) -> float:
     """The entropy of the next token, in nats: how unsure the model is."""
-    shares = _shares(lm, prompt)
-    return float(-(shares * np.log(np.maximum(shares, 1e-300))).sum())
+    return math.log(perplexity(probabilities(_logits(lm, prompt))))
 
 
 def _losses(lm: LanguageModel, text: str) -> torch.Tensor:
@@ -472,7 +479,7 @@ def half_done(lm: LanguageModel, measure: str) -> float:
     return half.step
 
 
-@lru_cache(maxsize=8)
+@_once
 def _history(lm: LanguageModel, measure: str) -> History:
     return lm.over_training(measure)
 
@@ -490,19 +497,13 @@ def dot(lm: LanguageModel, one: str, other: str) -> float:
 
 def similarity(lm: LanguageModel, one: str, other: str) -> float:
     """The cosine between the embeddings of two tokens."""
-    rows = embeddings.vectors(lm.model, "embedding")
-    a, b = rows[_token(lm, one)].astype(np.float64), rows[_token(lm, other)].astype(np.float64)
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+    return embeddings.cosine(embeddings.vectors(lm.model, "embedding"), _token(lm, one), _token(lm, other))
 
 
 def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
     """The text of the token whose vector has the largest cosine with that of a token, in the "embedding" or the "unembedding"."""
-    rows = _space(lm, space).astype(np.float64)
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    own = _token(lm, token)
-    cosines = rows @ rows[own]
-    cosines[own] = -2.0
-    return _text(lm, int(cosines.argmax()))
+    found = embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1)
+    return _text(lm, found.ids[0])
 
 
 def nearest_within(lm: LanguageModel, characters: str, space: str = "embedding") -> float:

@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
+from threading import Condition
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from cachetools import cached
 from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.machine import memory
-from gptviz.machine.byte_cache import SharedCache
+from gptviz.machine.byte_cache import byte_cache
 
 from .fast import product
 
@@ -159,7 +161,7 @@ class Packed(Tensor):
     def numbers(self) -> Tensor:
         """All its numbers in float32. They may be kept for the next who asks: do not change them."""
         is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
-        rows = _kept.get(self._own, self._all) if is_small else self._all()
+        rows = _kept(self) if is_small else self._all()
         return rows.t() if self.turned else rows
 
     @torch.inference_mode(False)
@@ -461,8 +463,9 @@ def _permuted(packed: Packed, dims: list[int]) -> Packed:
     return _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
 
 
-_kept: SharedCache[object, Tensor] = SharedCache(lambda numbers: numbers.nbytes, MOST_KEPT)
-memory.gives_way(_kept.clear)
+_kept_numbers = byte_cache(lambda numbers: numbers.nbytes, MOST_KEPT)
+_kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(Packed._all)
+memory.gives_way(_kept.cache_clear)
 # Opening a model needs these alone, and they do not ask PyTorch's dispatcher: the first operation that does imports 500 modules
 # of distributed tensors and of sympy, 40 MB.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {torch.cat: _stacked, Tensor.__getitem__: _indexed, Tensor.detach: _same}

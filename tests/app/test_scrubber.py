@@ -337,18 +337,18 @@ def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_snapshots_used_last_stay_open_within_bounds(trained: Path) -> None:
     keys = [models.model_key("tiny", "cpu", step) for step in STEPS]
-    cache = models.SnapshotCache(most=2)
-    opened = [cache.load(key) for key in keys]
-    assert list(cache.models) == keys[1:]
-    assert cache.load(keys[1]) is opened[1]
-    cache.load(keys[0])
-    assert list(cache.models) == [keys[1], keys[0]]
+    kept = models.snapshot_cache(most=2)
+    opened = [kept(key) for key in keys]
+    assert [kept(key) is one for key, one in zip(keys[1:], opened[1:], strict=True)] == [True, True]
+    assert kept(keys[1]) is opened[1]
+    kept(keys[0])
+    assert [key for (key,) in kept.cache] == [keys[1], keys[0]]
     size = 4 * sum(parameter.numel() for parameter in opened[0].model.parameters())
-    small = models.SnapshotCache(most_bytes=2 * size)
+    small = models.snapshot_cache(most_bytes=2 * size)
     for key in keys:
-        assert small.load(key).step == key.step
-    assert list(small.models) == keys[1:]
-    assert small.models.bytes == 2 * size
+        assert small(key).step == key.step
+    assert [key for (key,) in small.cache] == keys[1:]
+    assert small.cache.currsize == 2 * size
 
 
 def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.data.batches import Batch, Generated, Windows
-from gptviz.data.trained_on import CHANCE, Share, Trained, followed
+from gptviz.data.trained_on import Share, Trained, followed
 from gptviz.text import task
 from gptviz.train.trainer import Trainer
 from tests.small_runs import data, fresh, recipe
@@ -85,7 +86,7 @@ def test_the_ends_of_the_interval_are_those_shares_from_which_it_is_just_as_far_
     assert 0 <= low <= share.value <= high <= 1
     for end in (low, high):
         far = (share.value - end) ** 2
-        assert far == pytest.approx(CHANCE**2 * end * (1 - end) / share.of, abs=1e-9)
+        assert far == pytest.approx(NormalDist().inv_cdf(0.975) ** 2 * end * (1 - end) / share.of, abs=1e-9)
 
 
 def test_of_what_never_could_come_nothing_is_known() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections import Counter
 from itertools import pairwise
 
@@ -11,6 +13,7 @@ import pytest
 import torch
 
 import gptviz
+from gptviz.data.trained_on import Share
 from gptviz.interp.reading.gradients import GRADIENT
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
@@ -160,6 +163,17 @@ def test_what_is_drafted_is_what_the_library_writes(functions):
     assert computed(f"share_accepted{asked}", functions) == found.acceptance_rate
     drafted = "drafted_continuation('ROMEO:', 'ladder-2', 30, model='generator')"
     assert computed(drafted, functions) == gptviz.load("generator", "cpu").generate("ROMEO:", 30, temperature=0)
+
+
+def test_what_takes_long_is_computed_once_for_a_model_and_keeps_no_model_alive(monkeypatch):
+    models, asked = [gptviz.load("shakespeare", "cpu")], []
+    monkeypatch.setattr(gptviz.LanguageModel, "shares_in_data", lambda *words: asked.append(words[1:]) or [[Share(1, 4)]])
+    own = Quantities(lambda *_: models[0], "shakespeare").functions["share_in_data"]
+    assert [own("ROMEO", "is"), own("ROMEO", word="is"), own("ROMEO", "is"), own("JULIET", "is")] == [0.25] * 4
+    assert len(asked) == 3, "by the call, as it was written"
+    gone = weakref.ref(models.pop())
+    gc.collect()
+    assert gone() is None
 
 
 def test_every_quantity_says_what_it_is():

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from gptviz.interp.explaining.circuit_reads import Frozen, ReadKind, Reads
+from gptviz.interp.explaining.circuit_reads import Frozen, ReadKind, Reads, Usual
 from gptviz.interp.units.unit import Unit
 from gptviz.machine import progress
 from gptviz.model import Transformer
@@ -116,7 +116,7 @@ def circuit(
     against: int | None = None,
     share: float = 0.9,
     *,
-    usual: Mapping[str, Tensor] | None = None,
+    usual: Usual = None,
     most: int = MOST_NODES,
 ) -> Circuit:
     """The circuit of the logit of `token` at `position` of the text `ids` [T].
@@ -128,23 +128,21 @@ def circuit(
         token: the token whose logit is looked into; by default the likeliest.
         against: another token, whose logit is subtracted: what both share then drops out.
         share: how much of the logit is to be traced back to tokens within the graph, above 0, at most 1.
-        usual: what every unit writes on average, from `circuit_reads.means`. Edges are then about what differs from it; without
-            it, about all that is written.
+        usual: what every unit writes on average, from `circuit_reads.means`, or "its mean": the averages over this text. Edges
+            are then about what differs from it; without it, about all that is written.
         most: the most nodes that the graph may have.
 
     Raises:
         ValueError: the model is not a decoder, or there is no such position, token or share.
     """
     _check(model, ids, position, token, against, share)
-    with progress.part(0, 3 + SEARCHES):
-        frozen = Frozen(model, ids, usual)
-    with progress.part(1, 3 + SEARCHES):
-        token = frozen.likeliest(position) if token is None else token
+    with progress.part(0, 1 + SEARCHES):
+        frozen = Frozen(model, ids, position, usual)
+    token = int(frozen.stream.logits.argmax()) if token is None else token
     if token == against:
         raise ValueError("token and against are the same: their difference is 0")
-    with progress.part(2, 3 + SEARCHES):
-        top = frozen.logit(token, against, position)
-    with progress.part(3, 3 + SEARCHES, SEARCHES):
+    top = frozen.logit(token, against)
+    with progress.part(1, 1 + SEARCHES, SEARCHES):
         grown = _grow(frozen, top, position, share, most)
     weights = {node: found.weight for node, found in grown.found.items()}
     given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}

@@ -35,34 +35,19 @@ from gptviz.model.parts.norms import Norm
 from gptviz.model.parts.part import with_stand_ins
 from gptviz.model.tap import IDENTITY
 
-from .attribution import difference, of_tokens, stream_at
-from .decomposition import HEAD, Stream
+from .attribution import difference, of_tokens
+from .decomposition import HEAD, FrozenNorm, Stream
 
 # How a source reaches what reads it: as a value, key or query of a head, as the input of an MLP, or directly as a logit.
 ReadKind = Literal["value", "key", "query", "mlp", "logit"]
+# What counts as nothing new: by tap name, as `means` gives it; or what is written on average in the text itself; or nothing.
+Usual = Mapping[str, Tensor] | Literal["its mean"] | None
 WRITTEN = ("embed", "smear", "positions", "blocks.*.attention.z", "blocks.*.mlp.out")
 TAPS = (*WRITTEN, "blocks.*.attention.[qkv]", "blocks.*.attention.out")
 # At most this many bytes of what is read at some positions are kept during the search for a circuit, but always two passes.
 MOST_KEPT = 2**26
 # Points between −1 and 1 in each panel of the integral in `choice`, and their weights (Gauss–Legendre).
 POINTS = np.polynomial.legendre.leggauss(12)
-
-
-class KeptNorm(nn.Module):
-    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input."""
-
-    def __init__(self, norm: Norm) -> None:
-        super().__init__()
-        self.keep = norm  # in the model it belongs to; nothing of it is changed
-        self.first: Tensor | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., size] → [..., size]."""
-        if self.first is None:
-            self.first = x.detach()
-        normed = self.keep.frozen(x, self.first)
-        normed = normed if self.keep.weight is None else normed * self.keep.weight.detach()
-        return normed if self.keep.bias is None else normed + self.keep.bias.detach()
 
 
 def inner(values: Tensor, directions: Tensor) -> Tensor:
@@ -103,13 +88,14 @@ class Frozen:
         place: the number of each unit among them.
     """
 
-    def __init__(self, model: Transformer, ids: Tensor, usual: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(self, model: Transformer, ids: Tensor, position: int, usual: Usual = None) -> None:
         """Run the model over `ids` [T].
 
         Args:
             model: a decoder.
             ids: the text.
-            usual: what counts as nothing new, by tap name, as `means` gives it; by default nothing does: zeros.
+            position: where it guesses.
+            usual: what counts as nothing new.
 
         Raises:
             ValueError: the model is not a decoder, there are no tokens, or too many, or as in `Stream`.
@@ -118,8 +104,9 @@ class Frozen:
             raise ValueError(f"a circuit is that of a decoder's guess, and this model is a {model.config.kind}")
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")
-        self.model, self.ids, self._usual = model, ids, usual or {}
-        self.stream = Stream(model, ids.tolist(), taps=TAPS, exactly=False)
+        self.model, self.ids = model, ids
+        self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
+        self._usual = self._means() if usual == "its mean" else usual or {}
         self.units: list[Unit] = []
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:
@@ -136,16 +123,20 @@ class Frozen:
         """The direction [d_model] of what a unit writes, at one of the positions of `Reads`."""
         return reads.directions[source.layer][row]
 
-    @torch.no_grad()
-    def logit(self, token: int, against: int | None, position: int) -> Reads:
-        """The parts that add to the logit of a token at a position, before any cap; minus that of another token, if given."""
-        logits, directions, bias = of_tokens(stream_at(self.model, self.ids.tolist(), position), token, against)
-        total, constant = difference(logits, token, against), sum(bias.values())
-        return self._reads("logit", HEAD, slice(position, position + 1), directions, total, constant)
+    def _means(self) -> Mapping[str, Tensor]:
+        """As `means`, over this text; there is none of a text of a single token."""
+        if len(self.ids) == 1:
+            return {}
+        found = {name: value.mean(0) for name, value in self.stream.values.items()}
+        return found | {"smear": found["embed"]}  # where there is a smear, the stream begins behind it
 
-    def likeliest(self, position: int) -> int:
-        """The likeliest token after a position."""
-        return int(run(self.model, self.ids[None], ("logits",), logits_at=slice(position, position + 1))["logits"].argmax())
+    @torch.no_grad()
+    def logit(self, token: int, against: int | None) -> Reads:
+        """The parts that add to the logit of a token, before any cap; minus that of another token, if given."""
+        logits, directions, bias = of_tokens(self.stream, token, against)
+        total, constant = difference(logits, token, against), sum(bias.values())
+        at = self.stream.guess
+        return self._reads("logit", HEAD, slice(at, at + 1), directions, total, constant)
 
     @torch.no_grad()
     def reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
@@ -341,7 +332,8 @@ def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: slice
     def projected(rows: Tensor) -> Tensor:
         return attention.heads(attention.qkv(rows[None]))[:, : -attention.key_heads]  # [1, H + n_kv_head, N, d_head]
 
-    kept: dict[nn.Module, nn.Module] = {part: KeptNorm(part) for part in attention.qk_norm.modules() if isinstance(part, Norm)}
+    norms = (part for part in attention.qk_norm.modules() if isinstance(part, Norm))
+    kept: dict[nn.Module, nn.Module] = {part: FrozenNorm(part, Tensor.detach, Tensor.detach) for part in norms}
     norm = with_stand_ins(attention.qk_norm, kept, x.device)
     with torch.no_grad():
         norm(projected(inputs))

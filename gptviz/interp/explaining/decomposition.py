@@ -12,7 +12,7 @@ of its own, and one that is not linear is refused. This is computed at the chose
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -52,20 +52,28 @@ class _Given(nn.Module):
         return stream.leaf(name, stream.values[f"{name}.out"])
 
 
-class _Frozen(nn.Module):
-    """A norm that divides by what it divided by in the run. Its bias is one more writer."""
+class FrozenNorm(nn.Module):
+    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input.
 
-    def __init__(self, stream: Stream, name: str, norm: Norm) -> None:
+    Args:
+        norm: in the model it belongs to; nothing of it is changed.
+        numbers: makes its gain a tensor of the sum in which it stands.
+        bias: likewise its bias [..., size].
+    """
+
+    def __init__(self, norm: Norm, numbers: Callable[[Tensor], Tensor], bias: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.keep = stream, name, norm
+        self.keep = norm, numbers, bias
+        self.first: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """[1, n, d_model] → [1, n, d_model]."""
-        stream, name, norm = self.keep
-        normed = norm.frozen(x, x.detach())
-        if norm.weight is not None:
-            normed = normed * stream.numbers(norm.weight)
-        return normed if norm.bias is None else normed + stream.leaf(f"{name}.bias", norm.bias.expand(x.shape[1:]))
+        """[..., size] → [..., size]."""
+        norm, numbers, bias = self.keep
+        if self.first is None:
+            self.first = x.detach()
+        normed = norm.frozen(x, self.first)
+        normed = normed if norm.weight is None else normed * numbers(norm.weight)
+        return normed if norm.bias is None else normed + bias(norm.bias.expand(x.shape))
 
 
 class Stream:
@@ -85,8 +93,9 @@ class Stream:
             keys], and all others [n, numbers].
         written: by writer, what it wrote, [n, d_model].
         inputs: by reader, what it reads, [1, n, d_model], with its history.
-        final: what the head reads at the last of the n positions, behind the final norm, [d_model], as the model computed it.
-        logits: the model's own logits at the last of the n positions, [vocab_size]; of a classifier, [n_label].
+        guess: the position that `final` and `logits` are about: by default the last of the n positions.
+        final: what the head reads there, behind the final norm, [d_model], as the model computed it.
+        logits: the model's own logits there, [vocab_size]; of a classifier, [n_label].
     """
 
     def __init__(
@@ -96,6 +105,7 @@ class Stream:
         rows: Sequence[int] | None = None,
         source: Sequence[int] | None = None,
         *,
+        guess: int | None = None,
         taps: Sequence[str] = TAPS,
         exactly: bool = True,
     ) -> None:
@@ -103,6 +113,7 @@ class Stream:
 
         Args:
             source: what the encoder of an encoder–decoder reads.
+            guess: as in the attributes.
             taps: the names of what is kept of the run; without patterns a long text takes less memory, and nothing can be split
                 by the token that is read.
             exactly: compute in float64 on the CPU, which every machine has; else in float32 where the model is.
@@ -116,6 +127,7 @@ class Stream:
         self.rows = tuple(range(len(ids)) if rows is None else rows)
         if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
             raise ValueError(f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}")
+        self.guess = self.rows[-1] if guess is None else guess
         self.final, self.logits = torch.empty(0), torch.empty(0)
         self.values: dict[str, Tensor] = {}
         self._record(ids, source, taps)
@@ -132,7 +144,7 @@ class Stream:
     @torch.inference_mode(False)
     @torch.no_grad()
     def _record(self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]) -> None:
-        device, last = self.model.embed.weight.device, self.rows[-1]
+        device, place = self.model.embed.weight.device, self.rows.index(self.guess)
         rows = torch.tensor(self.rows, device=device)
         states = ("embed", "embed_norm", "smear", f"blocks.{len(self.model.blocks) - 1}.resid_post", "backout", "final_norm")
 
@@ -140,7 +152,7 @@ class Stream:
             tap = name.rpartition(".")[2]
             if tap == "positions":
                 kept = value[rows]
-                self.final = self.final + value[last].to(self.device)
+                self.final = self.final + value[self.guess].to(self.device)
             elif tap in ("k", "v"):
                 kept = value[0].transpose(0, 1)  # [keys, n_kv_head, d_head]
             elif name.endswith(".attention.pattern"):
@@ -153,7 +165,7 @@ class Stream:
                 kept = value[0, rows]  # [n, numbers]
             kept = kept.to(self.device, copy=True)
             if name in states:
-                self.final = kept[-1]
+                self.final = kept[0 if tap == "final_norm" else place]
             if name == "smear":  # positions and the token before are part of what the embedding wrote
                 self.values["embed"] = kept
                 self.values.pop("positions", None)
@@ -162,7 +174,7 @@ class Stream:
 
         source_ids = None if source is None else torch.tensor([source], device=device)
         watch = Watch((*taps, *states), see, in_parts=True)
-        at = slice(last, last + 1)
+        at = slice(self.guess, self.guess + 1)
         self.logits = self.model(torch.tensor([ids], device=device), source_ids, tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[-1]
@@ -184,6 +196,10 @@ class Stream:
             self._leaves[name] = self.numbers(value)[None].requires_grad_()
         return self._leaves[name]
 
+    def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
+        """The bias of a norm is one more writer."""
+        return lambda bias: self.leaf(f"{norm}.bias", bias[0])
+
     def numbers(self, tensor: Tensor) -> Tensor:
         """A tensor in the type and on the device of the sums, without a history."""
         return tensor.detach().to(self.device, self.dtype)
@@ -201,7 +217,9 @@ class Stream:
         self._before: dict[str, tuple[str, ...]] = {}
         model, blocks = self.model, self.model.blocks
         stand_ins: dict[nn.Module, nn.Module] = {
-            part: _Frozen(self, name, part) for name, part in model.named_modules() if isinstance(part, Norm)
+            part: FrozenNorm(part, self.numbers, self._bias_of(name))
+            for name, part in model.named_modules()
+            if isinstance(part, Norm)
         }
         for index, block in enumerate(blocks):
             stand_ins |= {

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,12 +21,13 @@ from gptviz.text.datasets.tasks import Modular
 from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from ..changing.before_after import guess
 from ..changing.edits import Inputs, UnitEdit
+from ..compare import matrices
 from ..explaining.attribution import attribute
 from ..explaining.circuit import circuit
 from ..explaining.circuit_check import check
 from ..explaining.circuit_reads import means
 from ..explaining.context_use import by_position
-from ..reading.embeddings import mean_cosine, vectors
+from ..reading.embeddings import cosine, mean_cosine, vectors
 from ..reading.stream import lengths, stream
 from ..reading.waves import powers
 from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
@@ -194,8 +194,7 @@ def _probability(model: Transformer, given: Given) -> Values:
 
 def _similarity(model: Transformer, given: Given) -> Values:
     assert given.against is not None
-    one, other = vectors(model, "embedding")[[given.token, given.against]].astype(np.float64)
-    return {"cosine": float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))}
+    return {"cosine": cosine(vectors(model, "embedding"), given.token, given.against)}
 
 
 def _vowels(model: Transformer, given: Given) -> Values:
@@ -208,14 +207,8 @@ def _stream(model: Transformer, given: Given) -> Values:
     return dict(zip(found.axes[0].labels, found.values[:, -1].tolist(), strict=True))
 
 
-def _matrices(model: Transformer) -> dict[str, Tensor]:
-    """The weights that are matrices, by name, in double precision."""
-    every = model.named_parameters()
-    return {name: weights.detach().double().flatten(1) for name, weights in every if weights.dim() > 1}
-
-
 def _norms(model: Transformer, _: Given) -> Values:
-    return {name: float(matrix.norm()) for name, matrix in _matrices(model).items()}
+    return {name: float(matrix.norm()) for name, matrix in matrices(model).items()}
 
 
 def _ranks(model: Transformer, _: Given) -> Values:
@@ -223,7 +216,7 @@ def _ranks(model: Transformer, _: Given) -> Values:
         values = torch.linalg.svdvals(matrix)
         return float(torch.special.entr(values / values.sum()).sum().exp())
 
-    return {name: rank(matrix) for name, matrix in _matrices(model).items()}
+    return {name: rank(matrix) for name, matrix in matrices(model).items()}
 
 
 def _of_heads(name: str, score: Score) -> Measure:

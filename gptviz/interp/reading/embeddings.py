@@ -373,6 +373,12 @@ def stability(pictures: Sequence[Vectors]) -> Stability:
     return Stability(float(np.mean(shared)), count / (size - 1), count, len(pictures))
 
 
+def cosine(rows: Vectors, one: int, other: int) -> float:
+    """The cosine between the `rows` [token, d] of two tokens: 1 the same direction, 0 at right angles, −1 the opposite."""
+    first, second = rows[[one, other]].astype(np.float64)
+    return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+
+
 def mean_cosine(rows: Vectors, some: Sequence[int], others: Sequence[int]) -> float:
     """The mean cosine of a token of `some` and another one of `others`, by their `rows` [token, d]; NaN where there is no pair.
 

@@ -51,6 +51,22 @@ def test_it_is_found_too_where_the_means_are_those_of_so_short_a_text_itself() -
     assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.8, usual=means(model, TEXT[None]))) == CIRCUIT
 
 
+@tried(6, 25, families(n_encoder_layer=0))
+def test_one_pass_through_the_model_gives_means_the_likeliest_token_and_the_circuit(config: Config) -> None:
+    model, ids = scrambled(config), some_ids(6, 1)[0]
+    likeliest = int(run(model, ids[None])["logits"][0, 3].argmax())
+    expected = circuit(model, ids, 3, likeliest, usual=means(model, ids[None]), most=20)
+    passes: list[object] = []
+    model.register_forward_hook(lambda *_: passes.append(1))
+    found = circuit(model, ids, 3, usual="its mean", most=20)
+    assert len(passes) == 1
+    assert found.token == likeliest
+    assert found.total == pytest.approx(expected.total, abs=1e-6)
+    assert found.rest == pytest.approx(expected.rest, abs=1e-4)
+    values = {(edge.source.name, edge.target.name, edge.kind): edge.value for edge in found.edges}
+    assert {(e.source.name, e.target.name, e.kind): pytest.approx(e.value, abs=1e-4) for e in expected.edges} == values
+
+
 def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_any_of_its_heads_loses_it() -> None:
     model = induction_circuit()
     usual, found = means(model, TEXT[None]), circuit(model, TEXT, LAST, ANSWER)
@@ -70,10 +86,11 @@ def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the
     model, ids = scrambled(config), some_ids(4, 1)[0]
     found = circuit(model, ids, 3, 2, 6, share=1.0, most=10_000)
     direct = sum(edge.value for edge in found.edges if edge.kind == "logit")
-    frozen = Frozen(model, ids).logit(2, 6, 3)
+    run_once = Frozen(model, ids, 3)
+    frozen = run_once.logit(2, 6)
     left_out = float(frozen.adds.abs().sum()) - sum(abs(edge.value) for edge in found.edges if edge.kind == "logit")
     assert abs(direct + found.rest - found.total) <= left_out + 1e-4 * max(1.0, float(frozen.adds.abs().sum()))
-    everything = {(unit, place) for unit in Frozen(model, ids).units for place in range(4)}
+    everything = {(unit, place) for unit in run_once.units for place in range(4)}
     edits = mean_outside(model, everything, 4, means(model, some_ids(8, 2)))
     torch.testing.assert_close(run(model, ids[None], edits=edits)["logits"], run(model, ids[None])["logits"])
 
@@ -82,11 +99,11 @@ def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the
 def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Config) -> None:
     """Each node's direction is put together again from the edges of the graph, from the logit down."""
     model, ids = scrambled(config), some_ids(5, 1)[0]
-    found, frozen = circuit(model, ids, 4, 2, 6, share=0.6), Frozen(model, ids)
+    found, frozen = circuit(model, ids, 4, 2, 6, share=0.6), Frozen(model, ids, 4)
     directions: dict[Node, Tensor] = {}
     order = {unit: i for i, unit in enumerate(frozen.units)}
     for target in sorted(found.nodes, key=lambda node: -order.get(node.unit, len(order))):  # type: ignore[arg-type]
-        ways = [frozen.logit(2, 6, 4)] if target.unit is None else frozen.reads(target.unit, target.position, directions[target])
+        ways = [frozen.logit(2, 6)] if target.unit is None else frozen.reads(target.unit, target.position, directions[target])
         for reads in ways:
             edges = [edge for edge in found.edges if edge.target == target and edge.kind == reads.kind]
             assert sum(edge.share for edge in edges) <= 1 + 1e-5

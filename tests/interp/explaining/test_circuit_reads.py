@@ -29,8 +29,8 @@ def _scale(*values: float) -> float:
 def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_architecture(config: Config) -> None:
     model, ids = scrambled(config), some_ids(6, 1)[0]
     for usual in (None, means(model, some_ids(8, 3, seed=1))):
-        frozen = Frozen(model, ids, usual)
-        top = frozen.logit(3, 5, POSITION)
+        frozen = Frozen(model, ids, POSITION, usual)
+        top = frozen.logit(3, 5)
         assert abs(float(top.adds.sum()) + top.rest - top.total) < CLOSE * _scale(top.total, float(top.adds.abs().sum()))
         for unit in frozen.units:
             for reads in frozen.reads(unit, POSITION, frozen.direction(top, unit, 0)):
@@ -43,17 +43,17 @@ def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_
 def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
     model, ids = scrambled(replace(config, logit_cap=None)), some_ids(6, 1)[0]
     logits = run(model, ids[None])["logits"][0, POSITION]
-    frozen = Frozen(model, ids)
-    assert frozen.logit(3, None, POSITION).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
-    assert frozen.logit(3, 5, POSITION).total == pytest.approx(float(logits[3] - logits[5]), abs=1e-4, rel=1e-4)
+    frozen = Frozen(model, ids, POSITION)
+    assert frozen.logit(3, None).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
+    assert frozen.logit(3, 5).total == pytest.approx(float(logits[3] - logits[5]), abs=1e-4, rel=1e-4)
 
 
 @given(families(n_encoder_layer=0))
 @settings(max_examples=20, deadline=None)
 def test_what_each_part_adds_to_the_logit_is_what_the_decomposition_of_the_stream_says(config: Config) -> None:
     model, ids = scrambled(config), some_ids(6, 1)[0]
-    frozen = Frozen(model, ids)
-    top = frozen.logit(3, 5, POSITION)
+    frozen = Frozen(model, ids, POSITION)
+    top = frozen.logit(3, 5)
     parts = attribute(model, ids.tolist(), 3, POSITION, 5)
     scale = _scale(float(top.adds.abs().max()))
     for unit, value in zip(frozen.units, top.adds[0].tolist(), strict=True):
@@ -69,8 +69,8 @@ def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_wh
     model, ids = scrambled(config), some_ids(6, 1)[0]
     trace = run(model, ids[None])
     head = Unit("attention", 1, 2)
-    frozen = Frozen(model, ids)
-    top = frozen.logit(3, 5, POSITION)
+    frozen = Frozen(model, ids, POSITION)
+    top = frozen.logit(3, 5)
     value = frozen.reads(head, POSITION, frozen.direction(top, head, 0))[0]
     attention = model.blocks[1].attention
     size, unembed = config.head_size, model.head.get_parameter("unembed.weight")
@@ -133,4 +133,4 @@ def test_means_are_those_of_a_loop_over_positions() -> None:
 def test_models_of_other_kinds_are_refused() -> None:
     model = scrambled(tiny(head="mean", n_label=2, mask="full"))
     with pytest.raises(ValueError, match="classifier"):
-        Frozen(model, some_ids(6, 1)[0])
+        Frozen(model, some_ids(6, 1)[0], POSITION)

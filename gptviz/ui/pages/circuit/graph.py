@@ -20,7 +20,7 @@ from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_check import check as check_of
 from gptviz.interp.explaining.circuit_reads import means, numbers_of_a_token
 from gptviz.interp.units.unit import heads_and_mlps
-from gptviz.machine import job, progress
+from gptviz.machine import job
 from gptviz.machine.job import Job
 from gptviz.machine.memory import FLOAT32
 from gptviz.model.costs.effort import MOST, effort
@@ -186,11 +186,8 @@ def found(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit
 def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
     lm = language_model(key)
     text = torch.tensor(ids, device=lm.device)
-    with progress.part(0, 10):  # one pass, and the search takes as long as many
-        usual = means(lm.model, text[None]) if chosen.beyond_mean and len(ids) > 1 else None
     asked = chosen.position, chosen.token, chosen.against, chosen.share
-    with progress.part(1, 10, 9):
-        return circuit(lm.model, text, *asked, usual=usual, most=chosen.boxes)
+    return circuit(lm.model, text, *asked, usual="its mean" if chosen.beyond_mean else None, most=chosen.boxes)
 
 
 def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:

@@ -6,11 +6,12 @@ from threading import Lock
 from typing import NamedTuple
 
 import streamlit as st
+from cachetools import LRUCache
 
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
 from gptviz.generate.tree import Snapshot
-from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.byte_cache import byte_cache
 from gptviz.settings.address_values import ANY, refused
 from gptviz.ui.widgets import addresses, controls, escaped
 
@@ -39,7 +40,7 @@ class Shelf:
     """
 
     def __init__(self, most: int = MOST_TREES, most_bytes: int = MOST_BYTES) -> None:
-        self._trees: ByteCache[str, ShelvedTree] = ByteCache(lambda kept: kept.tree.bytes, most_bytes, most)
+        self._trees: LRUCache[str, ShelvedTree] = byte_cache(lambda kept: kept.tree.bytes, most_bytes, most)
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class Shelf:
         with self._lock, writing.lock:
             before = self._trees.get(writing.key)
             if before is None or before.state != writing.tree.state:
-                self._trees.put(writing.key, ShelvedTree(writing.about, writing.tree.state, writing.tree.snapshot()))
+                self._trees[writing.key] = ShelvedTree(writing.about, writing.tree.state, writing.tree.snapshot())
 
     def find(self, key: str, topic: Topic) -> Snapshot | None:
         """The tree of this key; None if it is not here, or is one of another model or prompt."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import wraps
 from itertools import count, islice
 from secrets import token_urlsafe
-from threading import Lock, RLock
+from threading import Condition, Lock, RLock
 from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 import torch
+from cachetools import cached
 from torch import Tensor
 
 from gptviz.figures.kit.format import counted
@@ -24,7 +25,7 @@ from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Snapshot, Tree, TreeNode
-from gptviz.machine.byte_cache import SharedCache
+from gptviz.machine.byte_cache import byte_cache
 from gptviz.model.costs.effort import LEAST
 from gptviz.text import SymbolTokenizer
 from gptviz.ui.shell.subject import ModelKey, Subject
@@ -322,7 +323,7 @@ def begin(writing: Writing) -> None:
         if len(writing.tree.nodes) > 1:
             _write(writing)
         else:
-            begun = _begun().get((writing.about, writing.sampling, writing.stops), lambda: _write(writing))
+            begun = _begun()(writing)
             writing.tree.restore(begun.tree)
             writing.speedometer = deepcopy(begun.speedometer)
         writing.opened_as = writing.state
@@ -381,9 +382,10 @@ def fork(writing: Writing) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _begun() -> SharedCache[tuple[Topic, Sampling, bool], Begun]:
+def _begun() -> Callable[[Writing], Begun]:
     """The texts that the page opened on, by all that they depend on: who opens the same one gets a copy."""
-    return SharedCache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
+    kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
+    return cached(kept, key=lambda writing: (writing.about, writing.sampling, writing.stops), condition=Condition())(_write)
 
 
 def bring(writing: Writing, before: Writing) -> None:

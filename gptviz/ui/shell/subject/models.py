@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from threading import Lock
-from typing import TYPE_CHECKING
+from threading import Condition
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
+from cachetools import cached
 
 from gptviz.figures.kit.format import counted
-from gptviz.machine.byte_cache import ByteCache
+from gptviz.machine.byte_cache import byte_cache
 from gptviz.machine.files import written
 from gptviz.machine.memory import gives_way, release_memory
 from gptviz.model.devices import STORED
@@ -132,7 +134,7 @@ def language_model(key: ModelKey) -> LanguageModel:
     if key.edits:
         return _edited(key)
     if key.step is not None:
-        return _snapshots().load(key)
+        return _snapshots()(key)
     return _small_model(key) if _is_small(key) else _large_model(key)
 
 
@@ -165,33 +167,9 @@ def _large_model(key: ModelKey) -> LanguageModel:
 def _opened(key: ModelKey) -> LanguageModel:
     from gptviz.language_model import load
 
-    lm = load(checkpoints.find(key.name), key.device, precision=key.precision)  # pages say themselves which model hides another
+    lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)  # pages say themselves which model hides another
     release_memory()
     return lm
-
-
-class SnapshotCache:
-    """The snapshots of models that were used last, within bounds; all sessions share it."""
-
-    def __init__(self, most: int = MOST_SNAPSHOTS, most_bytes: int = MOST_BYTES) -> None:
-        self.models: ByteCache[ModelKey, LanguageModel] = ByteCache(_weight_bytes, most_bytes, most)
-        self._lock = Lock()
-
-    def load(self, key: ModelKey) -> LanguageModel:
-        """The snapshot, read from its file if it is not in the cache.
-
-        Raises:
-            CheckpointError: it cannot be read.
-        """
-        from gptviz.language_model import load
-
-        with self._lock:
-            if (lm := self.models.get(key)) is not None:
-                return lm
-        lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)
-        with self._lock:
-            self.models.put(key, lm)
-        return lm
 
 
 def _weight_bytes(lm: LanguageModel) -> int:
@@ -200,9 +178,14 @@ def _weight_bytes(lm: LanguageModel) -> int:
     return bytes_in_memory(lm.model)
 
 
+def snapshot_cache(most: int = MOST_SNAPSHOTS, most_bytes: int = MOST_BYTES) -> Any:
+    """Opens snapshots of models, and keeps those used last, within bounds."""
+    return cached(byte_cache(_weight_bytes, most_bytes, most), condition=Condition())(_opened)
+
+
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _snapshots() -> SnapshotCache:
-    return SnapshotCache()
+def _snapshots() -> Callable[[ModelKey], LanguageModel]:
+    return snapshot_cache()
 
 
 def _give_way() -> None:
