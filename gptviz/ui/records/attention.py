@@ -20,8 +20,8 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The small squares: every head of every block, in an **Order** of your choice. Click one to see it large.",
-        "In the middle: lines from each token to those it reads, or the pattern as a square.",
-        "Below: the arithmetic of one cell, once a token that reads and one that is read are chosen.",
+        "In the middle: the tokens; the pointer over one draws lines to those it reads. On the right: the pattern as a square.",
+        "Choose a token that reads and one that is read: the arithmetic of that cell takes the place of the tokens.",
         *ATTENTION_KEYS,
         Keys("attention_explorer", ("+",), "puts the head beside the one that is shown"),
     ),
