@@ -229,7 +229,7 @@ def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
     if pieces.single_spaces:
-        steps += [normalizers.Replace(Regex("^ +|(?<! ) +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex(r"\A | \z"), "")]
     if pieces.space_before:
         steps.append(normalizers.Prepend(SPACE))
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
