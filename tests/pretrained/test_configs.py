@@ -88,6 +88,7 @@ def test_a_config_with_any_value_in_a_field_is_opened_or_refused_in_a_line(kind:
             "sliding_window_pattern is 0",
         ),
         ("llama", {"rope_parameters": {"rope_type": "linear"}}, "factor is None"),
+        ("gemma3_text", {"rope_parameters": {"rope_theta": 1e6}}, "rope_parameters has no table sliding_attention"),
         ("llama", {"rope_parameters": [1]}, r"rope_parameters is \[1\]; it must be a table"),
         ("gpt_neo", {"attention_layers": None, "attention_types": [[["local"], 10**12]]}, "attention_types is"),
         (

@@ -10,6 +10,7 @@ from gptviz.model import Config
 from .base import (
     Family,
     Given,
+    ImportRefusedError,
     Match,
     activation_name,
     ends,
@@ -256,6 +257,11 @@ class Gemma3(Gemma2):
             near = given.ours("window_rotary_base", "rope_local_base_freq", 10_000)
             far = rotary(given, base=1e6)
         else:
+            for name in ("sliding_attention", "full_attention"):
+                if name not in tables.fields:
+                    raise ImportRefusedError(
+                        f"config.json: rope_parameters has no table {name}, which a {self.title} model needs"
+                    )
             windowed = Given(tables.table("sliding_attention"), given.family, given.names)
             near = windowed.ours("window_rotary_base", "rope_theta", 10_000)
             far = rotary(given, tables.table("full_attention"), base=1e6)

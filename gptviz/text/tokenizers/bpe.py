@@ -186,11 +186,11 @@ class BPETokenizer(Tokenizer):
             raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
         with as_value_error("this tokenizer.json cannot be opened"):
             check_sizes(fields)
-            text = json.dumps(fields) if text is None else text
-            if (reason := slow_pattern(fields)) is None:
-                return cls(Backend.from_str(text))
-            outside = ReadingOutside(text, reason)
-            backend = Backend.from_str(json.dumps(fields | dict.fromkeys(outside.stages)))
+            content, outside = json.dumps(fields) if text is None else text, None
+            if (reason := slow_pattern(fields)) is not None:
+                outside = ReadingOutside(content, reason)
+                content = json.dumps(fields | dict.fromkeys(outside.stages))
+            backend = Backend.from_str(content)
         return cls(backend, outside)
 
     @property

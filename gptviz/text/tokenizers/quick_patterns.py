@@ -26,7 +26,7 @@ _LISTED = (
     *(rf"\s*[{line}]{times}|\s+(?!\S)" for line in (r"\r\n", r"\r\n/", "\r\n") for times in ("", "+")),
     *(_CASED.replace("{0}", ending) for ending in ("", f"{_SHORT}?")),
     r" ?[^(\s|[.,!?…。，、।۔،])]+",  # BLOOM
-    "^ +|(?<! ) +$",  # ours, for SentencePiece
+    r"\A | \z",  # ours, for SentencePiece
 )
 _ANY = rf"(?:{'|'.join(map(re.escape, _LISTED))}|{_QUICK})(?=\||\Z)"
 _PATTERN = re.compile(rf"{_ANY}(?:\|{_ANY})*+")

@@ -243,7 +243,7 @@ def _normalise(backend: tokenizers.Tokenizer, pieces: Pieces) -> None:
 
     steps: list[Any] = [normalizers.Precompiled(pieces.characters)] if pieces.characters else []
     if pieces.single_spaces:
-        steps += [normalizers.Replace(Regex("^ +|(?<! ) +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex(r"\A | \z"), "")]
     if pieces.space_before in (SpaceBefore.TEXT, SpaceBefore.PARTS):
         scheme: Any = pieces.space_before.value
         backend.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, scheme, split=False)  # it writes other spaces as ▁ too

@@ -152,8 +152,10 @@ def test_tokenizers_in_use_are_read_in_this_process() -> None:
         assert BPETokenizer.from_json(byte_pairs(LETTERS, [], [], [], cut).to_json())._outside is None
 
 
-def test_a_long_run_of_spaces_is_read_as_sentencepiece_reads_it() -> None:
-    content = trained(model_type="unigram", normalization_rule_name="nmt_nfkc")
-    text = f"a{' ' * 100_000}b{' ' * 100_000}"  # to look for the end after every space took a minute
-    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
-    assert from_sentencepiece(content, start=False).encode(text).ids == theirs.encode(text)
+@pytest.mark.parametrize("rule", ["nmt_nfkc", "nfkc", "identity"])
+def test_runs_of_spaces_are_read_as_sentencepiece_reads_them(rule: str) -> None:
+    content = trained(model_type="unigram", normalization_rule_name=rule)
+    theirs, ours = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    long = " " * 100_000  # to look for the end of the text after every space took a minute
+    for text in (f"a{long}b{long}", f"{long}a", "  a \n b  \n  ", "\n a ", "   "):
+        assert ours.encode(text).ids == theirs.encode(text)
