@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.figures.kit.format import brief, percent
 from gptviz.interp import compare
 from gptviz.labelled_array import Float64Array
+from gptviz.runs import checkpoints
 from gptviz.runs.imports import import_model
 from gptviz.ui.pages.compare.views import SHOWN
 from gptviz.ui.records.compare import VIEWS
@@ -257,3 +259,13 @@ def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     assert f"moves by {moved.values.mean():.4f} nats on average" in printed
     at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", b_prompt="the", compared="Weights")
     assert "is said where A and B read the same tokens" in says(at)
+
+
+def test_a_matrix_that_was_nothing_but_zeros_in_a_is_the_one_that_differs_most(tiny_model: TinyModel) -> None:
+    opened = checkpoints.load(tiny_model("after"))
+    with torch.no_grad():
+        opened.model.blocks[1].get_parameter("mlp.down.weight").zero_()
+    checkpoints.save("before", opened.model, opened.tokenizer, {})
+    at = page_at("pages/compare.py", model="before", prompt="the")(b_model="after", compared="Weights")
+    assert not at.exception
+    assert "Of all matrices, **mlp.down of block 1** differs most: in A all its numbers are 0." in says(at)

@@ -17,6 +17,7 @@ from gptviz.interp.changing.attribution_patching import TRUSTED, Preview, previe
 from gptviz.interp.changing.patching import Patched, PromptPair, patch
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.datasets.word_kinds import with_another_word
 from gptviz.ui.pages.patching import maps
@@ -315,6 +316,18 @@ def test_tokens_are_never_markup(tiny_model: TinyModel) -> None:
     (strips,) = (html.proto.body for html in at.get("html") if 'class="both"' in html.proto.body)
     assert "<bdi>&lt;</bdi>" in strips
     assert "<b>" not in re.sub(r"</?(bdi|span|div|style)[^>]*>", "", strips)
+
+
+def test_answers_that_look_alike_can_each_be_chosen(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("mine", text=TEXT)
+    monkeypatch.setattr(CharTokenizer, "labels", lambda self: ["�"] * self.vocab_size)
+    at = opened(PAGE, model="mine", prompt="abc", corrupted="abd")
+    options = at.selectbox(key="right").options
+    assert len(set(options)) == len(options) == 1 + len(TEXT)
+    at.selectbox(key="right").set_value("� (token 3)").run()
+    at.selectbox(key="wrong").set_value("� (token 5)").run()
+    assert not at.exception
+    assert "right=3,\n    wrong=5," in at.code[0].value
 
 
 def test_a_prompt_of_one_token_is_patched_too(tiny_model: TinyModel) -> None:

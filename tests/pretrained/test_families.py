@@ -14,6 +14,7 @@ from torch import Tensor
 from gptviz.model import KVCache, Record, Transformer
 from gptviz.pretrained.families import FAMILIES, Given, ImportRefusedError
 from gptviz.pretrained.opening import source_at, with_weights
+from gptviz.pretrained.sources.folder import outline_of
 from gptviz.pretrained.writing import Written, write_transformers
 from gptviz.text import SymbolTokenizer, Tokenizer
 from tests.tiny import some_ids
@@ -322,6 +323,48 @@ def test_what_has_no_part_is_refused_and_named(kind: str | None, fields: dict[st
     with pytest.raises(ImportRefusedError, match=words) as refused:
         source_at(tmp_path).opened()
     assert "\n" not in str(refused.value)
+
+
+# Fields of published configs that change nothing, beside those that a default config of transformers has.
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_ctx": 1024, "output_past": True, "_num_labels": 1, "task_specific_params": {"a": 1}, "max_length": 50},
+    "gptj": {"rotary": True, "scale_attn_weights": True, "gradient_checkpointing": False, "tokenizer_class": "GPT2Tokenizer"},
+    "gpt_neox": {"rotary_pct": 0.25, "rotary_emb_base": 10_000, "attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0},
+    "opt": {"prefix": "</s>", "activation_dropout": 0.0, "output_projection": True, "learned_embeddings": True},
+    "bloom": {"attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "masked_softmax_fusion": True, "offset_alibi": 100}
+    | {"pretraining_tp": 4, "seq_length": 2048, "skip_bias_add": True, "skip_bias_add_qkv": False, "unk_token_id": 0},
+    "llama": {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {}, "max_sequence_length": 2048}
+    | {"torch_dtype": "bfloat16", "unsloth_version": "2024.9", "unsloth_fixed": True, "eos_token_id": [1], "_name_or_path": "a"},
+    "qwen2": {"use_sliding_window": False, "sliding_window": 131_072, "max_window_layers": 28, "use_mrope": False},
+    "gemma2": {"cache_implementation": "hybrid"},
+    "gemma3_text": {"cache_implementation": "hybrid", "rope_local_base_freq": 10_000, "sliding_window_pattern": 6},
+    "bert": {"directionality": "bidi", "pooler_fc_size": 768, "pooler_type": "first_token_transform", "language": "english"}
+    | {"finetuning_task": "sst-2", "output_past": True, "gradient_checkpointing": False, "name": "Bert"},
+    "distilbert": {"tie_weights_": True, "finetuning_task": "sst-2"},
+    "marian": {"num_beams": 6, "max_length": 512, "bad_words_ids": [[1]], "classif_dropout": 0.0, "extra_pos_embeddings": 0}
+    | {"static_position_embeddings": True, "add_bias_logits": False, "force_bos_token_to_be_generated": False},
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_field_that_nothing_reads_is_refused_by_name_unless_it_is_known_to_change_nothing(kind: str) -> None:
+    """Known are those of transformers' own class, with their defaults, and those of configs that people have published."""
+    from transformers import CONFIG_MAPPING
+
+    usual = json.loads(CONFIG_MAPPING[kind]().to_json_string(use_diff=False)) | {"architectures": [FAMILIES[kind].architecture]}
+    fields = usual | PUBLISHED.get(kind, {})
+    outline_of(fields)
+    outline_of(fields | {"muP": None, "scale_depth": False, "auto_map": {"a": 1}})
+    for name, value in (("hidden_multiplier", 0.22), ("scale_depth", True), ("residual_style", "deep"), ("moe_top_k", 2)):
+        with pytest.raises(ImportRefusedError, match=f"{name} is {value!r}; gptviz does not know this field of .* models"):
+            outline_of(fields | {name: value})
+
+
+@pytest.mark.parametrize("name", ["residual_multiplier", "logits_scaling"])
+def test_what_another_family_multiplies_with_is_refused_of_a_llama(name: str) -> None:
+    sizes = {"model_type": "llama", "vocab_size": 31, **MODELS["llama"][0]}
+    with pytest.raises(ImportRefusedError, match=f"config.json: {name} is 0.22"):
+        outline_of(sizes | {name: 0.22})
 
 
 def test_a_config_written_before_version_5_means_the_same() -> None:

@@ -35,6 +35,19 @@ ACTIVATIONS = {
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
 # The name of a field of our config in a message.
 _NAME = re.compile(r"^[a-z]\w*|[a-z]+_\w+")
+# The fields that change nothing in a forward pass, of all families: about training, tokens, generating text, outputs, programs;
+# those that another field replaces, and older names. From the classes of configs in transformers 4 and 5, and published configs.
+WITHOUT_EFFECT = re.compile(
+    r"_.*|(summary|pooler|unsloth|num_beam|num_return|forced|use_(cache|bfloat16|flash|fast)).*"
+    r"|.*(dropout|dropout_prob|pdrop|layerdrop|token_id|_coef|_jitter_noise|_version|_class|dtype|_penalty|_implementation|_fusion)"
+    r"|.*(init_std|initializer_range|_in_fp32|_ngram_size)|output_(attentions|hidden_states|past|projection|router_logits|scores)"
+    r"|((model_)?max|min|max_sequence|seq)_length|max_new_tokens|do_sample|early_stopping|temperature|top_[kp]|typical_p"
+    "|model_type|architectures|problem_type|finetuning_task|num_labels|language|license|name|prefix|torchscript|fp16|bf16|fp32"
+    "|return_dict|is_encoder_decoder|is_decoder|is_llama_config|gradient_checkpointing|chunk_size_feed_forward|pretraining_tp"
+    "|n_ctx|n_embed|n_special|predict_special_tokens|reorder_and_upcast_attn|scale_attn_weights|rotary|rotary_pct|rotary_emb_base"
+    "|rope_theta|rope_local_base_freq|sliding_window_pattern|offset_alibi|skip_bias_add|slow_but_exact|learned_embeddings"
+    "|directionality|type_vocab_size|tie_word_embeddings|tie_weights_|sinusoidal_pos_embds|extra_pos_embeddings"
+)
 
 
 class ImportRefusedError(ValueError):
@@ -71,15 +84,37 @@ class Given:
         fields: by name.
         family: the name of the family, for messages.
         names: by the names of fields of our config, those of the fields that they were read from.
+        read: the names of the fields that something was read from.
     """
 
     def __init__(self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None) -> None:
         self.fields, self.family = fields, family
         self.names = {} if names is None else names
+        self.read: set[str] = set()
+
+    def _read(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return self.fields.get(name, default)
+
+    def refuse_unread(self, known: Sequence[str] = ()) -> None:
+        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see `WITHOUT_EFFECT`.
+
+        Raises:
+            ImportRefusedError: the message names the field and its value.
+        """
+        for name, value in self.fields.items():
+            says = isinstance(value, str | int | float) and value is not False
+            if says and name not in self.read and name not in known and not WITHOUT_EFFECT.fullmatch(name):
+                raise ImportRefusedError(
+                    f"config.json: {name} is {value!r:.80}; gptviz does not know this field of {self.family} models, and it may "
+                    "change what the model computes. If you know that it does not, take it out of the file"
+                )
 
     def changed(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
         """The same with these values for fields that are `missing`, and with these `changes`."""
-        return Given({**(missing or {}), **self.fields, **changes}, self.family, self.names)
+        changed = Given({**(missing or {}), **self.fields, **changes}, self.family, self.names)
+        changed.read = self.read
+        return changed
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
@@ -98,7 +133,7 @@ class Given:
         Raises:
             ImportRefusedError: it is no table.
         """
-        value = self.fields.get(name)
+        value = self._read(name)
         if value is not None and not isinstance(value, dict):
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be a table of fields")
         return {key: inner for key, inner in (value or {}).items() if inner is not None}
@@ -110,7 +145,7 @@ class Given:
             ImportRefusedError: it is missing and has no default, or is no such number.
         """
         self.names[ours] = name
-        value = self.fields.get(name, default)
+        value = self._read(name, default)
         return None if value is None and not needed else self._within(describe_field(ours), name, value)
 
     def number(self, name: str, default: float, low: float | None = None) -> float:
@@ -119,11 +154,11 @@ class Given:
         Raises:
             ImportRefusedError: it is no such number.
         """
-        return float(self._within(FieldInfo(name, "", "", "number", low=low), name, self.fields.get(name, default)))
+        return float(self._within(FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)))
 
     def whole(self, name: str, default: int, low: int = 0) -> int:
         """The same of whole numbers."""
-        return int(self._within(FieldInfo(name, "", "", "whole", low=low), name, self.fields.get(name, default)))
+        return int(self._within(FieldInfo(name, "", "", "whole", low=low), name, self._read(name, default)))
 
     def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
         if not is_within(info, value):
@@ -136,14 +171,14 @@ class Given:
         Raises:
             ImportRefusedError: it is neither.
         """
-        value = self.fields.get(name, default)
+        value = self._read(name, default)
         if not isinstance(value, bool):
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be true or false")
         return value
 
     def optional(self, name: str) -> Any:
         """The field `name`, or None if it is missing."""
-        return self.fields.get(name)
+        return self._read(name)
 
     def only(self, name: str, *allowed: Any) -> None:
         """Refuse a field that has another value than those that gptviz has parts for. A missing field is allowed.
@@ -151,7 +186,7 @@ class Given:
         Raises:
             ImportRefusedError: the message names the field and its value.
         """
-        value = self.fields.get(name)
+        value = self._read(name)
         if value is not None and value not in allowed:
             raise ImportRefusedError(
                 f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens those with "
@@ -164,7 +199,7 @@ class Given:
         Raises:
             ImportRefusedError: we have no such activation.
         """
-        value = self.fields.get(name, default)
+        value = self._read(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS[value]
@@ -187,6 +222,8 @@ class Family(ABC):
         architecture: the class of `transformers` that computes them.
         table: by its name in our config, a field that is in theirs too: its name there, and its value if it is missing (None: it
             must be there).
+        without_effect: the fields that change nothing in such a model, or only beside another one that it has; see
+            `WITHOUT_EFFECT`.
         unused: the endings of the names of tensors that a forward pass does not need, such as masks.
     """
 
@@ -194,6 +231,7 @@ class Family(ABC):
     title: ClassVar[str]
     architecture: ClassVar[str] = ""
     table: ClassVar[dict[str, tuple[str, Any]]] = {}
+    without_effect: ClassVar[tuple[str, ...]] = ()
     unused: ClassVar[tuple[str, ...]] = (
         ".attn.bias",
         ".attn.masked_bias",

@@ -43,6 +43,7 @@ class Llama(Family):
     plus_one: ClassVar[bool] = False
     base: ClassVar[float] = 10_000.0
     biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
+    without_effect = biases
     table: ClassVar = {
         "vocab_size": ("vocab_size", None),
         "context_length": ("max_position_embeddings", 2_048),
@@ -162,6 +163,7 @@ class Qwen2(Llama):
 
     model_type, title = "qwen2", "Qwen 2"
     architecture = "Qwen2ForCausalLM"
+    without_effect = (*Llama.without_effect, "sliding_window", "max_window_layers")  # the last without `use_sliding_window`
     biases: ClassVar[tuple[str, ...]] = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
@@ -176,6 +178,7 @@ class Qwen3(Llama):
 
     model_type, title = "qwen3", "Qwen 3"
     architecture = "Qwen3ForCausalLM"
+    without_effect = Qwen2.without_effect
     biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:

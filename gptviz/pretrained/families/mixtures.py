@@ -121,6 +121,7 @@ class _QwenMixture(Mixture):
     """What the mixtures of Qwen have in common: all blocks have experts, whose size has a name of its own."""
 
     table: ClassVar = Mixture.table | {"d_mlp": ("moe_intermediate_size", None)}
+    without_effect = (*Qwen2.without_effect, "intermediate_size")
 
     def settings(self, given: Given) -> dict[str, Any]:
         given.only("decoder_sparse_step", 1)

@@ -113,7 +113,9 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
         ImportRefusedError: gptviz has no part for a feature of it, or a size is impossible.
     """
     family, given = described(fields)
-    return Outline(family.title, family.our_config(given))
+    config = family.our_config(given)
+    given.refuse_unread(family.without_effect)
+    return Outline(family.title, config)
 
 
 def licence_in(folder: Path) -> str | None:

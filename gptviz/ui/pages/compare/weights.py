@@ -55,20 +55,20 @@ def _heat_map(sides: Sides, found: Compared) -> None:
     there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
     names = {_title(rows[row], columns[column]): float(shares.values[row, column]) for row, column in there}
     paths = {_title(rows[row], columns[column]): _path(rows[row], columns[column]) for row, column in there}
-    most = max((name for name in names if np.isfinite(names[name])), key=lambda name: names[name])
+    most = max(names, key=names.__getitem__)
+    much = f"‖B − A‖ is **{percent(names[most])}** of ‖A‖" if np.isfinite(names[most]) else "in A all its numbers are 0"
+    limit = max((share for share in names.values() if np.isfinite(share)), default=0.0) or 1.0
     unchanged = sum(1 for share in names.values() if share == 0)
     same = f" {unchanged} of {len(names)} matrices are the same to the bit." if unchanged else ""
-    st.markdown(f"Of all matrices, **{escaped(most)}** differs most: ‖B − A‖ is **{percent(names[most])}** of ‖A‖.{same}")
+    st.markdown(f"Of all matrices, **{escaped(most)}** differs most: {much}.{same}")
     _on_the_text(sides)
     left, right = st.columns([3, 2])
     with left:
         st.markdown("**Every matrix**: ‖B − A‖ as a share of ‖A‖")
         show_figure(
-            figures.cells(
-                shares, theme(), limit=names[most] or 1.0, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))
-            ),
+            figures.cells(shares, theme(), limit=limit, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))),
             key="weights that differ",
-            alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}, {percent(names[most])}.",
+            alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}: {much.replace('**', '')}.",
         )
     with right:
         chosen = controls.select(

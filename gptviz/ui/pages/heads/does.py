@@ -344,7 +344,8 @@ from gptviz.interp.units.unit import heads_and_mlps
 
 {held_out.code_of_tested(setting.key)}
 heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head]
-changes = {{one.unit.name: value - loss(lm.model, rows) for one, value in loss_with_each(lm.model, rows, heads)}}"""
+usual = loss(lm.model, rows)
+changes = {{one.unit.name: value - usual for one, value in loss_with_each(lm.model, rows, heads)}}"""
 
 
 def _losses_code(setting: HeadSetting, prompt: str | None = None) -> str:

@@ -23,6 +23,7 @@ from gptviz.ui.shell.subject.bar import longest_prompt, shortened
 from gptviz.ui.shell.subject.reading import encoded
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after
+from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped
 
 CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
@@ -181,9 +182,9 @@ def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: A
         st.error(escaped(f"{key.name}: its logits are not all numbers. Choose another model or step above."))
         return None
     likely = [int(token) for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True) for token in both]
-    label = subject.lm.tokenizer.label
-    names = {label(token): token for token in reversed(likely)}
-    options = [LIKELIEST, *dict.fromkeys(label(token) for token in likely)]
+    label, name = subject.lm.tokenizer.label, tokens(key).names
+    names = {name[token]: token for token in likely}
+    options = [LIKELIEST, *names]
     about = "A token; unless chosen, the likeliest after the prompt."
     with of_right:
         right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=about)
