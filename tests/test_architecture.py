@@ -8,6 +8,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from tests import lines
 from tests.command_line import printed_elsewhere
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -305,3 +306,13 @@ def test_the_heading_of_every_page_is_shown_before_the_page_imports_its_room() -
         record = f"gptviz.ui.records.{'home' if file.name == 'app.py' else file.stem}"
         allowed = {f"from {record} import PAGE", "from gptviz.ui.menu import GROUPS, PAGES"}
         assert before - allowed <= {"from gptviz.ui.shell import frame", "from gptviz.ui.shell.frame import open_page"}, file.name
+
+
+def test_no_room_has_more_lines_than_its_budget() -> None:
+    """To raise a budget takes a commit of its own that says why: `tests/lines.py`."""
+    over = {
+        room: f"{count} of {lines.BUDGET.get(room, 0)}"
+        for room, count in lines.here().items()
+        if count > lines.BUDGET.get(room, 0)
+    }
+    assert not over, "merge or delete what pays for it, or raise the budget and say why"

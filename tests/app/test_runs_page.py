@@ -469,7 +469,7 @@ def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
     rung(trained, 1, 2.2, "mine", recipe={"learning_rate": 0.5})
     rung(trained, 2, 1.0, "unfinished")
     checkpoints.write_json(checkpoints.find("unfinished") / "status.json", {"state": "stopped", "message": ""})
-    monkeypatch.setattr("gptviz.ui.pages.runs.ladder.is_own", lambda folder: folder.name == "mine")
+    monkeypatch.setattr("gptviz.ui.pages.runs.experiments.is_own", lambda folder: folder.name == "mine")
     assert waterfall(page())["text"] == ["−0.100", "−0.100", "−0.200"]
     at = page(own_rungs="true")
     assert waterfall(at)["text"] == ["−0.300", "+0.100", "−0.200"]

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.components.kit import unpack
 from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.learning import learned
@@ -93,7 +94,7 @@ def test_two_tokenizers_cost_what_they_need_for_the_examples() -> None:
 def chips(at: AppTest, place: int) -> list[Any]:
     """The tokens of one of the two strips."""
     (view,) = (view for view in views(at) if view.proto.id.endswith(f"-tokens {place}"))
-    return list(json.loads(view.proto.bytes)["tokens"])
+    return list(json.loads(unpack(view.proto.bytes)[1]["tokens"].tobytes()))
 
 
 def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:

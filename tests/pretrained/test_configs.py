@@ -21,7 +21,7 @@ VALUES = [MISSING, None, 0, -1, 1, 0.5, 1e308, float("nan"), "x", True, [], {}, 
 OLDER = {
     "rope_theta": 1e4,
     "rope_scaling": {"type": "linear", "factor": 2.0},
-    "partial_rotary_factor": 0.5,
+    "partial_rotary_factor": 0.8,
     "rotary_pct": 0.5,
     "head_dim": 8,
     "num_key_value_heads": 2,
@@ -56,13 +56,21 @@ def refusal(fields: dict[str, Any]) -> str | None:
     return None
 
 
+def known(fields: dict[str, Any]) -> dict[str, Any]:
+    """The config without the fields that this family refuses, since nothing reads them."""
+    while (words := refusal(fields)) is not None and "does not know this field" in words:
+        fields = {name: value for name, value in fields.items() if not words.startswith(f"config.json: {name} is ")}
+    return fields
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_a_config_with_any_value_in_a_field_is_opened_or_refused_in_a_line(kind: str) -> None:
     now = json.loads(theirs(kind, MODELS[kind][-1]).config.to_json_string(use_diff=False))
     assert refusal(now) is None
     # Other fields of Marian must equal that of its padding.
     own = {theirs for theirs, _ in FAMILIES[kind].table.values()} - {"pad_token_id"}
-    for sound in (now, OLDER | {name: value for name, value in now.items() if name != "rope_parameters"}):
+    older = known(OLDER | {name: value for name, value in now.items() if name != "rope_parameters"})
+    for sound in (now, older):
         for name, value, fields in changed(sound):
             words = refusal(fields)
             if words is not None:
