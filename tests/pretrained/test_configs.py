@@ -21,7 +21,7 @@ VALUES = [MISSING, None, 0, -1, 1, 0.5, 1e308, float("nan"), "x", True, [], {}, 
 OLDER = {
     "rope_theta": 1e4,
     "rope_scaling": {"type": "linear", "factor": 2.0},
-    "partial_rotary_factor": 0.8,
+    "partial_rotary_factor": 0.5,
     "rotary_pct": 0.5,
     "head_dim": 8,
     "num_key_value_heads": 2,
@@ -57,9 +57,10 @@ def refusal(fields: dict[str, Any]) -> str | None:
 
 
 def known(fields: dict[str, Any]) -> dict[str, Any]:
-    """The config without the fields that this family refuses, since nothing reads them."""
-    while (words := refusal(fields)) is not None and "does not know this field" in words:
-        fields = {name: value for name, value in fields.items() if not words.startswith(f"config.json: {name} is ")}
+    """The config without the fields that this family refuses: nothing reads them, or half of its heads is an odd number."""
+    while (words := refusal(fields)) is not None:
+        gone = "partial_rotary_factor" if "rotary positions turn" in words else words.split()[1]
+        fields = {name: value for name, value in fields.items() if name != gone}
     return fields
 
 
