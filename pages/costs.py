@@ -1,4 +1,4 @@
-"""Size and cost: parameters, operations and memory of a model as formulas, what training it here would take, and fewer bits."""
+"""Size and cost: parameters, operations and memory of a model as formulas, and what fewer bits lose."""
 
 import streamlit as st
 
@@ -7,12 +7,17 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.costs import counts, fewer_bits, planner
-from gptviz.ui.records.costs import BITS, COUNTS
+from gptviz.ui.pages.costs import counts, fewer_bits
+from gptviz.ui.records.costs import BITS
+from gptviz.ui.records.train import PAGE as TRAIN
+from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import try_this
 
+# A link of an earlier version to "Training it here": Train says now what a run takes.
+if st.query_params.get("view") == "Training it here" or {"plan_of", "plan_steps"} & st.query_params.keys():
+    st.switch_page(TRAIN.path, query_params=frame.shared_state())
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
 first, *others = st.columns([14, 5, 5, 7, 6], gap="small", vertical_alignment="bottom")
@@ -22,14 +27,11 @@ if view == BITS:
     close(PAGE, None, *fewer_bits.show(subject))
     st.stop()
 chosen = counts.setting(config, others)
-found = counts.costs_of(config, chosen.batch, chosen.tokens)
-if view == COUNTS:
-    counts.charts(config, found, chosen)
-    counts.headline(found, chosen)
-    try_this(counts.tries(config, chosen))
-    st.header("Where the parameters are", anchor=False)
-    counts.parameters(config)
-    counts.formulas(found, chosen)
-else:
-    planner.show(config, chosen, subject.key.device)
+costs = counts.costs_of(config, chosen.batch, chosen.tokens)
+counts.charts(config, costs, chosen)
+counts.headline(costs, chosen)
+try_this(counts.tries(config, chosen))
+st.header("Where the parameters are", anchor=False)
+counts.parameters(config)
+counts.formulas(costs, chosen)
 close(PAGE, None, lambda: counts.operations(config, chosen.batch, chosen.of), counts.code(subject, chosen))

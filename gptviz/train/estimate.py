@@ -353,18 +353,6 @@ class _Noise:
         return ()
 
 
-def timed_step(config: Config, recipe: Recipe, device: torch.device | str, speed: Speed) -> float:
-    """The seconds of the fastest of some real steps of `recipe` on random tokens.
-
-    They are computed in the precision that is faster according to `Speed.seconds_of_step`.
-    """
-    work = step_work(config, recipe.batch_size, config.context_length, recipe.lora_rank)
-    in_bfloat16 = speed.bfloat16 is not None and recipe.precision != "float32"
-    if in_bfloat16 and recipe.precision == "auto" and speed.bfloat16 is not None:
-        in_bfloat16 = speed.bfloat16.seconds(work) < speed.seconds(work)
-    return float(_step_times(config, recipe, torch.device(device), in_bfloat16).min())
-
-
 def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
     """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
     trainer = Trainer(_trained(build(config, seed=0, device=device), recipe.lora_rank), _Noise(config), recipe, bfloat16=bfloat16)

@@ -50,7 +50,7 @@ FIRST = (
     "circuit?model=ladder-4&prompt=O+Romeo&position=4&token=e&against=o&share=0.5&beyond_mean=true&check=true",
     "context?model=ladder-4&prompt=O+Romeo&how=removed",
     "compare?model=ladder-4&prompt=O+Romeo&b_model=ladder-2&b_prompt=O+Juliet&b_edits=blocks.0.mlp&compared=Next+token",
-    "costs?model=shakespeare&batch=16&tokens=8&pass=A+step+of+training&optimiser=muon&plan_of=This+model&plan_steps=300",
+    "costs?model=shakespeare&batch=16&tokens=8&pass=A+step+of+training&optimiser=muon",
     "open_model?source=someone/tiny",
     "train?model=induction&plan=ladder-3&run=generator&run_n_layer=2&run_residual=parallel&run_tied=true&run_learning_rate=0.002"
     "&run_optimiser=muon&run_precision=float32&chart=Perplexity&beside=ladder-8&log_steps=true&log_loss=true",
@@ -80,7 +80,6 @@ MORE = (
     "circuit?model=sentences&share=0.5&node=logit@13",
     "compare?model=generator&prompt=O+Romeo&b_step=0&compared=Attention",
     "compare?model=sentences&b_edits=blocks.1.attention.head.2&compared=Heads",
-    "costs?model=bpe&plan_of=Another+size",
     "train?run=induction&log_steps=true",
     "runs?chosen=-",
 )

@@ -2,8 +2,8 @@
 
 from gptviz.ui.page import Page
 
-COUNTS, PLAN, BITS = "Counts", "Training it here", "With fewer bits"
-VIEWS = (COUNTS, PLAN, BITS)
+COUNTS, BITS = "Counts", "With fewer bits"
+VIEWS = (COUNTS, BITS)
 
 PAGE = Page(
     name="costs",
@@ -16,8 +16,8 @@ PAGE = Page(
         "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much "
         "memory: move batch and context, and see what grows."
     ),
-    sentence="What the model takes: parameters, operations, memory and time, as formulas; and what fewer bits lose.",
-    step="What does all this take? Count parameters, operations and memory, and what training it here would cost.",
+    sentence="What the model takes: parameters, operations and memory, as formulas; and what fewer bits lose.",
+    step="What does all this take? Count parameters, operations and memory, and see what fewer bits lose.",
     reads_prompt=False,
     words=(
         *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token"),
@@ -39,7 +39,6 @@ PAGE = Page(
     tour=(
         "At the top: the **Model**, the views, **Batch, texts** (side by side) and **Context, tokens** (of each text).",
         "**Counts**: parameters, operations and memory of each part, as formulas and as numbers.",
-        "**Training it here**: what a run would take on this machine, and **Take some real steps** to measure it.",
         "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",
     ),
     states=tuple({"view": view} for view in VIEWS[1:]),

@@ -23,12 +23,12 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.records.costs import BITS, PLAN, VIEWS
+from gptviz.ui.records.costs import BITS, VIEWS
 from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.widgets import Try, addresses, controls, show_figure, theme
 
-# The keys of the address that the controls of one view alone have.
-OWN = {PLAN: {"plan_of", "plan_steps"}, BITS: {"bits", "scale", "matrix"}}
+# The keys of the address that only the controls of "With fewer bits" have.
+OWN = {"bits", "scale", "matrix"}
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
@@ -57,17 +57,12 @@ class CostSetting:
 
 
 def view_control() -> str:
-    """The control `view`. A link that names none, but a choice of one of them, opens that one."""
+    """The control `view`. A link that names no view, but a choice of "With fewer bits", opens that view."""
     asked = st.query_params
-    if "view" not in asked and st.session_state.get("view") not in VIEWS:
-        named = next((view for view, keys in OWN.items() if keys & asked.keys()), None)
-        if named is not None:
-            st.session_state["view"] = named
-            addresses.write("view", named)
-    about = (
-        "Counts: parameters, operations and memory, as formulas. Training it here: what a run would take on this machine. With "
-        "fewer bits: what the model loses if its weights are rounded."
-    )
+    if "view" not in asked and st.session_state.get("view") not in VIEWS and OWN & asked.keys():
+        st.session_state["view"] = BITS
+        addresses.write("view", BITS)
+    about = "Counts: parameters, operations and memory, as formulas. With fewer bits: what it loses if its weights are rounded."
     return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
 
 
