@@ -8,10 +8,10 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.ui.pages.embeddings import token_map, waves
+from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
-from gptviz.ui.views.sums import WAVES
 
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config

@@ -8,15 +8,18 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.neurons import experts, neurons, waves
+from gptviz.ui.pages.neurons import experts, neurons
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
+from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.by_token import by_token
-from gptviz.ui.views.sums import WAVES
 from gptviz.ui.widgets import capitalised
 
+# A link of an earlier version: Embeddings shows the waves.
+if st.query_params.get("view") == WAVES:
+    st.switch_page(EMBEDDINGS.path, query_params=frame.shared_state() | {"view": WAVES})
 subject = subject_bar()
 config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:
@@ -28,10 +31,6 @@ seen_as = neurons.view(subject)
 if seen_as == neurons.EXPERTS:
     routed = experts.show(subject)
     close(PAGE, None, lambda: routed, experts.code(subject), seen_as)
-    st.stop()
-if seen_as == WAVES:
-    followed = waves.show(subject)
-    close(PAGE, None, lambda: followed, waves.code(subject.lm), seen_as)
     st.stop()
 looked_at, by = neurons.setting(subject)
 observed = neurons.seen(looked_at)

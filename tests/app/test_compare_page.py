@@ -208,32 +208,6 @@ def test_ones_own_sentences_and_words_are_answered_and_what_cannot_be_read_is_na
     assert not at.exception
 
 
-def test_rows_say_which_are_hard_and_what_it_changed_to_have_read_them() -> None:
-    at = page(model="modular", prompt="52 + 30 =", step="724", b_step="0", compared="Rows")
-    lm, before = (gptviz.load("modular", device="cpu", step=step) for step in (724, 0))
-    rows = lm.data_rows()
-    losses, earlier = lm.losses_of_rows(rows).values, before.losses_of_rows(rows).values
-    read = np.array([row.times > 0 for row in rows])
-    traces = {trace.get("name"): trace for trace in chart(at, "rows")["data"]}
-    for name, which in (("read in training", read), ("never read", ~read)):
-        np.testing.assert_allclose(numbers(traces[name]["y"]), losses[which], rtol=1e-3, atol=1e-6)
-        np.testing.assert_allclose(numbers(traces[name]["x"]), earlier[which], rtol=1e-3)
-    assert f"mean loss is {losses[read].mean():.3f}" in says(at)
-    assert "more than chance alone would give" in says(at)
-    shown = at.dataframe[0].value
-    assert shown["A"].iloc[0] == pytest.approx(losses.max(), abs=1e-3)
-    at.selectbox(key="rows_first").set_value("read most often").run()
-    assert at.dataframe[0].value["times read by A"].iloc[0] == max(row.times for row in rows)
-
-
-def test_rows_of_a_text_of_ones_own_are_read_by_both_and_other_tokens_are_named() -> None:
-    text = "the nurse said that she. the doctor knew that she."
-    at = page(**TWINS | {"compared": "Rows", "rows_text": text})
-    assert list(at.dataframe[0].value["row"]) == ["the doctor knew that she.", "nurse said that she."]
-    at = page(model="jobs-90", b_model="addition", compared="Rows", prompt="the nurse said that", b_prompt="1+1=")
-    assert "made of other tokens" in says(at)
-
-
 def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     tiny_model: TinyModel, tmp_path: Path, capsys: command_line.Capture
 ) -> None:

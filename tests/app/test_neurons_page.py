@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
-from gptviz.interp.reading import waves
 from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
 from gptviz.interp.units.neurons import promoted
@@ -21,9 +20,9 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.pages.neurons import neurons
 from gptviz.ui.pages.neurons.neurons import HELD_OUT, PROMPT, WRITTEN
+from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import known_since
 from gptviz.ui.views.texts import OWN, PASSAGES
@@ -229,20 +228,11 @@ def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_
     assert PASSAGES not in opened("pages/neurons.py", model="own").selectbox(key="text").options
 
 
-def test_of_sums_on_a_clock_it_says_which_frequency_each_neuron_follows() -> None:
+def test_a_link_to_the_waves_of_neurons_leads_to_those_of_embeddings() -> None:
     at = page(model="modular", view="Waves")
-    lm = gptviz.load("modular", device="cpu")
-    assert isinstance(lm.task, Modular)
-    values = waves.neuron_values(lm.model, lm.task)
-    shares = waves.neuron_powers(values).values
-    neuron = int(at.selectbox(key="clock").value)
-    assert shares[neuron].max() == pytest.approx(shares.max(), abs=1e-6)
-    assert f"frequency {shares[neuron].argmax() + 1}: it comes back" in says(at)
-    np.testing.assert_allclose(numbers(chart(at, "over sums")["data"][0]["z"]), values.values[neuron], atol=1e-4)
-    other = at.selectbox(key="clock").options[5]
-    at.selectbox(key="clock").select_index(5).run()
-    assert other.split(":")[0].removeprefix("neuron ") in says(at)
-    assert not page(model="modular", view="Neurons").exception
+    assert not at.exception
+    assert [title.value for title in at.title] == [EMBEDDINGS.question]
+    assert at.segmented_control(key="view").value == "Waves"
 
 
 def test_of_a_mixture_it_says_which_experts_the_tokens_pass_and_switches_one_off(tiny_model: TinyModel) -> None:

@@ -4,8 +4,8 @@ from gptviz.ui.page import DETAILS_BELOW, Page
 
 NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
 LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS = "Logit lens", "Attribution", "Heads", "Weights"
-ANSWERS, ROWS = "Answers", "Rows"
-VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS, ANSWERS, ROWS)
+ANSWERS = "Answers"
+VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS, ANSWERS)
 
 PAGE = Page(
     name="compare",
@@ -33,10 +33,7 @@ PAGE = Page(
             "them."
         ),
         "The views: guesses, patterns, vectors, the whole stream or the weights of both, and the difference B minus A.",
-        (
-            "Under **Answers**: sentences to complete, beside the share in the data that each model was trained on. Under "
-            "**Rows**: which rows of the data are hard, and which A had read."
-        ),
+        "Under **Answers**: sentences to complete, beside the share in the data that each model was trained on.",
         DETAILS_BELOW,
     ),
     states=tuple({"compared": view} for view in VIEWS[1:]),

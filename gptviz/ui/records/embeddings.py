@@ -2,6 +2,8 @@
 
 from gptviz.ui.page import DETAILS_BELOW, Page
 
+MAP, WAVES = "Map", "Waves"
+
 PAGE = Page(
     name="embeddings",
     title="Embeddings",

@@ -20,13 +20,12 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST
 from gptviz.runs import checkpoints
-from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, ROWS, WEIGHTS
+from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, WEIGHTS
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
 from .answers import answers
-from .rows import rows
 from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, code, other_prompt, own_text, side
 from .weights import weights
 
@@ -356,7 +355,6 @@ SHOWS: dict[str, Callable[[Sides], Shown]] = {
     ATTRIBUTION: attribution,
     HEADS: heads,
     ANSWERS: answers,
-    ROWS: rows,
     WEIGHTS: weights,
 }
 
@@ -369,7 +367,6 @@ def tries(sides: Sides) -> list[Try]:
         _training(sides.a),
         _other_token(sides.a),
         _without_head(sides.a),
-        _rows(sides.a),
     ]
     found = [offer for offer in offers if offer is not None]
     if np.isfinite(distributions(sides.key).a.values).any():
@@ -476,16 +473,3 @@ def _without_head(a: Subject) -> Try | None:
     )
     step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
     return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))
-
-
-def _rows(a: Subject) -> Try | None:
-    """The rows of the data one by one, for a model that was trained on a text or a task that is here."""
-    try:
-        a.lm.trained_on()
-    except (ValueError, OSError):
-        return None
-    notice = (
-        "The sentences or lines of its data one by one: which does it find hard, which had it read in its training, and what did "
-        "that change?"
-    )
-    return Try("Row by row", notice, _state(compared=ROWS))

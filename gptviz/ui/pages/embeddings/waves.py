@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import streamlit as st
 
@@ -11,15 +13,47 @@ from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
-from gptviz.ui.shell.subject import Subject, opening
-from gptviz.ui.views.sums import WAVES, Found, found, task_of
-from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.text.datasets.tasks import Modular
+from gptviz.ui.records.embeddings import MAP, WAVES
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.widgets import controls, jobs, show_figure, theme
 
-MAP = "Map"
 ABOUT = (
     "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their vectors may follow waves along "
     "the numbers; how much follows each frequency?"
 )
+
+
+class Found(NamedTuple):
+    """What is computed of one model.
+
+    Attributes:
+        powers: the share of each frequency [part, frequency].
+        used: the frequencies that it uses.
+        right: the share of all sums that are right: as it is, with the used frequencies alone, and without them.
+    """
+
+    powers: LabelledArray
+    used: tuple[int, ...]
+    right: tuple[float, float, float]
+
+
+def task_of(key: ModelKey) -> Modular | None:
+    """The task of the model, if it is sums on a clock."""
+    task = language_model(key).task
+    return task if isinstance(task, Modular) else None
+
+
+@jobs.data("Reading all sums", max_entries=64)
+def found(key: ModelKey) -> Found:
+    """All that the view says of a model of such a task."""
+    model, task = language_model(key).model, task_of(key)
+    assert task is not None
+    shares = waves.powers(model, task)
+    few = waves.used(shares)
+    others = set(range(1, task.modulus // 2 + 1)) - set(few)
+    right = (waves.accuracy(model, task), waves.accuracy(model, task, few), waves.accuracy(model, task, others))
+    return Found(shares, few, right)
 
 
 def view(subject: Subject) -> str:

@@ -29,7 +29,6 @@ from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import edits, held_out
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, since_when
-from gptviz.ui.views.sums import WAVES, task_of
 from gptviz.ui.views.texts import OWN, PASSAGES, in_code, text_of
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -39,8 +38,6 @@ NEURONS, EXPERTS = "Neurons", "Experts"
 ABOUT = {
     NEURONS: "where each is active, and what it speaks for.",
     EXPERTS: "which of them the router chooses for each token.",
-    WAVES: "the numbers of the task lie on a clock, so a neuron may be active in waves along them: which frequency does each "
-    "follow?",
 }
 HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
@@ -118,11 +115,11 @@ class Speaker(NamedTuple):
 
 
 def view(subject: Subject) -> str:
-    """The view that is chosen: of models without experts that were not trained for sums on a clock, the neurons alone."""
-    is_there = {EXPERTS: subject.lm.model.config.experts > 0, WAVES: task_of(subject.key) is not None}
-    views = [name for name in ABOUT if is_there.get(name, True)]
-    about = " ".join(f"{name}: {ABOUT[name]}" for name in views)
-    return NEURONS if len(views) == 1 else controls.select("View", views, key="view", help=about, segmented=True)
+    """The view that is chosen: always the neurons where a model has no experts."""
+    if not subject.lm.model.config.experts:
+        return NEURONS
+    about = " ".join(f"{name}: {what}" for name, what in ABOUT.items())
+    return controls.select("View", list(ABOUT), key="view", help=about, segmented=True)
 
 
 def setting(subject: Subject) -> tuple[NeuronSetting, str]:
