@@ -19,6 +19,7 @@ if not grid.grid(subject, read):
 st.markdown(grid.where_the_answer_comes_from(subject, grid.seen_by(subject.key, read)))
 st.caption(grid.about_rows(subject, read))
 cell = grid.opened(subject, read)
-numbers = grid.cell_view(subject, read, cell)
+followed = grid.follow(subject, read, cell)
+numbers = grid.cell_view(subject, read, cell, followed)
 
-close(PAGE, grid.tries(subject, read), lambda: numbers, grid.code_of_cell(subject, read, cell))
+close(PAGE, grid.tries(subject, read), lambda: numbers, grid.code_of_cell(subject, read, cell, followed))

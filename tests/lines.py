@@ -20,13 +20,13 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 2_050,
     "gptviz/figures": 4_350,
     "gptviz/generate": 1_650,
-    "gptviz/interp": 10_600,
+    "gptviz/interp": 10_650,
     "gptviz/language_model": 1_550,
     "gptviz/lessons": 1_700,
     "gptviz/machine": 1_150,
     "gptviz/model": 5_450,
     "gptviz/pretrained": 7_350,
-    "gptviz/runs": 4_450,
+    "gptviz/runs": 4_500,
     "gptviz/settings": 400,
     "gptviz/takehome": 1_150,
     "gptviz/text": 5_700,
@@ -37,8 +37,8 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 2_700,
     "gptviz/ui/views": 2_750,
     "gptviz/ui/widgets": 1_350,
-    "tests": 61_100,
-    "views' scripts and styles": 16_450,
+    "tests": 61_200,
+    "views' scripts and styles": 16_500,
 }
 
 

@@ -27,7 +27,7 @@ def _options(this: Parser) -> None:
     this.add_argument(
         "--base",
         metavar="NAME",
-        help="for a folder with a LoRA adapter of PEFT: the model here that it changes; default: the one that its files name",
+        help="for a LoRA adapter of PEFT, a folder or a zip file: the model here that it changes; default: the one in its files",
     )
     this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
     this.add_argument(

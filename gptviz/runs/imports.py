@@ -16,7 +16,6 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.progress import Progress
 from gptviz.model import parameter_count
 from gptviz.model.costs import memory_needed
-from gptviz.model.lora import parameters
 from gptviz.model.precision import STORED
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
@@ -28,7 +27,7 @@ from gptviz.pretrained.sources.folder import LONGEST_CONFIG, MOST_VALUES, outlin
 from gptviz.pretrained.sources.mapped import Examined, Mapped
 from gptviz.pretrained.sources.source import number_bytes
 
-from . import checkpoints, names, sharing, zips
+from . import checkpoints, names, peft_adapters, sharing, zips
 from .card import Card, values_of
 from .checkpoints import CheckpointError
 
@@ -72,20 +71,22 @@ def import_model(
         suggested: a name to use instead of its name there, with a number if that is in use.
         command: the command line that does the same, for the card.
         offered: called with the offer of the hub before it is fetched.
-        base: for a folder with a LoRA adapter of PEFT, the model here that it changes; default: the one that its files name.
+        base: for a folder or zip file with a LoRA adapter of PEFT, the model here that it changes; default: the one that its
+            files name.
 
     Raises:
         CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
             left half-made.
     """
     if peft.is_adapter(Path(given)):
-        return _import_adapter(Path(given), name or suggested, base, command, or_next=name is None)
-    if base is not None:
-        raise CheckpointError(f"{given} is no LoRA adapter of PEFT, which alone has a base: leave --base out")
+        path = Path(given).resolve()
+        save = peft_adapters.reader(path, base, imported_from=str(path), **({"command": command} if command else {}))
+        with names.claimed(name or suggested or names.possible(path.name), or_next=name is None) as claim:
+            return _imported(save(claim.name))
     if zips.is_zip(given):
-        folder = sharing.unpack(Path(given), name)
-        made = checkpoints.read_card(folder)
-        return Imported(folder, made.family or "gptviz", parameter_count(checkpoints.read_config(folder)), made.notes)
+        return _imported(sharing.unpack(Path(given), name, base))
+    if base is not None:
+        raise CheckpointError(f"{given} {peft_adapters.NO_BASE}")
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
         source = source_at(Path(given) if on_disk else _fetched(given, offered), additions)
@@ -106,44 +107,9 @@ def import_model(
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 
-def _import_adapter(path: Path, name: str | None, base: str | None, command: str | None, *, or_next: bool) -> Imported:
-    """Write the LoRA adapter in a folder of PEFT as one of ours, on a model that is here."""
-    try:
-        read = peft.read(path)
-        folder = checkpoints.find(base) if base is not None else base_named(read.base)
-        config, about = checkpoints.read_config(folder), checkpoints.read_card(folder)
-        factors = peft.as_ours(read, config, about.family)
-    except ImportRefusedError as error:
-        raise CheckpointError(f"{path.name}: {error}") from None
-    adapter = checkpoints.adapter_of(folder, {part: one.rank for part, one in factors.items()})
-    # Opened once, to see that it is sound.
-    checkpoints.with_adapter(checkpoints.load(folder, precision=STORED).model, factors, path.name)
-    kept = {key: value for key, value in about.values.items() if key in ("family", "chat", "end_tokens", "licence")}
-    notes = [f"A LoRA adapter of PEFT, which changes {len(factors)} matrices of {checkpoints.name_of(folder)}."]
-    card = {**kept, "imported_from": str(path.resolve()), "notes": notes, **({"command": command} if command else {})}
-    wanted = name or names.possible(path.resolve().name)
-    with names.claimed(wanted, or_next=or_next) as claim:
-        tokenizer = checkpoints.read_tokenizer(folder)
-        weights = {key: tensor.contiguous() for key, tensor in parameters(factors).items()}
-        made = checkpoints.save_opened(claim.name, config, tokenizer, card, weights=weights, adapter=adapter)
-    return Imported(made, about.family or "gptviz", parameter_count(config), tuple(notes))
-
-
-def base_named(named: str) -> Path:
-    """The model here that the files of an adapter of PEFT name as their base: by where it was imported from, or by its own name.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2]) if named else ""
-    for name, folder in checkpoints.folders().items():
-        with suppress(CheckpointError):
-            if not checkpoints.is_adapter(folder) and (checkpoints.imported_from(folder) == named or name in (named, own)):
-                return folder
-    raise CheckpointError(
-        f"the adapter changes the model {named[:80]!r}, and there is none of that name here: import that model first, or name "
-        "another one on the command line, with --base NAME"
-    )
+def _imported(folder: Path) -> Imported:
+    made = checkpoints.read_card(folder)
+    return Imported(folder, made.family or "gptviz", parameter_count(checkpoints.read_config(folder)), made.notes)
 
 
 def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:

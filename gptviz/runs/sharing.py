@@ -18,12 +18,13 @@ from gptviz.machine import memory, progress
 from gptviz.machine.bounded import parse_json
 from gptviz.machine.files import home, in_place_of, length_of, replacement_path
 from gptviz.model import Config, parameter_count
+from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
 from gptviz.pretrained.sources.nanogpt import SUFFIXES
 from gptviz.pretrained.sources.source import ModelSource
 
-from . import checkpoints, names, zips
+from . import checkpoints, names, peft_adapters, zips
 from .card import values_of
 from .checkpoints import LONGEST, MOST_VALUES, SNAPSHOT, CheckpointError
 from .status import RunError
@@ -31,6 +32,7 @@ from .zips import ZipEntries, ZipError
 
 PACKED = ("config.json", "tokenizer.json", "model.safetensors", "card.json", "adapter.json")
 # The files that a source may read besides the weights of another program.
+CONFIG = "config.json"
 SETTINGS_OF_OTHERS = (".json", ".txt", ".model", ".jinja")
 STORED = (torch.float16, torch.bfloat16, torch.float32)
 ROOM_LEFT = 64 * 2**20  # bytes that stay free on the disk
@@ -161,15 +163,17 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
         raise CheckpointError(f"{source.path.name}: its tensors do not have the shapes its config says ({error})") from None
 
 
-def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
+def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = None) -> Path:
     """Open a zip file as a model of the user's, and return its folder.
 
-    The zip file is one that `pack` wrote, or holds a model of another program: a folder with config.json and weights, a .gguf
-    file, or the ckpt.pt of nanoGPT. It is unpacked into a hidden folder, opened there once, and only then gets its name.
+    The zip file is one that `pack` wrote, or holds a model of another program: a folder with config.json and weights, an
+    adapter of PEFT, a .gguf file, or the ckpt.pt of nanoGPT. It is unpacked into a hidden folder, opened there once, and only
+    then gets its name.
 
     Args:
         file: the zip file.
         name: the name of the model; default: its name in the zip file, with a number if that is in use.
+        base: for an adapter of PEFT, the model here that it changes; default: the one that its files name.
 
     Raises:
         CheckpointError: it is no zip file, holds no model, is damaged or too large for the disk, or the name is impossible or in
@@ -183,7 +187,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None) -> Path:
                 _check_room(found)
                 with replacement_path(claim.folder) as fresh:
                     fresh.mkdir()
-                    made = found.made_in(fresh)
+                    made = found.made_in(fresh, base)
                     made.rename(claim.folder)  # fails if there is such a folder by now
                 return claim.folder
     except ZipError as error:
@@ -223,7 +227,7 @@ class _ZippedModel:
         self._main = _main_file(content.names)
         at = PurePosixPath(self._main).parent
         beside_it = {path.relative_to(at): each for each in content.names if (path := PurePosixPath(each)).is_relative_to(at)}
-        self._is_ours = PurePosixPath(self._main).name == "config.json" and self._config_is_ours()
+        self._is_ours = PurePosixPath(self._main).name == CONFIG and self._config_is_ours()
         self._files = {str(path): each for path, each in beside_it.items() if self._is_wanted(path)}
         self.bytes = content.size(*self._files.values())
         self.name = names.possible(at.name or name)
@@ -245,29 +249,32 @@ class _ZippedModel:
         if len(path.parts) > 1:
             return False
         main = PurePosixPath(self._main).name
-        if main != "config.json":
+        if main not in (CONFIG, peft.CONFIG):
             return path.name in (main, "meta.pkl") or path.suffix in SETTINGS_OF_OTHERS
         if path.suffix == ".bin" and any(each.endswith(".safetensors") for each in self._content.names):
             return False  # the same weights once more
         return path.suffix in (*SETTINGS_OF_OTHERS, ".safetensors", ".bin")
 
-    def made_in(self, folder: Path) -> Path:
+    def made_in(self, folder: Path, base: str | None) -> Path:
         """Unpack it below the empty `folder` and open it once; return the checkpoint there.
 
         Raises:
             ZipError: a file is damaged or not as long as it says, or it is no sound model.
             OSError: the disk is full.
         """
-        made = folder / self.name
+        main, made = PurePosixPath(self._main).name, folder / self.name
+        if base is not None and main != peft.CONFIG:
+            raise ZipError(f"it {peft_adapters.NO_BASE}")
         given = made if self._is_ours else folder / ".given" / self.name
         given.mkdir(parents=True)
         for path, each in self._files.items():
             (given / path).parent.mkdir(exist_ok=True)
             self._content.write(each, given / path)
         try:
-            if not self._is_ours:
-                main = PurePosixPath(self._main).name
-                _convert(given if main == "config.json" else given / main, made)
+            if main == peft.CONFIG:
+                peft_adapters.reader(given, base)(made.name, root=folder)
+            elif not self._is_ours:
+                _convert(given if main == CONFIG else given / main, made)
             config = checkpoints.load(made).model.config
             for step in checkpoints.snapshots(made):
                 checkpoints.check_weights(made, config, step)
@@ -277,13 +284,16 @@ class _ZippedModel:
 
 
 def _main_file(paths: list[str]) -> str:
-    """The main file of the model: the highest config.json with weights next to it, else the only .gguf or .pt file.
+    """The main file of the model: the highest config.json, or that of an adapter, with weights next to it, else the only .gguf or
+    .pt file.
 
     Raises:
         ZipError: there is none, or more than one.
     """
     real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
-    configs = sorted((path for path in real if path.name == "config.json"), key=lambda path: len(path.parts))
+    adapters = {path.parent for path in real if path.name == peft.CONFIG}
+    found_in = (path for path in real if path.name == (peft.CONFIG if path.parent in adapters else CONFIG))
+    configs = sorted(found_in, key=lambda path: len(path.parts))
     with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
     whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
     highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]

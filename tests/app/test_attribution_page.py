@@ -173,8 +173,8 @@ def test_the_code_gives_the_numbers_of_the_figure() -> None:
 def test_of_known_answers_the_head_that_adds_most_is_suggested_with_what_it_reads() -> None:
     at, lm = page(model="sentences"), gptviz.load("sentences")
     known = Sentences().contrasts()[0]
-    assert f"minus that of **{known.wrong}** is" in says(at), "it opens on the right answer against the wrong one"
-    assert f"times as likely as **{known.wrong}**. {known.about}" in says(at)
+    assert f"minus that of **“{known.wrong}”** is" in says(at), "it opens on the right answer against the wrong one"
+    assert f"times as likely as **“{known.wrong}”**. {known.about}" in says(at)
     said = says(at)
     for known in Sentences().contrasts():
         found = lm.attribute(known.clean, known.right, against=known.wrong)

@@ -234,7 +234,7 @@ def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() 
     assert int(lm.model(lm.encode(mary)[None])[0, -1].topk(2).indices[1]) != lm.token("John")
     at.button(key="try red or blue?").click().run()
     assert (shown(at)["answer"], shown(at)["against"]) == ("red", "blue")
-    assert any(f"ahead of John by {found.total:.3g}" in one.value for one in at.caption), "it is offered now"
+    assert any(f"ahead of “John” by {found.total:.3g}" in one.value for one in at.caption), "it is offered now"
     at.button(key="try Mary or John?").click().run()
     assert sent_edges(shown(at)) == edges_of(found)
 

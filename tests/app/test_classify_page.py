@@ -513,7 +513,7 @@ def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(fi
 
 def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Opened) -> None:
     first_token()
-    assert "it reads [UNK] for each" in says(page(prompt="unheard things"))
+    assert "it reads “[UNK]” for each" in says(page(prompt="unheard things"))
 
 
 def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Opened) -> None:

@@ -18,6 +18,7 @@ from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.widgets import visit
 from tests.app.opening import charts, opened, ran, views
+from tests.drawn import numbers
 from tests.tiny import TinyModel
 
 PAGE = "pages/lens.py"
@@ -72,6 +73,18 @@ def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
     assert any("After the embedding, at position 1" in text.value for text in at.markdown)
     at.text_area(key="prompt").set_value("how").run()
     assert any("After the MLP of block 1, at position 2" in text.value for text in at.markdown), "it belongs to another text"
+
+
+def test_a_token_of_the_readers_choice_is_followed_in_the_figure_and_in_the_code() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, follow="w")
+    made: dict[str, Any] = {}
+    (code,) = (one for one in codes(at) if "course" in one)
+    exec(code, made)
+    followed, lm = made["followed"], gptviz.load("writer")
+    assert followed.ids[0] == lm.token("w")
+    on_top = charts(at)[1]["data"][-1]
+    assert on_top["name"] == "w"
+    np.testing.assert_allclose(numbers(on_top["y"]), followed.probability.values[0], atol=1e-6)
 
 
 @pytest.mark.parametrize(

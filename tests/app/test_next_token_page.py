@@ -203,7 +203,7 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Tin
     label, most = gptviz.load("tiny").tokenizer.label, shares.max(-1)
     for button, place in (("Where it is surest", most.values.argmax()), ("An open question", most.values.argmin())):
         at = page(position="2")
-        likeliest, share = label(int(most.indices[place])), f"{100 * most.values[place]:.1f} %"
+        likeliest, share = f"“{label(int(most.indices[place]))}”", f"{100 * most.values[place]:.1f} %"
         said = f"it gives {likeliest} {share}" if button.startswith("Where") else f"its likeliest token, {likeliest}, has {share}"
         assert any(said in notice for notice in notices(at)), notices(at)
         at.button(key=f"try {button}").click().run()

@@ -639,6 +639,20 @@ def test_nothing_lies_on_the_map_and_nothing_sticks_out(
     assert all(box["width"] > 150 for box in columns if box)
 
 
+@pytest.mark.parametrize("prompt", ["abcdefghij" * 4, "the cab ate a long text "], ids=["one word", "columns"])
+@pytest.mark.parametrize("type_size", [16, 24])
+def test_no_token_lies_beyond_the_edge_of_its_text(shown: Callable[..., Explorer], prompt: str, type_size: int) -> None:
+    page = shown(prompt=prompt, width=1280).page
+    page.add_style_tag(content=f"html {{ font-size: {type_size}px }}")
+    page.set_viewport_size({"width": 760, "height": 720})
+    page.evaluate(FRAMES)
+    edge = page.locator(".tokens").bounding_box()
+    assert edge
+    boxes = [chip.bounding_box() for chip in page.locator(".tokens .chip").all()]
+    assert len(boxes) >= len(prompt)
+    assert all(box and box["x"] + box["width"] <= edge["x"] + edge["width"] + 0.5 for box in boxes)
+
+
 def test_the_view_grows_with_the_window(shown: Callable[..., Explorer]) -> None:
     def sizes(width: int, height: int) -> list[float]:
         page = shown(prompt=LONG, width=width, height=height).page

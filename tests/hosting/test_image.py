@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
@@ -33,6 +35,26 @@ def test_it_starts_answers_its_health_check_and_ends_when_it_is_asked_to(home: P
         wait_until(lambda: process.poll() is not None)
     assert process.returncode == 0
     assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize("below", ["", "/course/gptviz"])
+def test_the_health_check_asks_below_the_path_at_which_the_app_runs(below: str) -> None:
+    asked: list[str] = []
+
+    class App(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200 if self.path == f"{below}/_stcore/health" else 404)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), App) as server:
+        answering = Thread(target=server.serve_forever)
+        answering.start()
+        environment = os.environ | {"PORT": str(server.server_port), "STREAMLIT_SERVER_BASE_URL_PATH": below.strip("/")}
+        is_well = is_healthy(environment)
+        server.shutdown()
+        answering.join()
+    assert (is_well, asked) == (True, [f"{below}/_stcore/health"])
 
 
 def test_the_image_has_all_that_the_app_needs_and_no_more() -> None:

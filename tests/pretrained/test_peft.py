@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,30 @@ def written(tmp_path: Path, **fields: Any) -> Path:
     config = json.loads((tmp_path / ours.CONFIG).read_text())
     (tmp_path / ours.CONFIG).write_text(json.dumps(config | fields))
     return tmp_path
+
+
+@pytest.mark.parametrize("inside", ["", "tuned/"], ids=["files", "folder"])
+def test_a_zip_of_an_adapter_opens_as_its_folder_does(inside: str, tmp_path: Path) -> None:
+    checkpoints.save("base", scrambled(BASES["gpt2"]), TOKENIZER, {})
+    checkpoints.save("other", scrambled(BASES["gpt2"], seed=5), TOKENIZER, {})
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    written(folder)
+    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as file:
+        for path in folder.iterdir():
+            file.write(path, f"{inside}{path.name}")
+    for base in (None, "other"):
+        one, zipped = (imports.import_model(str(tmp_path / name), base=base).folder for name in ("tuned", "zipped.zip"))
+        first, second = (checkpoints.load(made).model(some_ids()) for made in (one, zipped))
+        assert torch.equal(first, second)
+        assert checkpoints.base_of(zipped) == checkpoints.find(base or "base")
+
+
+def test_a_zip_of_another_model_takes_no_base(tmp_path: Path) -> None:
+    checkpoints.save("base", scrambled(BASES["gpt2"]), TOKENIZER, {})
+    exports.FORMATS["zip"].write(checkpoints.find("base"), tmp_path / "whole.zip")
+    with pytest.raises(checkpoints.CheckpointError, match="is no LoRA adapter of PEFT"):
+        imports.import_model(str(tmp_path / "whole.zip"), base="base")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ import { Tokens } from "./tokens.js";
 
 const HINT = "Click a token to keep it selected; then click another one to see the arithmetic between the two. Escape goes back.";
 
+// Where the view has less room (in rem), its parts stand one below the other.
+const NARROWEST = 40;
 // Room (in rem) that stays free below the heatmap for what a head does on average.
 const ABOUT = 3.8;
 // A picture names all tokens up to this number.
@@ -307,7 +309,7 @@ export class Explorer {
   resized() {
     const width = this.root.clientWidth;
     if (!this.numbers || !width) return;
-    this.narrow = width < 640;
+    this.narrow = width < NARROWEST * rem();
     this.root.classList.toggle("narrow", this.narrow);
     this.grid.resize();
     this.tokens.resize();

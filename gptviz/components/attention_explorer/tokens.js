@@ -193,18 +193,28 @@ export class Tokens {
     this.lines.setAttribute("height", String(this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)));
   }
 
-  /** Letters as large as the place (in rem) lets them be without scrolling, within limits. @param {number} width @param {number} height */
+  /**
+   * Letters as large as the place (in rem) lets them be without scrolling, within limits. A word that is too wide even in the
+   * smallest letters goes on in the next line.
+   *
+   * @param {number} width
+   * @param {number} height
+   */
   fitText(width, height) {
     const { queries, keys, alone } = this.explorer.numbers;
     const texts = alone ? [queries] : [queries, keys];
     const letters = texts.flat().reduce((sum, label) => sum + label.length, 0);
+    const flows = [...this.element.querySelectorAll(".flow")];
+    const isTooWide = () => flows.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth);
     let size = Math.min(LARGEST_TEXT, Math.sqrt((width * height) / (letters * ROOM_OF_A_LETTER)));
+    this.element.classList.remove("breaking");
     do {
       size = Math.max(size, SMALLEST_TEXT);
       this.element.style.setProperty("--large", `${size}rem`);
-      if (size === SMALLEST_TEXT) return;
+      if (size === SMALLEST_TEXT) break;
       size *= 0.92; // how much room the ends of lines take is seen once they are broken
-    } while (this.element.scrollHeight > this.element.clientHeight);
+    } while (this.element.scrollHeight > this.element.clientHeight || isTooWide());
+    this.element.classList.toggle("breaking", isTooWide());
   }
 
   /** Bring shades, numbers and lines in line with what is looked at. @param {Aim | null} aim */

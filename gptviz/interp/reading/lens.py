@@ -230,7 +230,7 @@ class Course:
     """How the likeliest tokens of one cell rose and fell from layer to layer.
 
     Attributes:
-        ids: the tokens, in the order of their probability in the cell.
+        ids: the token that was asked for, if any, then the others in the order of their probability in the cell.
         probability: [token, layer].
     """
 
@@ -239,7 +239,15 @@ class Course:
 
 
 @torch.inference_mode()
-def course(model: Transformer, seen: Lens, layer: int, index: int, labels: Sequence[str], count: int = MOST_FOLLOWED) -> Course:
+def course(
+    model: Transformer,
+    seen: Lens,
+    layer: int,
+    index: int,
+    labels: Sequence[str],
+    count: int = MOST_FOLLOWED,
+    follow: int | None = None,
+) -> Course:
     """The `count` likeliest tokens after `layer` at one place of a text, followed through all layers.
 
     Args:
@@ -247,14 +255,17 @@ def course(model: Transformer, seen: Lens, layer: int, index: int, labels: Seque
         layer: the index of the layer.
         index: the place among `seen.positions`.
         labels: the visible forms of all tokens.
+        follow: another token that is followed too; None for no other one.
     """
     shares = _logits(model, seen.stream[:, index]).double().softmax(-1).cpu()  # [layer, vocab_size]
-    ids = shares[layer].topk(min(count, shares.shape[-1])).indices
+    ids = shares[layer].topk(min(count, shares.shape[-1])).indices.tolist()
+    if follow is not None:
+        ids = [follow, *(i for i in ids if i != follow)]
     axes = (
-        Axis("token", tuple(labels[i] for i in ids.tolist())),
+        Axis("token", tuple(labels[i] for i in ids)),
         Axis("layer", tuple(one.name for one in seen.layers)),
     )
-    return Course(tuple(ids.tolist()), LabelledArray(shares[:, ids].T.contiguous().numpy(), axes, "probability"))
+    return Course(tuple(ids), LabelledArray(shares[:, ids].T.contiguous().numpy(), axes, "probability"))
 
 
 def settled(seen: Lens) -> Ids:

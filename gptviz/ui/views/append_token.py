@@ -11,7 +11,7 @@ from gptviz.ui.records.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.widgets import addresses, escaped
+from gptviz.ui.widgets import addresses, in_quotes
 
 # The key of the session's state that keeps the label of a refused token until the page has said so.
 REFUSED = "token not appended"
@@ -50,7 +50,7 @@ def explain_refusal() -> None:
     if label is None:
         return
     st.info(
-        f"“{escaped(label)}” was not taken: added to this prompt, its text would be read as other tokens. The page Generate "
+        f"{in_quotes(label)} was not taken: added to this prompt, its text would be read as other tokens. The page Generate "
         "keeps each token as it was taken.",
         icon=":material/info:",
     )

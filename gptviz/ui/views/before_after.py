@@ -24,7 +24,7 @@ from gptviz.model.costs.effort import LEAST
 from gptviz.ui.records.generate import PAGE as GENERATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
-from gptviz.ui.widgets import escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.sampling import sampling_controls
 
 from . import encoder_decoder
@@ -58,9 +58,9 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> L
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
     show_figure(before_after(table, theme()), key="before and after", alt=alt)
-    now = "is still the likeliest" if first == then else f"gives way to “{escaped(said[then])}” ({percent(change.after[then])})"
+    now = "is still the likeliest" if first == then else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
     st.caption(
-        f"“{escaped(said[first])}” {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
+        f"{in_quotes(said[first])} {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
         "(Kullback–Leibler divergence: 0 is no change)."
     )
     return table

@@ -143,6 +143,17 @@ def test_the_course_of_a_cell_has_its_likeliest_tokens_in_every_layer() -> None:
         np.testing.assert_allclose(found.probability.values[:, row], [by_id[i] for i in found.ids], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("place", [0, 10], ids=["likeliest in the cell", "unlikeliest in the cell"])
+def test_a_token_that_is_asked_for_is_followed_wherever_it_stands_in_the_cell(place: int) -> None:
+    model, ids = scrambled(tiny()), ids_of()
+    seen = lens(model, ids, top=11)
+    token, others = int(seen.top[2, 4, place]), seen.top[2, 4, :3].tolist()
+    found = course(model, seen, 2, 4, [str(i) for i in range(11)], count=3, follow=token)
+    assert found.ids == (token, *(i for i in others if i != token))
+    in_layers = [seen.probability[row, 4][seen.top[row, 4] == token].item() for row in range(len(seen.layers))]
+    np.testing.assert_allclose(found.probability.values[0], in_layers, rtol=1e-4, atol=1e-6)
+
+
 def test_settled_is_the_first_layer_from_which_the_answer_stays() -> None:
     seen = lens(scrambled(tiny()), ids_of())
     for place, row in enumerate(settled(seen)):

@@ -318,14 +318,14 @@ def verdict(setting: AttributionSetting, found: Attribution) -> None:
 
 
 def _sentence(setting: AttributionSetting, found: Attribution) -> str:
-    token, place, cap = f"**{escaped(setting.name(setting.token))}**", "", ""
+    token, place, cap = f"**{in_quotes(setting.name(setting.token))}**", "", ""
     if setting.position is not None:
-        place = f", after “{escaped(quoted(setting, setting.position))}” (position {setting.position}),"
+        place = f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
     if found.capped != found.logit and math.isfinite(found.logit):
         cap = f" The model caps its logits: {brief(found.logit, 4)} becomes {brief(found.capped, 4)}."
     if setting.against is None:
         return f"The logit of {token}{place} is **{brief(found.logit, 4)}**.{cap}"
-    other = f"**{escaped(setting.name(setting.against))}**"
+    other = f"**{in_quotes(setting.name(setting.against))}**"
     minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
     known = setting.known
     means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
@@ -373,7 +373,7 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
     part = next(part for part in found.parts if part.name == head)
-    token, share = escaped(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
         contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
@@ -382,7 +382,7 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     )
     st.caption(
         f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
-        f"times what the token’s value adds. The largest is that of “{token}”, position {most}{setting.place_of(head)}: {share}."
+        f"times what the token’s value adds. The largest is that of {token}, position {most}{setting.place_of(head)}: {share}."
     )
 
 
@@ -497,9 +497,9 @@ def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
         return None
     shares = found.sources[least.name]
     most = int(shares.argmin())
-    token, place = escaped(setting.read(least.name)[most]), setting.place_of(least.name)
+    token, place = in_quotes(setting.read(least.name)[most]), setting.place_of(least.name)
     notice = (
-        f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at “{token}” (position {most}{place}) "
+        f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at {token} (position {most}{place}) "
         f"takes away most: {brief(abs(shares[most]))}."
     )
     return Try("A head that speaks against it", notice, {"part": least.name})
@@ -531,7 +531,7 @@ def _alone(setting: AttributionSetting, found: Attribution) -> Try | None:
     part = max(alone.parts, key=lambda each: abs(each.value))
     less = found.value_of(part.name)
     notice = (
-        f"{capitalised(part.title)} adds {signed(part.value)} to the logit of “{escaped(setting.name(setting.token))}” alone, "
+        f"{capitalised(part.title)} adds {signed(part.value)} to the logit of {in_quotes(setting.name(setting.token))} alone, "
         f"and {signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
     )
     return Try("The logit alone", notice, {"minus": ALONE})
@@ -547,7 +547,7 @@ def _surest(setting: AttributionSetting) -> Try | None:
         return None
     last = {"position": str(at)}
     notice = (
-        f"After “{escaped(quoted(setting, at))}” (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: "
+        f"After {in_quotes(quoted(setting, at))} (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: "
         "which parts make it so sure there?"
     )
     return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)

@@ -34,7 +34,7 @@ from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_contrast, known_contrasts
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes, jobs
 from gptviz.ui.widgets.headings import settings
 
 # How many of the likeliest tokens are offered.
@@ -209,8 +209,8 @@ def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
 def _answer(subject: Subject, chosen: CircuitChoice) -> str:
     """The number that is taken apart, as Markdown."""
     label = subject.lm.tokenizer.label
-    minus = "" if chosen.against is None else f" minus that of “{escaped(label(chosen.against))}”"
-    return f"the logit of “{escaped(label(chosen.token))}”{minus}"
+    minus = "" if chosen.against is None else f" minus that of {in_quotes(label(chosen.against))}"
+    return f"the logit of {in_quotes(label(chosen.token))}{minus}"
 
 
 def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
@@ -337,7 +337,7 @@ def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Ch
             f"{brief(result.without)}. "
             + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
             + (more if data.share < MUCH_LESS * result.share else "")
-            + f"The likeliest token is {likeliest} “{escaped(label(result.likeliest))}”, and “{escaped(label(chosen.token))}” "
+            + f"The likeliest token is {likeliest} {in_quotes(label(result.likeliest))}, and {in_quotes(label(chosen.token))} "
             f"has {percent(result.probability)}."
         )
 
@@ -440,8 +440,8 @@ def _known(subject: Subject, chosen: CircuitChoice, contrast: Contrast) -> list[
         else f" Of all heads, {best.unit.title} gives most to the boxes above it ({signed(data.given[best])})."
     )
     notice = (
-        f"“{escaped(contrast.clean)}”: {contrast.right} is ahead of {contrast.wrong} by {brief(data.total)}. "
-        f"{len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
+        f"{in_quotes(contrast.clean)}: {in_quotes(contrast.right)} is ahead of {in_quotes(contrast.wrong)} by "
+        f"{brief(data.total)}. {len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
     )
     state = {"prompt": contrast.clean, "token": str(right), "against": RIVAL, "share": SHARE, "boxes": BOXES, "beyond_mean": True}
     return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]

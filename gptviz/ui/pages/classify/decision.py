@@ -42,7 +42,7 @@ def check_words(subject: Subject) -> None:
     unknown = tokenizer.unknown_id
     if unknown is not None and set(words) == {unknown}:
         st.warning(
-            f"The model knows no word of this text: it reads {escaped(tokenizer.label(unknown))} for each, and the "
+            f"The model knows no word of this text: it reads {in_quotes(tokenizer.label(unknown))} for each, and the "
             "label says nothing about the text.",
             icon=":material/help:",
         )

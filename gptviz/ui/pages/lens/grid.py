@@ -21,9 +21,10 @@ from gptviz.interp.reading.lens import Course, Lens, settled
 from gptviz.labelled_array import LabelledArray
 from gptviz.model.costs.effort import MOST
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.views.by_token import NONE
 from gptviz.ui.views.contrasts import ContrastQuestion, answered, when_it_appeared
 from gptviz.ui.views.read import Read, opening_code
-from gptviz.ui.views.vocabulary import labels
+from gptviz.ui.views.vocabulary import labels, tokens
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, show_figure, theme, visit
 
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
@@ -180,9 +181,18 @@ def opened(subject: Subject, read: LensRows) -> LensCell:
     return lens_grid.asked(query.get("layer"), query.get("position"), names, seen.positions) or end
 
 
-def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray:
-    """The likeliest tokens of a cell, and how they rose and fell from layer to layer; the numbers of both."""
-    seen, followed = seen_by(subject.key, read), course_of(subject.key, read, cell)
+def follow(subject: Subject, read: LensRows, cell: LensCell) -> int | None:
+    """The control for a token that is followed through all layers beside the likeliest ones; None for no token."""
+    names, leading = tokens(subject.key).names, seen_by(subject.key, read).top[::-1, cell.index, 0]
+    listed = [names[i] for i in dict.fromkeys(leading.tolist())]
+    about = "Its probability after every layer. Those that lead after one of the layers are listed; any other token can be typed."
+    chosen = controls.select("Follow a token", (NONE, *listed), key="follow", help=about, other=names.__contains__)
+    return None if chosen == NONE else names.index(chosen)
+
+
+def cell_view(subject: Subject, read: LensRows, cell: LensCell, follow: int | None) -> LabelledArray:
+    """The likeliest tokens of a cell and one to `follow`, and how they rose and fell from layer to layer; the numbers of both."""
+    seen, followed = seen_by(subject.key, read), course_of(subject.key, read, cell, follow)
     label = subject.lm.tokenizer.label
     layer, place = seen.layers[cell.layer], seen.positions[cell.index]
     st.markdown(f"**After {layer.title}, at position {place}, {in_quotes(label(seen.ids[cell.index]))}**")
@@ -191,7 +201,11 @@ def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray
     here = LabelledArray(probability.values[:, cell.layer], probability.axes[:1], probability.unit)
     names = probability.axes[0].labels
     with left:
-        st.caption(f"The {len(names)} likeliest tokens in this cell")
+        st.caption(
+            f"The {len(names)} likeliest tokens in this cell"
+            if follow is None
+            else f"{in_quotes(label(follow))}, then the likeliest tokens in this cell"
+        )
         show_figure(
             label_bars(here, theme(), pitch=_PITCH),
             key="lens cell bars",
@@ -218,9 +232,9 @@ def cell_view(subject: Subject, read: LensRows, cell: LensCell) -> LabelledArray
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def course_of(key: ModelKey, read: LensRows, cell: LensCell) -> Course:
+def course_of(key: ModelKey, read: LensRows, cell: LensCell, follow: int | None) -> Course:
     lm = language_model(key)
-    return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, labels(key))
+    return interp.course(lm.model, seen_by(key, read), cell.layer, cell.index, labels(key), follow=follow)
 
 
 def tries(subject: Subject, read: LensRows) -> list[Try]:
@@ -316,11 +330,12 @@ def _right(seen: Lens) -> Try | None:
     return Try("Right and wrong", notice, lens_state(colour="rank"))
 
 
-def code_of_cell(subject: Subject, read: LensRows, cell: LensCell) -> str:
-    """The lines of `gptviz` that follow the likeliest tokens of a cell through all layers."""
+def code_of_cell(subject: Subject, read: LensRows, cell: LensCell, follow: int | None) -> str:
+    """The lines of `gptviz` that follow the likeliest tokens of a cell, and the token `follow`, through all layers."""
+    also = "" if follow is None else f", follow={follow}"
     return f"""{code(subject, read)}
 
 from gptviz.interp.reading.lens import course
 
-followed = course(lm.model, seen, layer={cell.layer}, index={cell.index}, labels=lm.tokenizer.labels())
+followed = course(lm.model, seen, layer={cell.layer}, index={cell.index}, labels=lm.tokenizer.labels(){also})
 followed.probability.values  # [token, layer]"""

@@ -203,8 +203,8 @@ def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Gues
     shares = probabilities(logits_after(key, ids, position))
     best = int(shares.argmax())
     text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
-    before = escaped(("…" if position > WORDS_BEFORE else "") + text)
-    return _Guess(position, before, escaped(label(best)), float(shares[best]), perplexity(shares))
+    before = in_quotes(("…" if position > WORDS_BEFORE else "") + text)
+    return _Guess(position, before, in_quotes(label(best)), float(shares[best]), perplexity(shares))
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:
@@ -235,10 +235,10 @@ def _places(subject: Subject) -> list[Try]:
     if sure.position == open_.position:
         return []
     surest = (
-        f"After “{sure.before}” it gives {sure.likeliest} {percent(sure.probability)}: this is where it is surest in this text."
+        f"After {sure.before} it gives {sure.likeliest} {percent(sure.probability)}: this is where it is surest in this text."
     )
     question = (
-        f"After “{open_.before}” its likeliest token, {open_.likeliest}, has {percent(open_.probability)}: the model is as "
+        f"After {open_.before} its likeliest token, {open_.likeliest}, has {percent(open_.probability)}: the model is as "
         f"unsure as in a choice among {open_.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
         "what changes."
     )

@@ -23,7 +23,7 @@ from gptviz.pretrained.places.stores import Place, Summary
 from gptviz.pretrained.sources.folder import outline_of
 from gptviz.pretrained.sources.mapped import Examined
 from gptviz.pretrained.sources.source import number_bytes
-from gptviz.runs import checkpoints, imports, sharing, zips
+from gptviz.runs import checkpoints, imports, peft_adapters, sharing, zips
 from gptviz.ui.views.open_in import links
 from gptviz.ui.widgets import Try, controls, escaped, pressed
 
@@ -87,7 +87,7 @@ def _local(path: Path) -> None:
         return
     if peft.is_adapter(path):
         try:
-            base = checkpoints.name_of(imports.base_named(peft.read(path).base))
+            base = checkpoints.name_of(peft_adapters.base_named(peft.read(path).base))
             _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
         except (ImportRefusedError, checkpoints.CheckpointError) as error:
             _card(str(path), "A LoRA adapter of PEFT.", str(error))

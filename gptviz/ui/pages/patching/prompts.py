@@ -24,7 +24,7 @@ from gptviz.ui.shell.subject.reading import encoded
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escaped, in_quotes
 
 CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
 LIKELIEST = "the likeliest"
@@ -195,7 +195,7 @@ def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: A
     others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
     wrong_id = names.get(wrong, int(others.argmax()))
     if right_id == wrong_id:
-        st.info(f"Right and wrong answer are both {escaped(label(right_id))}: choose another token for one of them.")
+        st.info(f"Right and wrong answer are both {in_quotes(label(right_id))}: choose another token for one of them.")
         return None
     pair = PromptPair(clean, corrupted, right_id, wrong_id)
     return Prompts(pair, text, subject.labels, (label(right_id), label(wrong_id)), (logits[0], logits[1]))

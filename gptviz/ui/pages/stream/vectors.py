@@ -23,7 +23,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.read import Read, opening_code
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
 _HEIGHT, _MAP_HEIGHT = 470, 460
@@ -96,7 +96,7 @@ def position_control(subject: Subject, read: Read) -> int | None:
     if index is None:
         st.caption("All positions together. Click a token to see its position alone.")
     else:
-        st.caption(f"Position {seen.positions[index]}, “{escaped(tokens[index])}”. Click it again for all positions together.")
+        st.caption(f"Position {seen.positions[index]}, {in_quotes(tokens[index])}. Click it again for all positions together.")
     return index
 
 
@@ -314,7 +314,7 @@ def _long(subject: Subject, read: Read) -> Try | None:
         return None
     notice = (
         f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
-        f"“{escaped(shown.axes[1].labels[index])}”, is {brief(ratio[layer, index])} times as long as the median."
+        f"{in_quotes(shown.axes[1].labels[index])}, is {brief(ratio[layer, index])} times as long as the median."
     )
     return Try("A long vector", notice, {"view": LENGTHS})
 

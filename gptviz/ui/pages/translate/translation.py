@@ -24,7 +24,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, OutputText, longest_answer
 from gptviz.ui.views.read import Read
-from gptviz.ui.widgets import Try, controls, escaped, jobs
+from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs
 from gptviz.ui.widgets.sampling import PLAIN, sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters
@@ -67,7 +67,7 @@ class Translation:
 def say_languages(subject: Subject) -> None:
     """From which language into which a translator of another program translates, where its files say so."""
     if (languages := subject.lm.card.languages) is not None:
-        source, target = (f"“{escaped(one[:40])}”" for one in languages)
+        source, target = (in_quotes(one[:40]) for one in languages)
         st.caption(f"This model translates from {source} to {target}, as its files name the languages.")
 
 
@@ -76,7 +76,7 @@ def warn_of_unknown_words(subject: Subject) -> None:
     unknown = unknown_words(subject.prompt, known_words(json.dumps(subject.lm.card.source or {})))
     if not unknown:
         return
-    named = ", ".join(f"“{escaped(word[:40])}”" for word in unknown[:MOST_NAMED])
+    named = ", ".join(in_quotes(word[:40]) for word in unknown[:MOST_NAMED])
     more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
     one = len(unknown) == 1
     controls.notices().warning(
@@ -212,7 +212,7 @@ def remark(translation: Translation) -> None:
     label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
     st.caption(
         f"The model gives the whole output a probability of {percent(math.exp(sure.total))}; the token that it finds least "
-        f"likely is “{escaped(label)}” at position {sure.place}: {percent(sure.probability)}."
+        f"likely is {in_quotes(label)} at position {sure.place}: {percent(sure.probability)}."
     )
     if translation.typed:
         own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)

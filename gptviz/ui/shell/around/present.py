@@ -79,7 +79,7 @@ def link() -> None:
         return
     code = segno.make(link, error="l", micro=False)
     st.image(code.svg_data_uri(border=4, dark="#000", light="#fff"), width=220, alt=f"QR code of {link}")
-    st.text(link)
+    st.code(link, language=None, wrap_lines=True)  # with a button that copies it
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
