@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-FILES = (".gguf", ".pt", ".pth", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
+FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
 GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
 SETTINGS = (
     *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
