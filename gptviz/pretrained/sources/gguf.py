@@ -79,6 +79,7 @@ BIASES = {
     "mlp_bias": ("ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"),
 }
 MAGIC = b"GGUF"
+WHOLE_ALONE = "gptviz opens whole files; llama-gguf-split --merge makes one of all parts"
 # Numbers of 2 bytes, as the format calls them.
 SHORT = {"F16": torch.float16, "BF16": torch.bfloat16}
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
@@ -156,10 +157,7 @@ class GGUF(ModelSource):
         """Refuse one of several files of a model, which llama.cpp opens by the first of them; the others lack most settings."""
         parts, part = self._setting("split.count"), self._setting("split.no")
         if isinstance(parts, int) and isinstance(part, int) and parts > 1:
-            raise ImportRefusedError(
-                f"{self.path.name} is part {part + 1} of {parts} of a model, and gptviz opens whole files: "
-                "llama-gguf-split --merge makes one of the parts"
-            )
+            raise ImportRefusedError(f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}")
 
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting.
