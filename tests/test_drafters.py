@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.speculation import Speculated
+from gptviz.runs import checkpoints
+from gptviz.text import CharTokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
 from tests.command_line import Capture, answered, error
-from tests.tiny import TinyModel
+from tests.tiny import TinyModel, scrambled, tiny
 
 
 @pytest.mark.parametrize("drafter", ["prompt", "generator", "shakespeare"])
@@ -29,6 +33,21 @@ def test_the_model_itself_as_drafter_writes_its_own_drawn_text() -> None:
     lm = gptviz.load("shakespeare", "cpu")
     found = lm.speculate("JULIET:", lm, 40, temperature=0.9, top_p=0.95, seed=4)
     assert lm.tokenizer.decode(found.tokens) == lm.generate("JULIET:", 40, temperature=0.9, top_p=0.95, seed=4)
+
+
+@pytest.mark.parametrize("rows", [13, 15, 19])
+def test_a_drafter_may_have_another_number_of_unused_tokens(rows: int, home: Path) -> None:
+    tokens = CharTokenizer("abcdefghijkl")
+    for name, size in (("large", 15), ("small", rows)):
+        checkpoints.save(name, scrambled(tiny(vocab_size=size), seed=size), PaddedTokenizer(tokens, size), {})
+    lm, drafter = gptviz.load("large", "cpu"), gptviz.load("small", "cpu")
+    found = lm.speculate("abc", drafter, 30, temperature=0)
+    assert lm.tokenizer.decode(found.tokens) == lm.generate("abc", 30, temperature=0)
+    drawn = lm.speculate("abc", drafter, 30, temperature=2, seed=1)
+    assert max(drawn.tokens) < tokens.vocab_size
+    checkpoints.save("other", scrambled(tiny(vocab_size=rows)), PaddedTokenizer(CharTokenizer("abcdefghijkm"), rows), {})
+    with pytest.raises(ValueError, match="their vocabularies differ"):
+        lm.speculate("abc", gptviz.load("other", "cpu"))
 
 
 def test_a_text_stops_where_that_without_a_drafter_does(tiny_model: TinyModel) -> None:

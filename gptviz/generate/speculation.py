@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gptviz.model import Transformer
 
@@ -49,13 +50,17 @@ class ModelDrafter:
     """A model that drafts: it draws its tokens with the settings of the large model.
 
     Args:
-        model: a decoder in evaluation mode, of the large model's vocabulary.
+        model: a decoder in evaluation mode, of the large model's tokens.
         sampling: the settings.
         never: tokens that are never drawn.
+        vocab_size: that of the large model, if it has another number of tokens that are never drawn at its end.
     """
 
-    def __init__(self, model: Transformer, sampling: Sampling | None = None, never: Sequence[int] = ()) -> None:
+    def __init__(
+        self, model: Transformer, sampling: Sampling | None = None, never: Sequence[int] = (), vocab_size: int | None = None
+    ) -> None:
         self.model, self.sampling, self.never = model, sampling or Sampling(), never
+        self.vocab_size = vocab_size or model.config.vocab_size
         self._grown: Generation | None = None
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
@@ -80,7 +85,7 @@ class ModelDrafter:
         distribution = ledger(grown.logits, self.sampling, self.never).after  # [1, vocab_size]
         token = draw(distribution, uniform(self.sampling.seed, position))
         grown.take(token)
-        return Proposal(int(token), distribution[0])
+        return Proposal(int(token), pad(distribution[0], (0, self.vocab_size - distribution.shape[1])))  # below 0, it cuts
 
 
 class LookupDrafter:

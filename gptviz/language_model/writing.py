@@ -14,6 +14,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.generate.speculation import DRAFTED, Drafter, LookupDrafter, ModelDrafter, Speculated, Speculation
 from gptviz.machine import progress
 from gptviz.settings.known_names import instead
+from gptviz.text import Tokenizer
 
 from .core import LanguageModel, method
 
@@ -131,12 +132,17 @@ def speculation(
         proposes: Drafter = LookupDrafter(lm.tokenizer.vocab_size)
     else:
         _check_continues(drafter)
-        if drafter.tokenizer.labels() != lm.tokenizer.labels():
+        if _used(drafter.tokenizer) != _used(lm.tokenizer):
             sizes = f"{drafter.tokenizer.vocab_size:,} and {lm.tokenizer.vocab_size:,} tokens"
             raise ValueError(f"{drafter.name} cannot draft for {lm.name}: their vocabularies differ ({sizes})")
-        proposes = ModelDrafter(drafter.model, sampling, drafter.tokenizer.unused_ids)
+        proposes = ModelDrafter(drafter.model, sampling, drafter.tokenizer.unused_ids, lm.tokenizer.vocab_size)
     never, ends = lm.tokenizer.unused_ids, frozenset[int]() if go_on else lm.end_tokens
     return Speculation(lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends)
+
+
+def _used(tokenizer: Tokenizer) -> list[str]:
+    """The visible forms of the tokens, without the unused ones at the end."""
+    return tokenizer.labels()[: tokenizer.vocab_size - len(tokenizer.unused_ids)]
 
 
 @method

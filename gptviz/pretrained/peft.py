@@ -1,4 +1,4 @@
-"""LoRA adapters of PEFT: a folder with adapter_config.json and adapter_model.safetensors, read and written.
+"""LoRA adapters of PEFT: a folder with adapter_config.json and adapter_model.safetensors (or .bin), read and written.
 
 The factors of a module are stored as `base_model.model.MODULE.lora_A.weight` [r, in] and `….lora_B.weight` [out, r], and its
 matrix changes by alpha / r times their product. Their modules are those of `transformers`; ours may hold several of them, one
@@ -29,9 +29,10 @@ from gptviz.text.confined import first_fitting
 from .families import ImportRefusedError
 from .families.base import Match
 from .families.expressing import NotExpressibleError, expressed
-from .sources.tensors import open_safetensors, reading
+from .sources.tensors import SafetensorsFile, TorchFile, reading
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+OF_TORCH = "adapter_model.bin"  # what PEFT reads where there is no other
 LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
 _NAME = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight")
 # What an adapter may have besides two factors for a matrix, and the values with which it has it not. The ways to draw the first
@@ -62,10 +63,12 @@ class PeftAdapter:
     Attributes:
         base: the name or path of the model that it was made for, as its config says; empty if it does not say.
         modules: by the name of a module of `transformers`, its factors with the scale in B.
+        file: the name of the file that they are read from.
     """
 
     base: str
     modules: Mapping[str, Factors]
+    file: str
 
 
 def is_adapter(path: Path) -> bool:
@@ -90,35 +93,38 @@ def read(folder: Path) -> PeftAdapter:
                 f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it{CONVERT.get(name, '')}"
             )
     pairs: dict[str, dict[str, Tensor]] = {}
-    with reading(folder / WEIGHTS), open_safetensors(folder / WEIGHTS) as file:
-        for name in file.keys():  # noqa: SIM118
+    is_of_torch = (folder / OF_TORCH).exists() and not (folder / WEIGHTS).exists()
+    path = folder / (OF_TORCH if is_of_torch else WEIGHTS)
+    with reading(path):
+        file = TorchFile(path) if is_of_torch else SafetensorsFile(path)
+        for name in file.names():
             found = _NAME.fullmatch(name)
             if found is None:
                 raise ImportRefusedError(
-                    f"{WEIGHTS}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
+                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
                 )
-            pairs.setdefault(found["module"], {})[found["factor"]] = file.get_tensor(name).float()
+            pairs.setdefault(found["module"], {})[found["factor"]] = file.tensor(name).float()
     base = fields.get("base_model_name_or_path")
     ranks, alphas = (
         _of_modules(fields, *names, list(pairs)) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
     )
     modules = dict[str, Factors]()
     for (module, pair), rank, alpha in zip(pairs.items(), ranks, alphas, strict=True):
-        modules[module] = _scaled(module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank))
+        modules[module] = _scaled(path.name, module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank))
         if rank != modules[module].rank:
             raise ImportRefusedError(
-                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {WEIGHTS} have the rank {modules[module].rank}: "
+                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {path.name} have the rank {modules[module].rank}: "
                 "the two files are not of one adapter"
             )
-    return PeftAdapter(base if isinstance(base, str) else "", modules)
+    return PeftAdapter(base if isinstance(base, str) else "", modules, path.name)
 
 
-def _scaled(module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
+def _scaled(file: str, module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
     a, b = pair.get("A"), pair.get("B")
     if a is None or b is None or a.dim() != 2 or b.dim() != 2 or len(a) != b.shape[1] or not len(a):
-        raise ImportRefusedError(f"{WEIGHTS}: the two factors of {module[:80]} do not go together: copy or download it again")
+        raise ImportRefusedError(f"{file}: the two factors of {module[:80]} do not go together: copy or download it again")
     if not (are_finite(a) and are_finite(b)):
-        raise ImportRefusedError(f"{WEIGHTS}: {module[:80]} holds values that are not numbers: download it again")
+        raise ImportRefusedError(f"{file}: {module[:80]} holds values that are not numbers: download it again")
     return Factors(a, b * scale)
 
 
@@ -213,8 +219,8 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
                 continue
             if (len(one.b), one.a.shape[1]) != (size, reads[piece.ours]):
                 raise ImportRefusedError(
-                    f"{WEIGHTS}: {module[:80]} changes a matrix of {len(one.b)} × {one.a.shape[1]}, and that of the base has "
-                    f"{size} × {reads[piece.ours]}: name the model that the adapter was made for"
+                    f"{adapter.file}: {module[:80]} changes a matrix of {len(one.b)} × {one.a.shape[1]}, and that of the base "
+                    f"has {size} × {reads[piece.ours]}: name the model that the adapter was made for"
                 )
             rows = [one.b if at == place else one.b.new_zeros(rest, one.rank) for at, rest in enumerate(piece.sizes)]
             a.append(one.a)
@@ -223,7 +229,7 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
             ours[piece.ours] = Factors(torch.cat(a), torch.cat(b, dim=1).contiguous())
     if left or not ours:
         what = f"{min(left)[:80]} is no matrix inside the blocks of the base" if left else "there are no factors"
-        raise ImportRefusedError(f"{WEIGHTS}: {what}: name the model that the adapter was made for")
+        raise ImportRefusedError(f"{adapter.file}: {what}: name the model that the adapter was made for")
     return ours
 
 

@@ -28,6 +28,8 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
 from gptviz.model import Record
+from gptviz.text import CharTokenizer
+from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.link import Shelf
@@ -819,6 +821,15 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     at.query_params.pop("edits")
     at.run()
     assert writing(at).ids == before, "without edits the text is back as it was"
+
+
+def test_vocabularies_that_differ_in_unused_tokens_alone_are_the_same(tmp_path: Path) -> None:
+    told = []
+    for place, (characters, size) in enumerate((("abc", 5), ("abc", 9), ("abd", 9))):
+        (folder := tmp_path / str(place)).mkdir()
+        (folder / "tokenizer.json").write_text(PaddedTokenizer(CharTokenizer(characters), size).to_json())
+        told.append(drafting._vocabulary(folder))
+    assert told[0] == told[1] != told[2]
 
 
 def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_the_library_writes() -> None:

@@ -367,6 +367,23 @@ def test_what_another_family_multiplies_with_is_refused_of_a_llama(name: str) ->
         outline_of(sizes | {name: 0.22})
 
 
+@pytest.mark.parametrize("head", ["SequenceClassification", "TokenClassification", "QuestionAnswering"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gpt_neox", "mixtral"])
+def test_a_decoder_with_another_head_is_refused_by_its_architecture(kind: str, head: str) -> None:
+    fields = theirs(kind, MODELS[kind][0]).config.to_dict()
+    outline_of(fields | {"architectures": ["SomebodysForCausalLM"]})
+    with pytest.raises(ImportRefusedError, match=rf"the architecture is SomebodysFor{head}; .* gptviz opens \w+, which"):
+        outline_of(fields | {"architectures": [f"SomebodysFor{head}"]})
+
+
+@pytest.mark.parametrize("method", ["bitsandbytes", "gptq", "awq"])
+def test_quantised_weights_are_refused_by_their_method_before_any_is_read(method: str) -> None:
+    fields = theirs("llama", GROUPED).config.to_dict()
+    outline_of(fields | {"quantization_config": None})
+    with pytest.raises(ImportRefusedError, match=rf"its weights are quantised by {method} \(quantization_config\)"):
+        outline_of(fields | {"quantization_config": {"quant_method": method, "bits": 4}})
+
+
 def test_a_config_written_before_version_5_means_the_same() -> None:
     old = {
         "model_type": "llama",

@@ -32,6 +32,8 @@ GEMMA3 = GROUPED | {"num_hidden_layers": 7, "sliding_window": 5, "query_pre_attn
 MODELS: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
     ("llama", GROUPED | {"tie_word_embeddings": True}),
+    ("llama", GROUPED | {"attention_bias": True}),
+    ("llama", GROUPED | {"attention_bias": True, "mlp_bias": True}),
     ("llama", GROUPED | {"rope_parameters": {"rope_type": "linear", "rope_theta": 300.0, "factor": 4.0}}),
     ("qwen2", WITHOUT_HEADS),
     ("qwen3", GROUPED),
@@ -381,3 +383,21 @@ def test_a_gguf_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     saved(theirs("llama", GROUPED), tmp_path / "a.gguf", architecture="mamba")
     with pytest.raises(ImportRefusedError, match=r"a\.gguf: its architecture is 'mamba'"):
         opened(tmp_path / "a.gguf")
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_part_of_several_files_is_refused_as_one(part: int, tmp_path: Path) -> None:
+    saved(theirs("llama", GROUPED), tmp_path / "a.gguf", settings={"split.no": part, "split.count": 2})
+    with pytest.raises(ImportRefusedError, match=rf"a\.gguf is part {part + 1} of 2 of a model: .*llama-gguf-split --merge"):
+        opened(tmp_path / "a.gguf")
+    saved(theirs("llama", GROUPED), tmp_path / "a.gguf", settings={"split.no": 0, "split.count": 1})
+    opened(tmp_path / "a.gguf")
+
+
+def test_biases_that_a_llama_has_not_in_its_file_are_zero(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=GROUPED["num_key_value_heads"] * GROUPED["head_dim"]).astype(np.float32)
+    model, biased = theirs("llama", GROUPED), theirs("llama", GROUPED | {"attention_bias": True})
+    saved(model, tmp_path / "a.gguf", extra={"blk.1.attn_v.bias": values})
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in biased.state_dict().items()}
+    biased.load_state_dict(zeros | model.state_dict() | {"model.layers.1.self_attn.v_proj.bias": torch.from_numpy(values)})
+    same_logits(opened(tmp_path / "a.gguf"), biased)

@@ -222,6 +222,16 @@ def test_a_gguf_file_of_a_repository_is_fetched_by_its_own_name(server: FakeHub)
         hub.fetched("someone/files/none.gguf")
 
 
+def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(server: FakeHub, tmp_path: Path) -> None:
+    files = ("a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "b-00001-of-00001.gguf")
+    server.repositories["someone/parts"] = dict.fromkeys(files, b"GGUF")
+    for number, name in enumerate(files[:2], 1):
+        with pytest.raises(ImportRefusedError, match=rf"{name} is part {number} of 2 of a model"):
+            hub.fetched(f"someone/parts/{name}")
+    assert not (tmp_path / "hub").exists()
+    assert hub.fetched(f"someone/parts/{files[2]}").name == files[2]
+
+
 def test_a_search_gives_models_of_the_families_that_open(server: FakeHub, folder: Path) -> None:
     server.repositories["someone/tiny-mixture"] = {"config.json": b'{"model_type": "mamba"}'}
     found = hub.search("tiny")

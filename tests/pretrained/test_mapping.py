@@ -147,6 +147,30 @@ def test_a_draft_knows_our_own_names(name: str) -> None:
     assert complaint(match_rows(mapping_of(mapping), shapes)) is None
 
 
+def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_have_no_line() -> None:
+    square, row, norm = (WIDTH, WIDTH), (WIDTH,), ("scale", "shift")
+    block = {
+        "att.mask": (CONTEXT, CONTEXT),
+        **{f"att.W_{kind}.weight": square for kind in ("query", "key", "value")},
+        **{f"norm{number}.{part}": row for number in (1, 2) for part in norm},
+    }
+    block |= {"att.out_proj.weight": square, "att.out_proj.bias": row, "ff.layers.0.bias": (20,), "ff.layers.2.bias": row}
+    block |= {"ff.layers.0.weight": (20, WIDTH), "ff.layers.2.weight": (WIDTH, 20)}
+    outside = {"tok_emb.weight": (VOCAB, WIDTH), "pos_emb.weight": (CONTEXT, WIDTH), "out_head.weight": (VOCAB, WIDTH)}
+    outside |= {f"final_norm.{part}": row for part in norm}
+    shapes = outside | {f"trf_blocks.{i}.{name}": shape for i in range(BLOCKS) for name, shape in block.items()}
+    draft = drafted(shapes)
+    mapping = draft.as_json()
+    mapping["config"] |= {"n_head": HEADS}
+    assert complaint(match_rows(mapping_of(mapping), shapes)) is None
+    assert mapping["tensors"]["blocks.{}.attention.qkv.weight"] == {
+        "stack": [f"trf_blocks.{{}}.att.W_{kind}.weight" for kind in ("query", "key", "value")]
+    }
+    assert not draft.left
+    odd = drafted(shapes | {f"trf_blocks.{i}.extra.weight": (3,) for i in range(BLOCKS)})
+    assert "These tensors have no line: trf_blocks.{}.extra.weight." in odd.remarks()
+
+
 @given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
 @settings(max_examples=25)
 def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, turned: bool, halved: bool) -> None:
@@ -268,6 +292,24 @@ def test_a_file_that_would_run_something_or_claims_more_than_it_holds_is_refused
         torch.save({**course.state_dict(), "more": odd}, tmp_path / "model.pt")
         with pytest.raises(ImportRefusedError, match="the tensor more is not stored number by number"):
             mapped(tmp_path / "model.pt", mapping)
+
+
+@pytest.mark.parametrize("key", ["model", "model_state_dict", "state_dict", "module"])
+@pytest.mark.parametrize("name", ["a.pt", "a.pth", "a.ckpt"])
+def test_the_tensors_are_found_under_the_names_that_other_programs_give_them(
+    course: CourseGPT, key: str, name: str, tmp_path: Path
+) -> None:
+    tensors = course.state_dict()
+    torch.save({"epoch": 3, key: tensors, "optimizer_state_dict": {"state": {}, "param_groups": []}}, tmp_path / name)
+    source = source_at(tmp_path / name)
+    assert isinstance(source, Mapped)
+    assert source.shapes == {one: tuple(tensor.shape) for one, tensor in tensors.items()}
+
+
+def test_the_settings_of_llama2_c_are_not_those_of_nanogpt(course: CourseGPT, tmp_path: Path) -> None:
+    settings = {"dim": WIDTH, "n_layers": BLOCKS, "n_heads": HEADS, "vocab_size": VOCAB, "max_seq_len": CONTEXT}
+    torch.save({"model": course.state_dict(), "model_args": settings}, tmp_path / "ckpt.pt")
+    assert isinstance(source_at(tmp_path / "ckpt.pt"), Mapped)
 
 
 CHARACTERS = "".join(chr(ord("A") + place) for place in range(VOCAB))

@@ -21,6 +21,7 @@ from gptviz.runs import checkpoints, exports, imports
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import CharTokenizer
 from tests.command_line import Capture, output
+from tests.pretrained.torch_files import Touch
 from tests.tiny import scrambled, some_ids, tiny
 
 TOKENIZER = CharTokenizer("abcdefghijk")
@@ -202,6 +203,23 @@ def test_damaged_and_strange_factors_are_refused_by_their_name(tmp_path: Path) -
     (folder / ours.WEIGHTS).unlink()
     with pytest.raises(ImportRefusedError, match=r"adapter_model\.safetensors is missing"):
         ours.read(folder)
+
+
+def test_factors_that_torch_saved_are_those_of_safetensors_and_errors_name_their_file(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    whole, expected = load_file(folder / ours.WEIGHTS), ours.read(folder).modules
+    (folder / ours.WEIGHTS).unlink()
+    torch.save(whole, folder / "adapter_model.bin")
+    found = ours.read(folder).modules
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name].a, expected[name].a) and torch.equal(found[name].b, expected[name].b) for name in expected)
+    torch.save({name: tensor * torch.nan for name, tensor in whole.items()}, folder / "adapter_model.bin")
+    with pytest.raises(ImportRefusedError, match=r"adapter_model\.bin: .* values that are not numbers"):
+        ours.read(folder)
+    torch.save(whole | {"more": Touch(tmp_path / "it ran")}, folder / "adapter_model.bin")
+    with pytest.raises(ImportRefusedError, match=r"adapter_model\.bin holds more than tensors"):
+        ours.read(folder)
+    assert not (tmp_path / "it ran").exists()
 
 
 def test_factors_whose_product_is_no_finite_number_are_not_imported(tmp_path: Path) -> None:

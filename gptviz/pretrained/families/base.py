@@ -60,6 +60,9 @@ class ShapeError(ImportRefusedError):
 
 MISMATCHED = "they are not from one model: copy or download all its files again"
 
+# Of the name of a class of `transformers`: it has a head in the place of the unembedding.
+OTHER_HEADS = re.compile(r"For(?:\w*Classification|QuestionAnswering|MultipleChoice)\b")
+
 
 def lacking(files: str, tensor: str) -> ImportRefusedError:
     """The error about a tensor that these files lack."""
@@ -268,7 +271,10 @@ class Family(ABC):
     def our_config(self, given: Given) -> Config:
         """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
         with given.refusing():
-            return turning_pairs(self.config(given))
+            config = turning_pairs(self.config(given))
+        if OTHER_HEADS.search(str(given.optional("architectures"))):
+            self.require_architecture(given, "continues a text")
+        return config
 
     @abstractmethod
     def config(self, given: Given) -> Config:

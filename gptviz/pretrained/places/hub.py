@@ -23,6 +23,7 @@ from gptviz.machine.memory import in_bytes as in_words
 
 from ..families import FAMILIES, ImportRefusedError
 from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
+from ..sources.gguf import WHOLE_ALONE
 from ..sources.tensors import WEIGHTS, parts_in
 from .download import download, here
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-FILES = (".gguf", ".pt", ".pth", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
+FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
 GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
 SETTINGS = (
     *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -207,6 +208,8 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
     if gguf is not None:
         if gguf not in there:
             raise ImportRefusedError(f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}")
+        if (part := re.search(r"-(\d{5})-of-(\d{5})\.gguf$", gguf, re.IGNORECASE)) and int(part[2]) > 1:
+            raise ImportRefusedError(f"{gguf:.80} is part {int(part[1])} of {int(part[2])} of a model: {WHOLE_ALONE}")
         return [gguf, *sorted(there & {"README.md"})]
     weights: list[str] = []
     for kind in WEIGHTS:

@@ -10,12 +10,12 @@ from typing import Any
 
 from .mapping import BLOCK, Shape
 
-WEIGHT, BIAS = ("weight", "gamma", "scale", "kernel", "g", "w"), ("bias", "beta", "b")
+WEIGHT, BIAS = ("weight", "gamma", "scale", "kernel", "g", "w"), ("bias", "beta", "shift", "b")
 POSITIONS = r"wpe|pos"
 EMBEDDING = r"wte|tok|word|vocab|embed|emb"
 UNEMBEDDING = r"head|output|logit|decoder|embed_out|unembed|proj"
 FUSED = r"qkv|c_attn|in_proj|query_key_value"
-SEPARATE = {kind: rf"(?:w|to_|linear_)?{kind[0]}(?:_?proj|_lin|_linear)?|{kind}s?" for kind in ("query", "key", "value")}
+SEPARATE = {kind: rf"(?:w|to_|linear_)?{kind[0]}(?:_?proj|_lin|_linear)?|(?:w_)?{kind}s?" for kind in ("query", "key", "value")}
 SMALL_NORMS = {kind: rf"{kind}_?(?:layer_?)?norm" for kind in ("q", "k")}
 OUTPUT = r"attn|attention|^sa\b|\bsa\.|self|o_proj|\bwo$|out_proj"
 UP, GATE, DOWN = (
@@ -37,12 +37,14 @@ class Draft:
         tensors: the lines of the mapping.
         ignore: tensors that the model does not need.
         assumed: the assumptions that were made, in sentences.
+        left: tensors that have no line.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
     tensors: dict[str, Any] = field(default_factory=dict)
     ignore: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
     @property
     def unknown(self) -> list[str]:
@@ -59,9 +61,10 @@ class Draft:
         return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
 
     def remarks(self) -> list[str]:
-        """The assumptions and the unknown values, a line each."""
+        """The assumptions, the tensors without a line and the unknown values, a line each."""
         assumed = [f"Assumed: {sentence}" for sentence in self.assumed]
-        return [*assumed, *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else [])]
+        left = [f"These tensors have no line: {', '.join(self.left)}."] if self.left else []
+        return [*assumed, *left, *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else [])]
 
 
 def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False) -> Draft:
@@ -313,12 +316,17 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
 
 
 def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
-    """Ignore masks and tables of rotary positions, which are no weights; the shape of a mask gives the context length."""
+    """Ignore masks and tables of rotary positions, which are no weights, and list the other tensors that have no line.
+
+    The shape of a mask gives the context length.
+    """
     for name, shape in left:
-        if not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS)):
+        is_weight = not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS))
+        listed = draft.left if is_weight else draft.ignore
+        if _general(name) not in listed:
+            listed.append(_general(name))
+        if is_weight:
             continue
-        if _general(name) not in draft.ignore:
-            draft.ignore.append(_general(name))
         if draft.config.get("context_length") is None and len(shape) >= 2 and shape[-1] == shape[-2]:
             draft.config["context_length"] = shape[-1]
 

@@ -112,6 +112,12 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
     Raises:
         ImportRefusedError: gptviz has no part for a feature of it, or a size is impossible.
     """
+    if quantised := fields.get("quantization_config"):
+        method = quantised.get("quant_method", "bitsandbytes") if isinstance(quantised, dict) else quantised
+        raise ImportRefusedError(
+            f"config.json: its weights are quantised by {method!s:.40} (quantization_config), which gptviz does not read: open "
+            "the model that they were made from, or a GGUF file of it"
+        )
     family, given = described(fields)
     config = family.our_config(given)
     given.refuse_unread(family.without_effect)

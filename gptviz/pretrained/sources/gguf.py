@@ -73,7 +73,13 @@ OF_MIXTURES = {
     "attention.scale": ("attention_multiplier",),
     "logit_scale": ("logits_scaling",),
 }
+# Fields of a Llama's config.json → the tensors that tell them. llama.cpp leaves out those of them that a file has not.
+BIASES = {
+    "attention_bias": ("attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"),
+    "mlp_bias": ("ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"),
+}
 MAGIC = b"GGUF"
+WHOLE_ALONE = "gptviz opens whole files; llama-gguf-split --merge makes one of all parts"
 # Numbers of 2 bytes, as the format calls them.
 SHORT = {"F16": torch.float16, "BF16": torch.bfloat16}
 UNUSED = ("rope_freqs.weight", ".attn_rot_embd.weight")
@@ -123,6 +129,7 @@ class GGUF(ModelSource):
     @cached_property
     def _described(self) -> tuple[str, Given]:
         """Its family, and its settings under the names of that family's config.json."""
+        self._require_whole()
         architecture = self._setting("general.architecture")
         known = ARCHITECTURES | MIXTURES
         if not isinstance(architecture, str) or architecture not in known:
@@ -137,12 +144,20 @@ class GGUF(ModelSource):
             if value is not None:
                 fields |= dict.fromkeys(names, value)
         fields["tie_word_embeddings"] = not self._has("output.weight")
+        if kind == "llama":
+            fields |= {field: any(name.endswith(ends) for name in self._by_name) for field, ends in BIASES.items()}
         if kind in NORMED:
             fields["norm_topk_prob"] = NORMED[kind]
         self._rotary(architecture, fields)
         if kind == "gemma3_text":
             self._gemma3(fields)
         return kind, Given(fields, FAMILIES[kind].title)
+
+    def _require_whole(self) -> None:
+        """Refuse one of several files of a model, which llama.cpp opens by the first of them; the others lack most settings."""
+        parts, part = self._setting("split.count"), self._setting("split.no")
+        if isinstance(parts, int) and isinstance(part, int) and parts > 1:
+            raise ImportRefusedError(f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}")
 
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting.
@@ -246,6 +261,8 @@ class GGUF(ModelSource):
             own = names.get_name(name, try_suffixes=(".weight", ".bias")) or name
             if expert is not None:
                 own = f"blk.{expert.block}.ffn_{expert.kind}_exps.weight"
+            if own not in self._by_name and kind == "llama" and own.endswith(sum(BIASES.values(), ())):
+                return torch.zeros(self._rows(f"{own.removesuffix('.bias')}.weight"))
             if own not in self._by_name:
                 raise lacking(self.path.name, own)
             taken.add(own)

@@ -24,7 +24,7 @@ from .mapping import MatchRow, Shape, TensorMap, complaint, mapping_of, match_ro
 from .source import ModelSource, Opened, Outline, fitted
 from .tensors import SafetensorsFile, TorchFile, reading
 
-SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
+SUFFIXES = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _described(row: MatchRow) -> str:
 
 
 class Mapped(ModelSource):
-    """A `.pt`, `.pth`, `.bin` or `.safetensors` file with a mapping."""
+    """A `.pt`, `.pth`, `.ckpt`, `.bin` or `.safetensors` file with a mapping."""
 
     kind = "mapped"
     takes = ("mapping", "set")

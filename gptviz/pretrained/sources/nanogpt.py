@@ -128,7 +128,8 @@ class NanoGPT(_OfGPT2):
     @classmethod
     def fits(cls, path: Path) -> bool:
         content = _content_at(path)
-        return isinstance(content, dict) and isinstance(content.get("model_args"), dict)
+        settings = content.get("model_args") if isinstance(content, dict) else None
+        return isinstance(settings, dict) and "dim" not in settings  # llama2.c keeps its settings, with Meta's names, there too
 
     @property
     def _settings(self) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
         ImportRefusedError: there are none, or the file is damaged, or has more than data.
     """
     content = load_pickle(path) if content is None else content
-    for key in ("model", "state_dict", "module", None):
+    for key in ("model", "model_state_dict", "state_dict", "module", None):
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -104,11 +105,13 @@ def drafters(name: str) -> list[str]:
 
 @kept_until_written("tokenizer.json", most=1024)
 def _vocabulary(folder: Path) -> str:
-    """What tells the vocabulary of a model from others: a hash of its file, so that no model is opened."""
+    """What tells the vocabulary of a model from others: a hash of its file without unused tokens, so that no model is opened."""
     try:
-        return blake2b((folder / "tokenizer.json").read_bytes()).hexdigest()
+        content = (folder / "tokenizer.json").read_bytes()
     except OSError:
         return str(folder)
+    padded = re.fullmatch(rb'\{"kind": "padded", "size": \d+, "inner": (.*)\}', content, re.DOTALL)
+    return blake2b(padded[1] if padded else content).hexdigest()
 
 
 @st.cache_resource(max_entries=16, show_spinner="Drafting")
