@@ -84,7 +84,9 @@ def test_an_example_runs_and_gives_the_answers_that_its_comments_say(example: st
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_one_that_the_command_line_takes(command: str) -> None:
     words = shlex.split(re.sub(r"[\[\]]", "", command), comments=True)
-    assert parser().parse_args(words).command.name == words[0]
+    options, passed_on = parser().parse_known_args(words)
+    assert options.command.name == words[0]
+    assert not passed_on or options.command.passes_on
 
 
 def _rounded(answer: object) -> object:

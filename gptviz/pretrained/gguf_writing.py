@@ -85,6 +85,9 @@ class _Planned(GGUF):
     def _has(self, name: str) -> bool:
         return name in self.tensors
 
+    def _has_any(self, endings: tuple[str, ...]) -> bool:
+        return False  # biases of a Llama are read, and not written
+
     def _rows(self, name: str) -> int:
         return int(self.settings["vocabulary"])
 

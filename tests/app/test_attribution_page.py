@@ -41,7 +41,7 @@ def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_
     assert values[:-1].sum() == pytest.approx(values[-1])
     assert values[0] == pytest.approx(max((part.value for part in found.parts), key=abs))
     assert (
-        f"**{lm.tokenizer.label(best)}**, after “a␣cab” (position 4), minus that of **{lm.tokenizer.label(next_best)}**"
+        f"**“{lm.tokenizer.label(best)}”**, after “a␣cab” (position 4), minus that of **“{lm.tokenizer.label(next_best)}”**"
         in says(at)
     )
     assert f"adds up: error {power(found.error)}" in says(at)
@@ -198,7 +198,7 @@ def test_a_token_that_is_not_listed_can_be_typed(tiny_model: TinyModel) -> None:
     listed = at.selectbox(key="logit_of").options
     other = next(letter for letter in letters if letter not in listed)
     there = page(model="many", prompt=letters[:3], logit_of=other)
-    assert f"The logit of **{other}**" in says(there)
+    assert f"The logit of **“{other}”**" in says(there)
     assert not any("link asks" in warning.value for warning in there.warning)
     odd = page(model="many", prompt=letters[:3], minus="0")
     assert any("The link asks for minus = “0”" in warning.value for warning in odd.warning)
