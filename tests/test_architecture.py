@@ -249,6 +249,7 @@ def test_the_records_of_all_pages_are_read_without_the_code_of_any_page() -> Non
 def test_pages_that_visitors_open_at_the_same_time_are_all_imported() -> None:
     printed_elsewhere(
         "import sys\n"
+        "import streamlit  # the server's own, there before the first visitor\n"
         "from importlib import import_module\n"
         "from pathlib import Path\n"
         "from threading import Barrier, Thread\n"
