@@ -10,16 +10,18 @@ open_page(PAGE)
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.views.read import read_by
 
 subject = subject_bar()
-read = grid.rows_of(subject, read_by(subject))
-if not grid.grid(subject, read):
+asked = grid.ask_lens(subject)
+result = st.container()
+if not grid.grid(subject, asked):
     st.stop()
-st.markdown(grid.where_the_answer_comes_from(subject, grid.seen_by(subject.key, read)))
-st.caption(grid.about_rows(subject, read))
-cell = grid.opened(subject, read)
-followed = grid.follow(subject, read, cell)
-numbers = grid.cell_view(subject, read, cell, followed)
+lens = asked.value
+result.markdown(grid.where_the_answer_comes_from(subject, lens))
+st.caption(grid.about_rows(subject, lens))
+cell = grid.opened(asked)
+followed = grid.follow(subject, lens, cell)
+course = grid.course_of(asked, cell, followed)
+grid.cell_view(subject, lens, cell, course, followed)
 
-close(PAGE, grid.tries(subject, read), lambda: numbers, grid.code_of_cell(subject, read, cell, followed))
+close(PAGE, grid.tries(subject, lens), lambda: course.probability, grid.code_of_cell(asked, cell, followed))

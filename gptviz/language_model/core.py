@@ -9,7 +9,7 @@ from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -50,6 +50,20 @@ class TextTrace(Trace):
     def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
         super().__init__(trace.ids, dict(trace), trace.source)
         self.lm, self.prompt, self.is_own = lm, prompt, is_own
+
+
+class Reading(NamedTuple):
+    """The tokens that a model reads.
+
+    Attributes:
+        ids: [T]; in an encoder–decoder, those that its decoder reads: the start token and what it writes.
+        source: [S], the tokens that the encoder of an encoder–decoder reads; None for other models.
+        following: the token that follows the last of `ids`, where that is known: the end token after a complete answer.
+    """
+
+    ids: Tensor
+    source: Tensor | None = None
+    following: int | None = None
 
 
 class LanguageModel:
@@ -273,8 +287,15 @@ class LanguageModel:
         return TextTrace(found, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
-        """The tokens that the model reads of `prompt`: the ids [T] and None. For an encoder–decoder those that its decoder reads
-        and those that its encoder reads: see `trace`.
+        """The `ids` and the `source` of `reading`.
+
+        Raises:
+            ValueError: as in `trace`.
+        """
+        return self.reading(prompt, target)[:2]
+
+    def reading(self, prompt: str, target: str | None = None) -> Reading:
+        """The tokens that the model reads of `prompt`: see `trace`.
 
         Raises:
             ValueError: as in `trace`.
@@ -282,12 +303,16 @@ class LanguageModel:
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
-            return self.seen(self.encode(prompt)), None
-        source, start = self.source(prompt), self.special_tokens.start
-        # An answer without an end fills the context: with the start token before it, its last token has no place.
-        written = self.decoded(prompt)[0] if target is None else self.special_tokens.encode_answer(target).ids
-        ids = [start, *written] if target is not None else [start, *written][: self.model.config.context_length]
-        return torch.tensor(ids, device=self.device), source
+            return Reading(self.seen(self.encode(prompt)))
+        source, special, end = self.source(prompt), self.special_tokens, None
+        if target is not None:
+            ids = [special.start, *special.encode_answer(target).ids]
+        else:
+            written, ended = self.decoded(prompt)
+            # An answer without an end fills the context: with the start token before it, its last token has no place.
+            ids = [special.start, *written][: self.model.config.context_length]
+            end = special.end if ended and len(ids) > len(written) else None
+        return Reading(torch.tensor(ids, device=self.device), source, end)
 
     def token(self, text: str | int) -> int:
         """The token that stands for exactly `text`; of a classifier, the label of this name. An id stays as it is.

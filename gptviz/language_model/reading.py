@@ -10,7 +10,8 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
 from gptviz.interp.reading.experts import routing
-from gptviz.interp.reading.lens import Lens
+from gptviz.interp.reading.lens import Course, Lens
+from gptviz.interp.reading.lens import course as compute_course
 from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
@@ -33,12 +34,21 @@ def stream(lm: LanguageModel, prompt: str, target: str | None = None) -> StreamS
 
 
 @method
-def lens(lm: LanguageModel, prompt: str, target: str | None = None, *, top: int = 5, blocks_only: bool = False) -> Lens:
+def lens(
+    lm: LanguageModel,
+    prompt: str,
+    target: str | None = None,
+    *,
+    last: int | None = None,
+    top: int = 5,
+    blocks_only: bool = False,
+) -> Lens:
     """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
 
     Args:
         prompt: the text that the model reads; for an encoder–decoder its source.
         target: what an encoder–decoder writes; by default its own answer.
+        last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
         blocks_only: leave out the layers within a block.
 
@@ -47,8 +57,22 @@ def lens(lm: LanguageModel, prompt: str, target: str | None = None, *, top: int 
     """
     if top < 1:
         raise ValueError(f"top is {top}; it must be 1 or more")
-    ids, source = lm.inputs(prompt, target)
-    return compute_lens(lm.model, ids.tolist(), None if source is None else source.tolist(), top=top, blocks_only=blocks_only)
+    ids, source, following = lm.reading(prompt, target)
+    read = None if source is None else source.tolist()
+    return compute_lens(lm.model, ids.tolist(), read, following=following, last=last, top=top, blocks_only=blocks_only)
+
+
+@method
+def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | None = None) -> Course:
+    """How the likeliest tokens of one cell of a lens rose and fell from layer to layer.
+
+    Args:
+        lens: what `lens` gave.
+        layer: the index of the layer among `lens.layers`.
+        index: the place among `lens.positions`.
+        follow: a token that is followed too, whether it is likely or not.
+    """
+    return compute_course(lm.model, lens, layer, index, lm.tokenizer.labels(), follow=follow)
 
 
 @method

@@ -170,6 +170,27 @@ def known_since(key: ModelKey, contrast: Contrast) -> int | None:
     return since
 
 
+def known_offers(
+    subject: Subject, state: Mapping[str, Any] | None = None, query: Callable[[Unit], Mapping[str, str]] = lambda _: {}
+) -> list[Try]:
+    """Two suggestions for a model whose task has prompts with known answers: such a prompt, unless it is on screen, and the step
+    of training at which the head that its answer needs appeared.
+
+    Args:
+        subject: the model and the prompt on screen.
+        state: the values that both set besides prompt and step.
+        query: the values that the second one writes into the address, given the head.
+    """
+    found, state = answered(subject.key), state or {}
+    offers = [when_it_appeared(subject.key, subject.prompt, query, **state)]
+    if found and subject.prompt not in [question.prompt for question in found]:
+        question = found[0]
+        right = in_quotes(subject.lm.tokenizer.label(question.right))
+        notice = f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. {question.contrast.about}"
+        offers.insert(0, Try(question.contrast.title, notice, {"prompt": question.prompt, **state}))
+    return [offer for offer in offers if offer is not None]
+
+
 def since_when(key: ModelKey, contrast: Contrast, part: str) -> str:
     """A sentence, after a space, on when in training the model learned the answers of a pair, and whether a `part` of the model
     appeared then, which is a question; empty if that is not known.

@@ -164,16 +164,27 @@ def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Cal
     def decorated(compute: Callable[P, R]) -> Cached[P, R]:
         # The cache calls this if it has no value, holding a lock: others who ask for the same value wait for it.
         @wraps(compute)
-        def waited(*args: P.args, **kwargs: P.kwargs) -> R:
-            if session() is None:  # no page waits here, or it waits already for the computation that calls this
-                return compute(*args, **kwargs)
+        def waiting(*args: P.args, **kwargs: P.kwargs) -> R:
             key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
-            return _wait(key, title, lambda: compute(*args, **kwargs))
+            return waited(key, title, lambda: compute(*args, **kwargs))
 
-        cached: Cached[P, R] = cache(waited)
+        cached: Cached[P, R] = cache(waiting)
         return cached
 
     return decorated
+
+
+def waited(key: Hashable, title: str, compute: Callable[[], R]) -> R:
+    """The value of a computation that a page waits for: see the words at the top of this file.
+
+    Args:
+        key: tells computations apart.
+        title: what is computed, in words.
+        compute: computes the value.
+    """
+    if session() is None:  # no page waits here, or it waits already for the computation that calls this
+        return compute()
+    return _wait(key, title, compute)
 
 
 def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:

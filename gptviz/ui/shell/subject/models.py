@@ -97,6 +97,12 @@ class Subject:
         return self.lm.model.config.kind
 
     @property
+    def text(self) -> str:
+        """The prompt for methods of `lm`: of one that is too long for an encoder–decoder, which they refuse, what is read."""
+        is_cut = self.kind == "encoder-decoder" and len(self.encoding.ids) >= len(self.seen)  # uncut there is an end token more
+        return self.lm.tokenizer.decode(self.seen) if is_cut else self.prompt
+
+    @property
     def on_task(self) -> bool:
         """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
         return self.default != LINES

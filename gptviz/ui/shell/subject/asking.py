@@ -1,0 +1,108 @@
+"""What a page asks of its model: an analysis, computed once for all sessions, and the very call, for a reader to copy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, signature
+from threading import Condition
+from typing import Any, Generic, TypeVar, cast
+
+import streamlit as st
+from cachetools import cached
+
+from gptviz.language_model import LanguageModel
+from gptviz.machine.byte_cache import byte_cache
+from gptviz.machine.memory import gives_way
+from gptviz.ui.widgets import jobs
+
+from .models import ModelKey, Subject, language_model, opening
+
+Result = TypeVar("Result")
+# Of all results together, the most bytes that are kept.
+MOST_BYTES = 384 * 2**20
+
+
+@dataclass(frozen=True)
+class Asked(Generic[Result]):
+    """An analysis of a model with its settings.
+
+    Attributes:
+        key: the model.
+        analysis: the name of a method of `LanguageModel`.
+        settings: its arguments by name, but for those that are as they are by default.
+        title: what is computed, in words, for the bar that a page shows meanwhile.
+    """
+
+    key: ModelKey
+    analysis: str
+    settings: tuple[tuple[str, Any], ...]
+    title: str
+
+    @property
+    def value(self) -> Result:
+        """The result, which all sessions share: read-only.
+
+        Raises:
+            ValueError: as in the analysis.
+        """
+        return cast(Result, _kept()(self))
+
+    def compute(self) -> Result:
+        """The result, computed here and now."""
+        return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
+
+    @property
+    def call(self) -> str:
+        """The call as a line of Python: `lm.lens('O Romeo', top=20)`."""
+        parameters = signature(getattr(LanguageModel, self.analysis)).parameters
+        needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
+        arguments = [repr(value) if name in needed else f"{name}={value!r}" for name, value in self.settings]
+        return f"lm.{self.analysis}({', '.join(arguments)})"
+
+    def code(self, *lines: str) -> str:
+        """The lines of Python that open the model and make the call, and those that follow, which read its `result`."""
+        return "\n".join([opening(language_model(self.key)), f"result = {self.call}", *lines])
+
+
+def ask(about: Subject | ModelKey, analysis: Callable[..., Result], title: str, **settings: Any) -> Asked[Result]:
+    """Ask a model for an analysis; its text, unless another is given, is the prompt on screen.
+
+    Args:
+        about: the model, or the subject of a page.
+        analysis: a method of `LanguageModel`.
+        title: as in `Asked`.
+        settings: its arguments; they have to be hashable.
+    """
+    parameters = signature(analysis).parameters
+    if isinstance(about, Subject) and "prompt" in parameters:
+        settings = {"prompt": about.text} | settings
+    usual = {name: each.default for name, each in parameters.items()}
+    chosen = tuple((name, settings[name]) for name in usual if name in settings and settings[name] != usual[name])
+    return Asked(about.key if isinstance(about, Subject) else about, analysis.__name__, chosen, title)
+
+
+@st.cache_resource(show_spinner=False, max_entries=1)
+def _kept() -> Callable[[Asked[Any]], Any]:
+    return cached(byte_cache(bytes_of, MOST_BYTES), condition=Condition())(_waited)
+
+
+gives_way(_kept.clear)
+
+
+def _waited(asked: Asked[Any]) -> Any:
+    return jobs.waited(asked, asked.title, asked.compute)
+
+
+def bytes_of(value: object) -> int:
+    """About how many bytes a result takes: those of its tensors and arrays, and of all else that it is made of."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if is_dataclass(value):
+        return sum(bytes_of(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return sum(bytes_of(each) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple):
+        return sys.getsizeof(value) + sum(map(bytes_of, value))
+    return sys.getsizeof(value)

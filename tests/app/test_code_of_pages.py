@@ -1,0 +1,46 @@
+"""The code that a page prints, run as a reader runs it, gives the numbers that the page shows."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gptviz.labelled_array import LabelledArray
+from gptviz.ui.menu import PAGES
+from tests.app.conftest import OF_KIND
+from tests.app.opening import opened
+
+# Pages, and what is chosen on them besides the model.
+STATES: list[tuple[str, dict[str, str]]] = [
+    ("lens", {}),
+    ("lens", {"rows": "every block"}),
+]
+
+
+def last_value(code: str) -> Any:
+    """The value of the last line of a program, which is an expression."""
+    *lines, last = ast.parse(code).body
+    assert isinstance(last, ast.Expr), code
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(lines, []), "code of a page", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "code of a page", "eval"), names)
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize(("name", "chosen"), STATES, ids=lambda one: one if isinstance(one, str) else " ".join(one.values()))
+def test_the_code_gives_the_numbers_of_the_page(name: str, chosen: dict[str, str]) -> None:
+    page = PAGES[name]
+    for kind in page.kinds:
+        at = opened(page.path, model=OF_KIND[kind], **chosen)
+        at.session_state[f"{name} numbers"] = True
+        shown = at.run().dataframe[-1].value
+        code = next(one.value for one in reversed(at.code) if "gptviz.load" in one.value)
+        computed = last_value(code)
+        assert isinstance(computed, LabelledArray)
+        expected = pd.DataFrame(computed.records()).head(len(shown))
+        last, same = (table.iloc[:, -1].to_numpy(float) for table in (shown, expected))
+        np.testing.assert_allclose(last, same, rtol=1e-5, atol=1e-6, err_msg=kind)
