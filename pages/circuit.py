@@ -16,20 +16,21 @@ text, rest = st.columns([6, 5])
 chosen = graph.choose(subject, text, rest)
 if chosen is None:
     st.stop()
-found = graph.search(subject, chosen)
-if found is None:
+asked = graph.ask_circuit(subject, chosen)
+circuit = graph.search(subject, asked)
+if circuit is None:
     st.stop()
-result = graph.check(subject, chosen, found)
-doubt = graph.disagreement(found, result)
+result = graph.check(subject, asked)
+doubt = graph.disagreement(circuit, result)
 if doubt is not None:  # in words beside the share, and here, where it takes no room from the graph
     rest.caption(":material/rule: **The check disagrees:** see below the graph.")
 choices = saved.choices(subject, chosen)
-graph.graph(subject, chosen, found, choices)
+st.markdown(graph.about(subject, chosen, circuit))
+graph.graph(subject, chosen, asked, choices)
 if doubt is not None:
     st.warning(doubt, icon=":material/rule:")
-st.caption(graph.about(subject, chosen, found))
-graph.result_of(subject, chosen, found, result)
-graph.opened(subject, chosen, found)
+graph.result_of(subject, chosen, circuit, result)
+graph.opened(subject, chosen, circuit)
 saved.open_file(choices)
 
-close(PAGE, graph.tries(subject, chosen, found))
+close(PAGE, graph.tries(subject, chosen, circuit))

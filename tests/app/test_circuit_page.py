@@ -12,8 +12,9 @@ import gptviz
 from gptviz.components.circuit_graph import FORMAT
 from gptviz.figures.kit.format import brief, signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
+from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.circuit import graph as page_code
-from gptviz.ui.pages.circuit.graph import CORE
+from gptviz.ui.views.which_logit import ALONE, MINUS, OF
 from tests.app.opening import in_sight, opened, page_at, payload, ran, views
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
@@ -55,7 +56,8 @@ def test_the_page_shows_what_decides_between_the_two_likeliest_tokens_in_few_box
     sent = shown(page())
     assert sent_edges(sent) == edges_of(found)
     assert 2 < len(sent["nodes"]) <= page_code.BOXES
-    assert sent_edges(shown(page(against=page_code.NOTHING))) == edges_of(usual(against=None))
+    assert sent_edges(shown(page(minus=ALONE))) == edges_of(usual(against=None))
+    assert sent_edges(shown(page(against="nothing"))) == edges_of(usual(against=None)), "a link of an earlier version"
 
 
 def test_there_are_as_many_boxes_as_the_address_says_or_as_the_share_needs_that_it_asks_for() -> None:
@@ -82,31 +84,8 @@ def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_gra
     lm = gptviz.load("tiny")
     likely = lm.model(lm.encode(PROMPT)[None])[0, 2].topk(3).indices.tolist()
     names = [lm.tokenizer.label(token) for token in likely]
-    at = page(position="2", token=names[1], against=names[2], share="0.5")
+    at = page(position="2", **{OF: names[1], MINUS: names[2]}, share="0.5")
     assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
-
-
-def test_the_token_goes_along_with_the_likeliest_until_another_one_is_chosen() -> None:
-    lm = gptviz.load("tiny")
-    likeliest = lm.model(lm.encode(PROMPT)[None])[0].argmax(-1).tolist()
-    other = next(place for place, token in enumerate(likeliest) if token != likeliest[-1])
-    at = page()
-    assert at.selectbox(key="token").value == str(likeliest[-1])
-    there = at.selectbox(key="token").options
-    at.query_params["position"] = str(other)
-    assert at.run().selectbox(key="token").value == str(likeliest[other])
-    box = at.selectbox(key="token")
-    chosen = next(label for label in box.options[1:] if label in there[1:])
-    box.select_index(box.options.index(chosen)).run()
-    at.query_params["position"] = str(len(likeliest) - 1)
-    assert lm.tokenizer.label(int(at.run().selectbox(key="token").value)) == chosen, "it was chosen, and is offered here too"
-
-
-def test_beside_the_likeliest_tokens_the_one_that_really_comes_next_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_code, "OFFERED", 1)
-    lm = gptviz.load("tiny")
-    likeliest = int(lm.model(lm.encode(PROMPT)[None])[0, 1].argmax())
-    assert page(position="1").selectbox(key="token").options == [lm.tokenizer.label(likeliest), PROMPT[2]]
 
 
 def test_without_the_mean_all_that_parts_add_counts() -> None:
@@ -123,8 +102,7 @@ def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     for (source, target, kind, value), expected in zip(lines["numbers"], sent_edges(sent), strict=True):
         assert (source, target, kind) == expected[:3]
         assert value == pytest.approx(expected[3], abs=1e-6)
-    assert "most=60" in sent["code"]
-    assert lines["checked"].whole == pytest.approx(lines["found"].total, abs=1e-4)
+    assert lines["checked"].whole == pytest.approx(lines["result"].total, abs=1e-4)
 
 
 def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,18 +179,6 @@ def test_a_node_of_another_graph_is_closed() -> None:
     assert any("Choose a box" in one.value for one in at.caption)
 
 
-def test_what_is_suggested_is_true_of_the_model() -> None:
-    at = page(share="0.9", against=page_code.NOTHING)
-    labels = [button.label for button in at.button]
-    if "Its core alone" in labels:
-        core = usual(share=CORE, against=None, most=MOST_NODES)
-        assert any(one.value.startswith(f"{len(core.nodes)} of the ") for one in at.caption)
-        at.button(key="try Its core alone").click().run()
-        assert sent_edges(shown(at)) == edges_of(core)
-    at.button(key="try Why not the second one?").click().run()
-    assert shown(at)["against"] is not None
-
-
 def test_a_model_of_nothing_but_an_embedding_has_a_circuit_too(tiny_model: TinyModel) -> None:
     tiny_model(n_layer=0)
     assert {edge[2] for edge in sent_edges(shown(page()))} == {"logit"}
@@ -232,10 +198,8 @@ def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() 
     found = lm.circuit(mary, "Mary", against="John", share=page_code.SHARE, most=page_code.BOXES)
     assert sent_edges(shown(at)) == edges_of(found), "at once: John is the known wrong answer, though another token is likelier"
     assert int(lm.model(lm.encode(mary)[None])[0, -1].topk(2).indices[1]) != lm.token("John")
-    at.button(key="try red or blue?").click().run()
-    assert (shown(at)["answer"], shown(at)["against"]) == ("red", "blue")
-    assert any(f"ahead of “John” by {found.total:.3g}" in one.value for one in at.caption), "it is offered now"
-    at.button(key="try Mary or John?").click().run()
+    at = opened("pages/circuit.py", model="sentences", prompt="Mary")
+    at.button(key=f"try {Sentences().contrasts()[0].title}").click().run()
     assert sent_edges(shown(at)) == edges_of(found)
 
 

@@ -16,6 +16,8 @@ from tests.app.opening import opened
 
 # Pages, and what is chosen on them besides the model.
 STATES: list[tuple[str, dict[str, str]]] = [
+    ("attribution", {}),
+    ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
 ]

@@ -117,7 +117,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "attribution": lambda: [
             part.value for part in AttributionSetting(subject, Read(ids), last, token, against).found().parts
         ],
-        "circuit.share": lambda: [circuit.checked(key, ids, chosen, circuit.found(key, ids, chosen)).share],
+        "circuit.share": lambda: [circuit.checked(circuit.ask_circuit(subject, chosen)).share],
         "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -14,12 +14,13 @@ import streamlit as st
 from gptviz.components.cell_grid import Cell
 from gptviz.figures.explaining import parts as figures
 from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
-from gptviz.figures.kit.format import brief, counted, percent, power, side_by_side, signed
+from gptviz.figures.kit.format import brief, counted, power, side_by_side, signed
 from gptviz.figures.kit.heat import largest
-from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attribute, attributed, stream_at
+from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model.explaining import attribute
 from gptviz.model import Config
 from gptviz.model.parts.heads import HEADS
 from gptviz.model.parts.residuals import RESIDUALS
@@ -30,23 +31,17 @@ from gptviz.ui.records.classify import PAGE as CLASSIFY
 from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views import text_position
-from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrast, when_it_appeared
+from gptviz.ui.views.contrasts import known_contrast, known_offers
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.views.guesses import guesses
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.text_position import END
-from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.views.which_logit import LISTED, which_logit
 from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.cells import show_cells
 
-LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
-# The wrong answer where a prompt has a known one, else the next likeliest token.
-RIVAL = "the rival answer"
-# How many tokens are listed; any other one can be typed.
-LISTED = 30
 # How many tokens before a guess a sentence quotes.
 QUOTED = 12
 # A sum that is off by less than this share of its largest part is as near as products in 2 bytes a number come: they keep 8 bits.
@@ -84,7 +79,7 @@ class AttributionSetting:
 
     def name(self, token: int) -> str:
         """The token or the label, as text."""
-        return name(self.subject, token)
+        return self.subject.lm.labels[token] if self.subject.kind == "classifier" else self.subject.lm.tokenizer.label(token)
 
     @property
     def known(self) -> Contrast | None:
@@ -114,24 +109,6 @@ class AttributionSetting:
         """The visible forms of the tokens that the head of this name reads."""
         ids = self.text.source if "cross_attention" in part and self.text.source is not None else self.text.ids
         return tuple(map(self.subject.lm.tokenizer.label, ids))
-
-
-class Mover(NamedTuple):
-    """The head that adds most to a right answer, as far ahead of a wrong one.
-
-    Attributes:
-        whole: the difference of the two logits.
-        name: of the head.
-        value: what the head adds to the difference.
-        place: the position of the token by which it adds most.
-        share: what it adds by that token.
-    """
-
-    whole: float
-    name: str
-    value: float
-    place: int
-    share: float
 
 
 def check_head(subject: Subject) -> None:
@@ -181,41 +158,11 @@ def refused() -> Iterator[None]:
 
 
 def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any) -> AttributionSetting:
-    """The controls `logit_of` and `minus` in the containers `of` and `less`."""
-    names = subject.lm.labels if position is None else tokens(subject.key).names
-    best = likely(subject.key, text, position)
-    listed = [names[i] for i in best]
-    what = "label" if position is None else "token"
-    typed = (
-        ""
-        if len(names) <= LISTED
-        else f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
-    )
-    other = None if len(names) <= LISTED else names.__contains__
-    with of:
-        about = f"Whose logit is taken apart: of the {what} that the model finds likeliest here, or of another one.{typed}"
-        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key="logit_of", help=about, other=other)
-    with less:
-        about = (
-            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
-            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
-            f"with a known answer, else the next likeliest {what}.{typed}"
-        )
-        options = (RIVAL, NEXT, ALONE, *listed) if len(best) > 1 else (ALONE,)
-        minus = controls.select("Minus the logit of", options, key="minus", help=about, other=other)
-    token = best[0] if chosen == LIKELIEST else names.index(chosen)
-    if minus == ALONE:
-        return AttributionSetting(subject, text, position, token, None)
-    following = next(i for i in best if i != token) if minus in (RIVAL, NEXT) else names.index(minus)
-    made = AttributionSetting(subject, text, position, token, following)
-    known = made.known
-    return replace(made, against=subject.lm.token(known.wrong)) if minus == RIVAL and known is not None else made
-
-
-def likely(key: ModelKey, text: Read, position: int | None) -> tuple[int, ...]:
-    """The likeliest tokens after a position, or labels of the text, the likeliest first."""
-    logits = _stream(key, text, position).logits.float().cpu()
-    return tuple(logits.argsort(descending=True, stable=True)[:LISTED].tolist())
+    """The controls for the logit, in the containers `of` and `less`."""
+    logits = _stream(subject.key, text, position).logits.float().cpu()
+    likely = logits.argsort(descending=True, stable=True)[:LISTED].tolist()
+    at_end = position == len(text.ids) - 1
+    return AttributionSetting(subject, text, position, *which_logit(subject, likely, of, less, at_end=at_end))
 
 
 # Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
@@ -450,41 +397,8 @@ def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
     """The suggestions for this logit."""
     if not found.adds_up:
         return []
-    known = [_known(setting.subject, question) for question in answered(setting.subject.key)]
-    when = when_it_appeared(setting.subject.key, setting.subject.prompt, lambda _: END)
-    offers = [*known, when, _against(setting, found), _neurons(setting, found), _alone(setting, found), _surest(setting)]
-    return [offer for offer in offers if offer is not None]
-
-
-def _known(subject: Subject, question: ContrastQuestion) -> Try | None:
-    """A prompt with a known answer: which head speaks most for it, and what that head reads."""
-    found = _mover(subject.key, question)
-    if found is None:
-        return None
-    lm, contrast = subject.lm, question.contrast
-    right, wrong, read = map(lm.tokenizer.label, (question.right, question.wrong, question.ids[found.place]))
-    notice = (
-        f"After {in_quotes(contrast.clean)} the logit of {in_quotes(right)} is {brief(found.whole)} above that of "
-        f"{in_quotes(wrong)}. Of all heads, {unit(found.name, lm.model.config).title} adds most to that: {signed(found.value)}, "
-        f"of which {signed(found.share)} by what it reads at {in_quotes(read)} (position {found.place}). {contrast.about}"
-    )
-    state = {"prompt": contrast.clean, "logit_of": right, "minus": wrong, "part": found.name}
-    return Try(contrast.title, notice, state, END)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _mover(key: ModelKey, question: ContrastQuestion) -> Mover | None:
-    """The head that adds most to the right answer minus the wrong one, or None if no head adds anything, or no sum can be had."""
-    try:
-        found = attribute(language_model(key).model, question.ids, question.right, None, question.wrong)
-    except ValueError:  # a part of the model lets no sum through
-        return None
-    name = max(found.sources, key=found.value_of, default=None)
-    if name is None or not found.adds_up or not found.value_of(name) > 0:
-        return None
-    shares = found.sources[name]
-    place = int(shares.argmax())
-    return Mover(found.logit, name, found.value_of(name), place, float(shares[place]))
+    offers = [_against(setting, found), _neurons(setting, found)]
+    return [*known_offers(setting.subject, query=lambda _: END), *(offer for offer in offers if offer is not None)]
 
 
 def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
@@ -521,55 +435,14 @@ def _neurons(setting: AttributionSetting, found: Attribution) -> Try | None:
     return Try("Into an MLP", notice, {"part": most.name})
 
 
-def _alone(setting: AttributionSetting, found: Attribution) -> Try | None:
-    """The logit without the one that is taken from it, or the other way round."""
-    if setting.against is None:
-        kind = "label" if setting.position is None else "token"
-        notice = f"What adds the same to two {kind}s changes nothing between them: take the logit of the next likeliest one away."
-        return Try("A difference", notice, {"minus": NEXT})
-    alone = AttributionSetting(setting.subject, setting.text, setting.position, setting.token, None).found()
-    part = max(alone.parts, key=lambda each: abs(each.value))
-    less = found.value_of(part.name)
-    notice = (
-        f"{capitalised(part.title)} adds {signed(part.value)} to the logit of {in_quotes(setting.name(setting.token))} alone, "
-        f"and {signed(less)} to the difference: to the other logit it adds {signed(part.value - less)}."
-    )
-    return Try("The logit alone", notice, {"minus": ALONE})
-
-
-def _surest(setting: AttributionSetting) -> Try | None:
-    """The place of a text where the model is surest."""
-    if setting.subject.kind != "decoder" or len(setting.text.ids) < 2:
-        return None
-    surest = guesses(setting.subject.key, setting.text.ids)
-    at = int(surest.surest.argmax())
-    if at == setting.position:
-        return None
-    last = {"position": str(at)}
-    notice = (
-        f"After {in_quotes(quoted(setting, at))} (position {at}) its likeliest token has {percent(float(surest.surest[at]))}: "
-        "which parts make it so sure there?"
-    )
-    return Try("Where it is surest", notice, {"logit_of": LIKELIEST, "minus": NEXT}, last)
-
-
 def code(setting: AttributionSetting) -> str:
     """The lines of `gptviz` that compute the parts."""
-    found, lm = setting.found(), setting.subject.lm
-    position = "" if found.position is None else f", position={found.position}"
-    against = "" if found.against is None else f", against={found.against}"
-    minus = "" if found.against is None else f" minus that of {setting.name(found.against)!r}"
-    return (
-        f"{opening(lm)}\n"
-        f"found = lm.attribute({setting.subject.prompt!r}, token={found.token}{position}{against})\n"
-        f"found.labelled().values  # [part]: the logit of {setting.name(found.token)!r}{minus}\n"
-        "found.sum, found.logit, found.error\n"
+    place, last = setting.position, len(setting.text.ids) - 1
+    chosen = {"token": setting.token, "position": None if place == last else place, "against": setting.against}
+    return ask(setting.subject, attribute, "Reading the prompt", **chosen).code(
+        "result.sum, result.logit, result.error",
+        f"result.labelled()  # [part]: the {setting.whole}".replace("\n", "⏎"),
     )
-
-
-def name(subject: Subject, token: int) -> str:
-    """A token or, of a classifier, a label, as text."""
-    return subject.lm.labels[token] if subject.kind == "classifier" else subject.lm.tokenizer.label(token)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

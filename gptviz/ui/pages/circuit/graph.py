@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import streamlit as st
-import torch
 from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.circuit_graph import address, circuit_graph, payload
+from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import brief, counted, percent, power, signed
-from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node, circuit
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
 from gptviz.interp.explaining.circuit_check import Checked
-from gptviz.interp.explaining.circuit_check import check as check_of
-from gptviz.interp.explaining.circuit_reads import means, numbers_of_a_token
+from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
 from gptviz.interp.units.unit import heads_and_mlps
-from gptviz.machine import job
-from gptviz.machine.job import Job
+from gptviz.language_model import explaining
 from gptviz.machine.memory import FLOAT32
 from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
-from gptviz.text.datasets.base import Contrast
 from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
 from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import edits
-from gptviz.ui.views.contrasts import known_contrast, known_contrasts
+from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes, jobs
+from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes
 from gptviz.ui.widgets.headings import settings
 
-# How many of the likeliest tokens are offered.
-OFFERED = 50
-NOTHING = "nothing"
-# The wrong answer where a prompt has a known one, else the next likeliest token.
-RIVAL = "the rival answer"
 # What a page asks for by itself: at most so many boxes for so much of the logit.
 SHARE, BOXES = 0.8, 12
 FEWEST, SHARES = 4, (0.3, 0.95)
@@ -55,10 +47,6 @@ ARRANGED = "pins and groups of a file"
 MUCH_LESS = 2 / 3
 # The most bytes that are kept of what the parts of a model wrote at every token.
 MOST_BYTES = 288 * 2**20
-# The share of the logit that the suggestion of a smaller graph asks for.
-CORE = 0.5
-# Heads that a sentence names.
-MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -102,33 +90,10 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         name = escaped(subject.key.name)
         st.error(f"{name}: the model's logits are not numbers: its weights are damaged. Choose another model or step above.")
         return None
-    offered = offered_ids(subject, at)
-    labels = [subject.lm.tokenizer.label(one) for one in offered]  # tokens that look alike have their number in their name
-    names = {
-        str(one): label if labels.count(label) == 1 and label != NOTHING else f"{label} (token {one})"
-        for one, label in zip(offered, labels, strict=True)
-    }
-    is_old = LINKED in st.query_params
-    with of:
-        token = controls.select(
-            "Logit of",
-            list(names),
-            key="token",
-            help="Whose logit is taken apart: one of the likeliest next tokens, or the one that really comes next.",
-            format_func=names.__getitem__,
-            follows=True,
-        )
+    likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()
+    is_old, at_end = LINKED in st.query_params, at == len(subject.seen) - 1
     with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
-        against = controls.select(
-            "Minus that of",
-            [*([RIVAL] if len(names) > 1 else []), NOTHING, *(one for one in names if one != token)],
-            key="against",
-            default=NOTHING if is_old else RIVAL,
-            help="Takes away the logit of another token: what the model adds to both of them drops out, and what decides between "
-            f"them stays. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one with a known answer, else the next "
-            "likeliest token.",
-            format_func=lambda one: names.get(one, one),
-        )
+        token, against = which_logit(subject, likely, of, st.container(), at_end=at_end, minus=ALONE if is_old else RIVAL)
         boxes = st.container()
         with st.popover("More"):
             share = controls.real(
@@ -157,37 +122,13 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 default=MOST_NODES if is_old or share != SHARE else BOXES,
                 follows=True,
             )
-    other = {NOTHING: None, RIVAL: rival(subject, at, int(token))}.get(against, against)
-    return CircuitChoice(at, int(token), None if other is None else int(other), share, beyond_mean, most)
+    return CircuitChoice(at, token, against, share, beyond_mean, most)
 
 
-def offered_ids(subject: Subject, at: int) -> list[int]:
-    """The likeliest next tokens, the likeliest first, and the one that really comes next."""
-    logits = logits_after(subject.key, subject.seen, at)
-    likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
-    really = [subject.seen[at + 1]] if at + 1 < len(subject.seen) else []
-    return list(dict.fromkeys([*likely, *really]))
-
-
-def rival(subject: Subject, at: int, token: int) -> int | None:
-    """The wrong answer to a prompt with a known answer, else the likeliest token but `token`; None if there is no other one."""
-    known = known_contrast(subject.lm, subject.prompt, token) if at == len(subject.seen) - 1 else None
-    if known is not None:
-        return subject.lm.token(known.wrong)
-    return next((one for one in offered_ids(subject, at) if one != token), None)
-
-
-@st.cache_resource(max_entries=24, show_spinner="Finding the circuit")
-def found(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
-    """The circuit of a guess after `ids`."""
-    return find(key, ids, chosen)
-
-
-def find(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice) -> Circuit:
-    lm = language_model(key)
-    text = torch.tensor(ids, device=lm.device)
-    asked = chosen.position, chosen.token, chosen.against, chosen.share
-    return circuit(lm.model, text, *asked, usual="its mean" if chosen.beyond_mean else None, most=chosen.boxes)
+def ask_circuit(subject: Subject, chosen: CircuitChoice) -> Asked[Circuit]:
+    """The circuit of the chosen guess."""
+    settings = asdict(chosen) | {"position": None if chosen.position == len(subject.seen) - 1 else chosen.position}
+    return ask(subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings)
 
 
 def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
@@ -213,20 +154,9 @@ def _answer(subject: Subject, chosen: CircuitChoice) -> str:
     return f"the logit of {in_quotes(label(chosen.token))}{minus}"
 
 
-def search(subject: Subject, chosen: CircuitChoice) -> Circuit | None:
-    """The chosen circuit, or None, with how far the search is, as long as that of a large model is not found."""
-    if not is_large(subject):
-        return found(subject.key, subject.seen, chosen)
-    key = ("circuit", subject.key, subject.seen, chosen)
-
-    def begin() -> Job[Circuit]:
-        return job.begin(key, "Finding the circuit", lambda _: find(subject.key, subject.seen, chosen))
-
-    going = job.found(key) or begin()
-    jobs.follow(going, "circuit")
-    if going.state in ("stopped", "failed"):
-        jobs.begin_button("Find the circuit", begin, icon=":material/account_tree:", key="find the circuit")
-    return going.value
+def search(subject: Subject, asked: Asked[Circuit]) -> Circuit | None:
+    """The circuit, or None, with how far the search is, as long as that of a large model is not found."""
+    return asked.followed("Find the circuit") if is_large(subject) else asked.value
 
 
 def is_large(subject: Subject) -> bool:
@@ -234,17 +164,16 @@ def is_large(subject: Subject) -> bool:
     return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
 
 
-def check(subject: Subject, chosen: CircuitChoice, data: Circuit) -> Checked | None:
+def check(subject: Subject, asked: Asked[Circuit]) -> Checked | None:
     """The check of the graph, at once for a small model, else once it is asked for; None until then."""
     is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
-    return checked(subject.key, subject.seen, chosen, data) if is_asked or not is_large(subject) else None
+    return checked(asked) if is_asked or not is_large(subject) else None
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
-def checked(key: ModelKey, ids: tuple[int, ...], chosen: CircuitChoice, _circuit: Circuit) -> Checked:
-    """The answer that is left with everything outside the circuit of `chosen` at its mean over `ids`."""
-    lm = language_model(key)
-    return check_of(_circuit, lm.model, means(lm.model, torch.tensor([ids], device=lm.device)))
+def checked(asked: Asked[Circuit]) -> Checked:
+    """The answer that is left with everything outside the circuit at its mean over the text."""
+    return language_model(asked.key).check_circuit(asked.value)
 
 
 def disagreement(data: Circuit, result: Checked | None) -> str | None:
@@ -263,9 +192,9 @@ def _kept(share: float) -> str:
     return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
-def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mapping[str, Any]) -> None:
+def graph(subject: Subject, chosen: CircuitChoice, asked: Asked[Circuit], choices: Mapping[str, Any]) -> None:
     """The graph; a click opens a node below it. `choices` are what a file with it says of the page."""
-    of = blake2b(repr((subject.key, subject.seen, chosen)).encode(), digest_size=8).hexdigest()  # tells graphs apart
+    data, of = asked.value, fingerprint(asked)
     label = subject.lm.tokenizer.label
     answer = f"the logit of {label(chosen.token)}"
     if chosen.against is not None:
@@ -279,7 +208,11 @@ def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mappi
         of=of,
         title=f"The circuit of {answer} after position {chosen.position}",
         model=subject.key.name,
-        code=code(subject, chosen),
+        code=asked.code(
+            "numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in result.edges]",
+            "checked = lm.check_circuit(result)",
+            "checked.kept, checked.whole, checked.without",
+        ),
         opened=st.query_params.get(OPENED, st.query_params.get(LINKED, "")),
         spaced=subject.lm.tokenizer.is_spaced,
         settings=settings(),
@@ -288,18 +221,6 @@ def graph(subject: Subject, chosen: CircuitChoice, data: Circuit, choices: Mappi
         command=command,
     )
     circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
-
-
-def code(subject: Subject, chosen: CircuitChoice) -> str:
-    """The lines of Python that compute the same graph and its check."""
-    against = "" if chosen.against is None else f", against={chosen.against}"
-    mean = "" if chosen.beyond_mean else ", beyond_mean=False"
-    options = f"{against}, share={chosen.share:g}{mean}, most={chosen.boxes}"
-    return f"""{opening(subject.lm)}
-found = lm.circuit({subject.prompt!r}, {chosen.token}, {chosen.position}{options})
-numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges]
-checked = lm.check_circuit(found)
-checked.kept, checked.whole, checked.without"""
 
 
 def _open(name: str) -> None:
@@ -408,57 +329,10 @@ def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     """The suggestions for this model, text and graph."""
     notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
     example = Try("An example", notice, {"prompt": subject.default}, END)
-    return [
-        *(offer for contrast in known_contrasts(subject.lm) for offer in _known(subject, chosen, contrast)),
-        *_the_core(subject, chosen, data),
-        *_the_strongest(subject, chosen, data),
-        *_the_difference(subject, chosen),
-        *([example] if subject.on_task and subject.prompt != subject.default else []),
-    ]
-
-
-def _known(subject: Subject, chosen: CircuitChoice, contrast: Contrast) -> list[Try]:
-    """For a model of sentences: what decides between the right answer and the wrong one, if the model knows the right one, and
-    the page does not show it already.
-    """
-    ids = tuple(subject.lm.tokenizer.encode(contrast.clean).ids)
-    right, wrong = subject.lm.token(contrast.right), subject.lm.token(contrast.wrong)
-    if len(ids) > subject.lm.model.config.context_length:
-        return []
-    asked = CircuitChoice(len(ids) - 1, right, wrong, SHARE, boxes=BOXES)
-    if ids == subject.seen and chosen == asked:
-        return []
-    logits = logits_after(subject.key, ids, asked.position)
-    if logits.argmax() != right or wrong not in np.argsort(-logits, kind="stable")[:OFFERED]:
-        return []
-    data = found(subject.key, ids, asked)
-    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
-    best = max(heads, key=lambda node: data.given[node], default=None)
-    strongest = (
-        ""
-        if best is None or best.unit is None
-        else f" Of all heads, {best.unit.title} gives most to the boxes above it ({signed(data.given[best])})."
-    )
-    notice = (
-        f"{in_quotes(contrast.clean)}: {in_quotes(contrast.right)} is ahead of {in_quotes(contrast.wrong)} by "
-        f"{brief(data.total)}. {len(data.nodes)} boxes hold {percent(data.share)} of what decides between them.{strongest}"
-    )
-    state = {"prompt": contrast.clean, "token": str(right), "against": RIVAL, "share": SHARE, "boxes": BOXES, "beyond_mean": True}
-    return [Try(f"{contrast.right} or {contrast.wrong}?", notice, state, END)]
-
-
-def _the_core(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
-    """A smaller graph, where there is one."""
-    if chosen.share <= CORE or is_large(subject):
-        return []
-    core = found(subject.key, subject.seen, replace(chosen, share=CORE))
-    if len(core.nodes) >= len(data.nodes):
-        return []
-    heads = [node.unit.title for node in core.nodes if node.unit is not None and node.unit.is_head]
-    named = ", ".join(dict.fromkeys(heads[:MOST_NAMED]))
-    among = f" Among them: {named}." if named else " There is no head among them."
-    notice = f"{len(core.nodes)} of the {len(data.nodes)} boxes are enough for {percent(core.share)}.{among}"
-    return [Try("Its core alone", notice, {"share": CORE, "boxes": chosen.boxes})]
+    offers = known_offers(subject, query=lambda _: END)
+    if not offers and subject.on_task and subject.prompt != subject.default:
+        offers = [example]
+    return [*offers, *_the_strongest(subject, chosen, data)]
 
 
 def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
@@ -471,17 +345,3 @@ def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> li
     name = capitalised(best.unit.title)
     notice = f"{name} at position {best.position}: {said_of(subject, chosen, data, best)} Open it, and see what it looks at."
     return [Try("The strongest head", notice, query={OPENED: best.name})]
-
-
-def _the_difference(subject: Subject, chosen: CircuitChoice) -> list[Try]:
-    """The likeliest token against the next one."""
-    first, second, *_ = [*offered_ids(subject, chosen.position), None, None]
-    if chosen.against is not None or first is None or second is None:
-        return []
-    logits = logits_after(subject.key, subject.seen, chosen.position)
-    one, other = (escaped(subject.lm.tokenizer.label(token)) for token in (first, second))
-    notice = (
-        f"“{one}” is ahead of “{other}” by {brief(float(logits[first] - logits[second]))}. What parts add to both drops out: "
-        "what is left decides between them."
-    )
-    return [Try("Why not the second one?", notice, {"token": str(first), "against": str(second)})]

@@ -15,9 +15,10 @@ from gptviz.runs import checkpoints
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject, edits, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.views.which_logit import ASKED, Logit
 from gptviz.ui.widgets import addresses, escaped, visit
 
-from .graph import ARRANGED, FEWEST, LINKED, NOTHING, OPENED, SHARES, CircuitChoice
+from .graph import ARRANGED, FEWEST, LINKED, OPENED, SHARES, CircuitChoice
 
 MOST = 1  # MB
 _ROUND, _READ = "graphs opened so far", "file with a graph"
@@ -72,12 +73,11 @@ def _open(key: str) -> None:
     except ValueError as error:
         visit.remember(_READ, (name, None, str(error)))
         return
-    step, against = asked["step"], asked["against"]
+    step = asked["step"]
     st.session_state["model"] = asked["model"]
     st.session_state["step"] = scrubber.LAST if step is None else str(step)
     st.session_state["prompt"] = asked["prompt"]
-    st.session_state["token"] = str(asked["token"])
-    st.session_state["against"] = NOTHING if against is None else str(against)
+    st.session_state[ASKED] = Logit(asked["token"], asked["against"])
     st.session_state.update({key: asked[key] for key in ("share", "boxes", "beyond_mean")})
     for text in (edits.EDITS, edits.TEXT):
         addresses.put(text, asked[text])

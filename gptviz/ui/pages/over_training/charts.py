@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,9 +29,9 @@ from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
 from gptviz.ui.views import held_out
-from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.views.loss_texts import guess_of
 from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.views.which_logit import LISTED, Logit, which_logit
 from gptviz.ui.widgets import Try, addresses, controls, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
@@ -45,10 +45,7 @@ USUAL: dict[Kind, tuple[str, ...]] = {
 }
 MOST_CHOSEN = 8
 RANDOM, PROMPT = "Repeated random tokens", "The prompt"
-FIRST, NEXT, ALONE = "the likeliest", "the next likeliest", "none"
 _BY_NAME = "measures chosen"
-# How many likely tokens are listed.
-LISTED = 30
 STEP = "step"
 # Pixels of a chart where there are one, two, three or more: in front of a class the first of three is seen without scrolling.
 HEIGHTS = (420, 300, 208)
@@ -185,29 +182,11 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question
     return {one.name: by_need.get(one.needs, Question()) for one in chosen}
 
 
-def _guessed(subject: Subject) -> tuple[int, int | None]:
-    """The controls `logit_of` and `minus`: the token that is guessed after the prompt, or the label that it is given, and the one
-    that it is compared with.
+def _guessed(subject: Subject) -> Logit:
+    """The controls for the token that is guessed after the prompt, or the label that it is given, and what that is compared with;
+    the likeliest ones are those of the model as it was saved last.
     """
-    is_label = subject.kind == "classifier"
-    names = subject.lm.labels if is_label else tokens(subject.key).names
-    best = likeliest(scrubber.as_saved_last(subject.key), subject.seen)
-    listed = [names[i] for i in best]
-    known = next((one for one in known_contrasts(subject.lm) if one.clean == subject.prompt), None)
-    what, where = ("label", "for the prompt") if is_label else ("token", "after the prompt")
-    if subject.kind == "encoder-decoder":
-        where = "as the first of the answer"
-    other = None if is_label else names.__contains__
-    about = f"The {what} that is guessed {where}: the likeliest for the model as it was saved last, or another one."
-    of = controls.select(what.capitalize(), (FIRST, *listed), key="logit_of", help=about, other=other)
-    about = f"The {what} that it is compared with: the wrong answer where the prompt has a known one, else the next likeliest."
-    less = controls.select("Compared with", (NEXT, ALONE, *listed), key="minus", help=about, other=other)
-    token = best[0] if of == FIRST else names.index(of)
-    if less == NEXT:
-        wrong = None if known is None else subject.lm.token(known.wrong)
-        following = next((i for i in best if i != token), None)
-        return token, wrong if wrong is not None and wrong != token else following
-    return token, None if less == ALONE else names.index(less)
+    return which_logit(subject, likeliest(scrubber.as_saved_last(subject.key), subject.seen), nullcontext(), nullcontext())
 
 
 def likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ import streamlit as st
 from cachetools import cached
 
 from gptviz.language_model import LanguageModel
+from gptviz.machine import job
 from gptviz.machine.byte_cache import byte_cache
+from gptviz.machine.job import Job
 from gptviz.machine.memory import gives_way
 from gptviz.ui.widgets import jobs
 
@@ -52,6 +54,22 @@ class Asked(Generic[Result]):
     def compute(self) -> Result:
         """The result, computed here and now."""
         return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
+
+    def followed(self, again: str) -> Result | None:
+        """The result of an analysis that takes long, or None, with how far it is and a way to stop it, until it is there.
+
+        Args:
+            again: the label of the button that begins it again where it was stopped.
+        """
+
+        def begin() -> Job[Result]:
+            return job.begin(self, self.title, lambda _: self.value)
+
+        going = job.found(self) or begin()
+        jobs.follow(going, self.analysis)
+        if going.state in ("stopped", "failed"):
+            jobs.begin_button(again, begin, icon=":material/calculate:", key=f"begin {self.analysis}")
+        return going.value
 
     @property
     def call(self) -> str:

@@ -1,0 +1,94 @@
+"""The controls for a logit: of which token, or which label of a classifier, and minus the logit of which other one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from gptviz.settings.address_values import ANY
+from gptviz.ui.shell.subject import Subject
+from gptviz.ui.views.contrasts import known_contrast
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.widgets import addresses, controls
+
+OF, MINUS = "logit_of", "minus"
+LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
+# The wrong answer where a prompt has a known one, else the next likeliest token.
+RIVAL = "the rival answer"
+# How many of the likeliest are listed; any other one can be typed.
+LISTED = 30
+# The key of the session's state with a logit, a pair of numbers, that a file asks for.
+ASKED = "asked logit"
+# Keys and values in links of earlier versions.
+_OLD_KEYS, _OLD_VALUES = {"token": OF, "against": MINUS}, {"none": ALONE, "nothing": ALONE}
+
+
+class Logit(NamedTuple):
+    """A logit, or the difference of two.
+
+    Attributes:
+        token: the token, or the label of a classifier, whose logit it is.
+        against: the one whose logit is taken from it; None for the logit alone.
+    """
+
+    token: int
+    against: int | None
+
+
+def names(subject: Subject) -> Sequence[str]:
+    """The names by number of what has a logit: labels of a classifier, else tokens. No two are alike."""
+    return subject.lm.labels if subject.kind == "classifier" else tokens(subject.key).names
+
+
+def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, at_end: bool = True, minus: str = RIVAL) -> Logit:
+    """The controls `logit_of` and `minus`.
+
+    Args:
+        subject: the model and the prompt.
+        likely: what the model finds likeliest here, the likeliest first.
+        of: the container for the first control.
+        less: the container for the second one.
+        at_end: whether this is the guess after the whole prompt, to which there may be a known answer.
+        minus: what the second control shows at first.
+    """
+    every, what = names(subject), "label" if subject.kind == "classifier" else "token"
+    _take_over(every)
+    listed = [every[i] for i in likely[:LISTED]]
+    typed, other = "", None
+    if len(every) > LISTED:
+        typed = f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+        other = every.__contains__
+    with of:
+        about = f"Whose logit: that of the {what} which the model finds likeliest here, or of another one.{typed}"
+        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key=OF, help=about, other=other)
+    token = likely[0] if chosen == LIKELIEST else every.index(chosen)
+    with less:
+        about = (
+            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
+            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
+            f"with a known answer, else the next likeliest {what}.{typed}"
+        )
+        options = (RIVAL, NEXT, ALONE, *listed) if len(every) > 1 else (ALONE,)
+        other_one = controls.select("Minus the logit of", options, key=MINUS, help=about, other=other, default=minus)
+    if other_one == ALONE:
+        return Logit(token, None)
+    if other_one not in (RIVAL, NEXT):
+        return Logit(token, every.index(other_one))
+    known = known_contrast(subject.lm, subject.prompt, token) if other_one == RIVAL and at_end else None
+    following = next(i for i in likely if i != token)
+    return Logit(token, following if known is None else subject.lm.token(known.wrong))
+
+
+def _take_over(every: Sequence[str]) -> None:
+    """Let the controls show what a file asks for, or a link of an earlier version."""
+    for key, number in zip((OF, MINUS), st.session_state.pop(ASKED, ()), strict=False):
+        name = every[number] if number is not None and number < len(every) else f"token {number}"
+        st.session_state[key] = ALONE if number is None else name
+    for key, new in (*_OLD_KEYS.items(), (MINUS, MINUS)):
+        addresses.takes(key, ANY)
+        asked = st.query_params.get(key)
+        if asked is not None and new not in st.session_state and (key != new or asked in _OLD_VALUES):
+            st.session_state[new] = _OLD_VALUES.get(asked, asked)
+            addresses.write(key, None)
