@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
     },
     "gptviz.lessons": {
-        *("torch", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),
+        *("torch", "simpleeval", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),
         *("gptviz.streamlit_internals", "gptviz.model", "gptviz.text", "gptviz.interp", "gptviz.generate.sampling"),
         *("gptviz.generate.speculation", "gptviz.runs", "gptviz.language_model"),
     },

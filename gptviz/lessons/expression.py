@@ -1,7 +1,7 @@
 """Expressions: the small language in which a lesson asks a model for a number, a token or a list.
 
 An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and comparisons, as in
-`100 * probability("ROMEO:", " ")`. It is read with Python's parser but never run by Python, so that a lesson from a stranger can
+`100 * probability("ROMEO:", " ")`. It is evaluated by `simpleeval` and never run by Python, so that a lesson from a stranger can
 only call these functions.
 """
 
@@ -11,8 +11,9 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
+
+from simpleeval import FunctionNotDefined, InvalidExpression, NameNotDefined, SimpleEval
 
 from gptviz.machine.bounded import SURROGATE
 from gptviz.settings.known_names import instead
@@ -20,26 +21,58 @@ from gptviz.settings.known_names import instead
 LONGEST = 1_000  # characters
 DEEPEST = 60  # parts within parts
 _LARGEST = 1e15
-_ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+_PARTS = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Call, ast.keyword)
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or computed; the message quotes the part at fault."""
+
+
+def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The same operator for numbers alone: a text that is multiplied could fill the memory."""
+
+    def computed(*numbers: Any) -> Any:
+        if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
+            raise ExpressionError(f"{' and '.join(map(repr, numbers))!s:.80}: only numbers are added, multiplied and so on")
+        result = compute(*numbers)
+        if isinstance(result, int) and abs(result) > _LARGEST:
+            raise ExpressionError("a number is too large")
+        return result
+
+    return computed
+
+
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.USub: operator.neg,
 }
-_COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], bool]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    **{sign: _of_numbers(compute) for sign, compute in _ARITHMETIC.items()},
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.Not: operator.not_,
 }
 
 
-class ExpressionError(ValueError):
-    """An expression that cannot be read or computed; the message quotes the part at fault."""
+class _Evaluator(SimpleEval):  # type: ignore[misc]
+    """Evaluates the few parts that an expression may have."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(_OPERATORS, dict(functions), {})
+        parts = {part: self.nodes[part] for part in _PARTS}  # type: ignore[has-type]
+        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), self._list)
+
+    def _list(self, node: ast.List | ast.Tuple) -> list[Any]:
+        return [self._eval(element) for element in node.elts]
 
 
 def parsed(text: str) -> ast.expr:
@@ -98,88 +131,19 @@ def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any
     return [_value(side, functions) for side in sides]
 
 
-def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
-    match node:
-        case ast.Constant(value=bool() | int() | float() | str() | None):
-            return node.value
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return [_value(element, functions) for element in elements]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_number(operand, functions)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _value(operand, functions)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            return _arithmetic(op, _number(left, functions), _number(right, functions))
-        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
-            values = [_value(one, functions) for one in (left, *others)]
-            return all(_compared(op, *pair) for op, pair in zip(ops, pairwise(values), strict=True))
-        case ast.IfExp(test=test, body=body, orelse=otherwise):
-            return _value(body if _value(test, functions) else otherwise, functions)
-        case ast.Subscript(value=of, slice=ast.expr() as at):
-            return _entry(_value(of, functions), _value(at, functions))
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
-            return _called(name, arguments, keywords, functions)
-        case ast.Name(id=name):
-            raise ExpressionError(f"{name!r:.40} has no value: a text must stand in quotes, and a function has its brackets")
-    raise ExpressionError(
-        f"{_source(node)!r:.80} is not possible in an expression, which has functions, texts, numbers and lists"
-    )
-
-
-def _source(node: ast.AST) -> str:
+def _value(tree: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
     try:
-        return ast.unparse(node)
-    except (ValueError, RecursionError):
-        return type(node).__name__
-
-
-def _number(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> float:
-    value = _value(node, functions)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ExpressionError(f"{_source(node)!r:.80} is no number")
-    return value
-
-
-def _arithmetic(op: ast.operator, left: float, right: float) -> float:
-    try:
-        result: float = _ARITHMETIC[type(op)](left, right)
-    except (ZeroDivisionError, OverflowError) as error:
-        raise ExpressionError(f"{left:g} and {right:g}: {error}") from None
-    if isinstance(result, int) and abs(result) > _LARGEST:
-        raise ExpressionError("a number is too large")
-    return result
-
-
-def _compared(op: ast.cmpop, left: Any, right: Any) -> bool:
-    try:
-        return bool(_COMPARISONS[type(op)](left, right))
-    except TypeError:
-        raise ExpressionError(f"{left!r:.40} and {right!r:.40} cannot be compared") from None
-
-
-def _entry(of: Any, at: Any) -> Any:
-    if not isinstance(of, list | str) or not isinstance(at, int) or not -len(of) <= at < len(of):
-        raise ExpressionError(f"there is no entry {at!r:.40} in {of!r:.40}")
-    return of[at]
-
-
-def _called(
-    name: str, arguments: list[ast.expr], keywords: list[ast.keyword], functions: Mapping[str, Callable[..., Any]]
-) -> Any:
-    if name not in functions:
-        raise ExpressionError(f"there is no function {name!r:.40}{instead(name, sorted(functions))}")
-    given = [_value(argument, functions) for argument in arguments]
-    named = {}
-    for keyword in keywords:
-        if keyword.arg is None:
-            raise ExpressionError(f"{name}: ** is not possible in an expression")
-        named[keyword.arg] = _value(keyword.value, functions)
-    try:
-        result = functions[name](*given, **named)
+        return _Evaluator(functions).eval("", previously_parsed=tree)
     except ExpressionError:
         raise
+    except FunctionNotDefined as error:
+        name = str(error.func_name)
+        raise ExpressionError(f"there is no function {name!r:.40}{instead(name, sorted(functions))}") from None
+    except NameNotDefined as error:
+        needs = "a text must stand in quotes, and a function has its brackets"
+        raise ExpressionError(f"{str(error.name)!r:.40} has no value: {needs}") from None
+    except InvalidExpression:
+        has = "which has functions, texts, numbers and lists"
+        raise ExpressionError(f"{ast.unparse(tree)!r:.80} is not possible in an expression, {has}") from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError) as error:
-        raise ExpressionError(f"{name}: {error}") from None
-    if isinstance(result, float) and not math.isfinite(result):
-        raise ExpressionError(f"{name} gives {result}, which is no finite number")
-    return result
+        raise ExpressionError(f"{ast.unparse(tree)!s:.80}: {error}") from None
