@@ -53,7 +53,7 @@ SELECTORS = {
     "[data-testid=stPlotlyChart]": "charts side by side are too narrow; a lesson's chart is not brought into sight",
     "[data-testid=stDataFrame]": "a lesson's table is not brought into sight",
     ".stBidiComponent": "a lesson's view is not brought into sight",
-    "[data-testid=stPageLink-NavLink]": "the names of pages are cut on Home; a link of the menu with the focus has no ring",
+    "[data-testid=stPageLink-NavLink]": "a link of the menu with the focus has no ring",
     "[data-testid=stIconMaterial]": "the icons on narrow cards of Home are broken into lines",
     "[data-testid=stButtonGroup]": "choices side by side are cut on a phone",
     "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in the dark theme",

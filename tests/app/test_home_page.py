@@ -15,61 +15,50 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.model_map import TensorPage
 from gptviz.figures.kit.format import percent
-from gptviz.machine.files import home
-from gptviz.ui.menu import PAGES
-from gptviz.ui.pages.home.glance import SHOWN, shape_of
+from gptviz.ui.pages.home.glance import shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
-from gptviz.ui.views import append_token, model_map
+from gptviz.ui.views import append_token, model_map, real_model
 from gptviz.ui.widgets import escaped
 from tests.app.opening import page_at, says, views
 from tests.tiny import TinyModel, tiny
 
-# The pages with a picture on Home: those about models like this one, but for those that are about no one model, and those that
-# take it apart, whose pictures would have to be computed first.
-PICTURED = [
-    page.name
-    for page in PAGES.values()
-    if "decoder" in page.kinds and page.has_model and page.name != "home" and page.group != "Take it apart"
-]
 ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n ")))
 
 
 opened = page_at("app.py")
 
 
-def test_home_shows_something_at_once_and_a_card_for_every_page(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET, context_length=32)
-    app = opened(model="mine")
+def test_home_opens_on_words_and_says_the_guess_above_the_map() -> None:
+    app, lm = opened(), gptviz.load("sentences")
+    prompt = app.text_area(key="prompt").value
+    guess = lm.model(lm.encode(prompt)[None])[0, -1].softmax(-1)
+    assert (app.selectbox(key="model").value, lm.tokenizer.label(int(guess.argmax()))) == ("sentences", "Mary")
+    assert f"the model’s guess at the next token is “Mary”, with {percent(float(guess.max()))}." in says(app)
     labels = [link.proto.label for link in app.main.get("page_link")]
-    numbered = [page.title for page in PAGES.values() if "decoder" in page.kinds and page.name != "home"]
-    assert [label for label in labels if label.startswith("**")] == [f"**{i} {title}**" for i, title in enumerate(numbered, 1)]
     assert {"Classify", "Translate"} <= set(labels)
-    assert len(app.main.get("image")) == len(PICTURED)
 
 
-@pytest.mark.usefixtures("only_shakespeare")
-def test_the_cards_about_training_show_the_curve_of_the_model_and_those_worth_comparing(tiny_model: TinyModel) -> None:
-    from gptviz.figures.kit import thumbnail
-    from gptviz.figures.kit.theme import LIGHT
-    from gptviz.ui.pages.home import glance as home
-    from gptviz.ui.views.learning_curves import curve_of
-
-    folders = {}
-    for name, last in (("mine", 1.0), ("ladder-0", 2.0), ("ladder-1", 3.0)):
-        losses = [{"step": 0, "validation": 4.0}, {"step": 9, "validation": last}]
-        folders[name] = tiny_model(name, text=ALPHABET, card={"losses": losses})
-    drawn = home.learning("mine", LIGHT)
-    assert drawn["train"] == thumbnail.curves([curve_of(folders["mine"])], LIGHT)
-    assert drawn["runs"] == thumbnail.curves([curve_of(folders[name]) for name in ("ladder-0", "ladder-1")], LIGHT)
+def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(real_model.import_job, "begin", begun.append)
+    app = opened()
+    assert real_model.SIZE in app.button(key="fetch the real model").label
+    app.button(key="fetch the real model").click().run()
+    assert begun == [real_model.ON_HUB]
+    monkeypatch.setattr(real_model, "opened_last", lambda: "shakespeare")
+    (link,) = (link for link in opened().main.get("page_link") if link.proto.label == "Open shakespeare")
+    assert parse_qs(link.proto.query_string)["prompt"] == [real_model.PROMPT]
 
 
-def test_where_nothing_was_trained_nothing_is_drawn(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptviz.runs import checkpoints
-
-    tiny_model("mine", text=ALPHABET)
-    monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
-    app = opened(model="mine")
-    assert len(app.main.get("image")) == len(PICTURED) - 2
+def test_a_prompt_with_words_that_the_model_lacks_is_read_by_the_one_that_knows_them_with_a_click() -> None:
+    app = opened(model="sentences", prompt="O Romeo, Romeo")
+    app.button(key="open a reader").click().run()
+    assert app.selectbox(key="model").value == "shakespeare"
+    assert app.text_area(key="prompt").value == "O Romeo, Romeo"
+    assert not app.warning
+    assert "open a reader" not in [button.key for button in opened(model="sentences", prompt="€").button], (
+        "no model here knows it"
+    )
 
 
 def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(tiny_model: TinyModel) -> None:
@@ -189,15 +178,6 @@ def test_the_guesses_are_the_softmax_of_the_model_logits(tiny_model: TinyModel) 
     assert glance.tokens[0].probability is None
     for place in range(1, 5):
         assert glance.tokens[place].probability == pytest.approx(expected[place - 1, ids[place]].item(), abs=1e-6)
-
-
-def test_a_sentence_says_what_is_likeliest_and_how_much_the_list_has(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text=ALPHABET)
-    lm = gptviz.load("mine")
-    shares = lm.model(lm.encode("hello")[None])[0, -1].detach().softmax(-1).sort(descending=True)
-    first, shown = lm.tokenizer.label(int(shares.indices[0])), shares.values[:SHOWN]
-    said = f"“{first}” is the likeliest next token, with {percent(float(shown[0]))}. The {SHOWN} tokens in the list have"
-    assert f"{said} {percent(float(shown.sum()))} of all probability." in says(opened(model="mine", prompt="hello"))
 
 
 def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: TinyModel) -> None:

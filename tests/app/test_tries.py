@@ -9,6 +9,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
 from gptviz.ui.records.heads import READS
+from gptviz.ui.widgets import tries
 from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.explorer import sent
 from tests.app.opening import drawn, opened, says
@@ -40,8 +41,14 @@ try_this(offers)
 
 
 @pytest.fixture
-def at() -> AppTest:
+def at(monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setattr(tries, "MOST_SHOWN", 5)
     return AppTest.from_string(SCRIPT).run()
+
+
+def test_a_page_shows_its_first_three() -> None:
+    buttons = [str(button.key) for button in AppTest.from_string(SCRIPT).run().button]
+    assert buttons == ["try High", "try Text", "try Lamp"]
 
 
 def shown(at: AppTest) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 // gptviz/streamlit_internals.py says what each is for.
 
 const APP = "[data-testid=stApp]";
+export const APP_STATE = "data-test-script-state";
+export const PROMPT = '[class*="st-key-one-line-"] textarea';
 export const MAIN = "[data-testid=stMain]";
 export const VIEWS = ".stBidiComponent, [data-testid=stDataFrame], [data-testid=stPlotlyChart]";
 export const POPOVER_BUTTON = "[data-testid=stPopoverButton]";

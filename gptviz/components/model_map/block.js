@@ -150,7 +150,7 @@ export class Block {
       bus = left - 12;
     // Where a norm and a turn stand between queries and keys, they need the room.
     /** @param {string} name @param {number} y */
-    const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 48, { label: name, sub: this.sub(at + name) });
+    const head = (name, y) => pen.drawBox(at + name, left, y, w.q, 48, { sub: this.sub(at + name) });
     const q = head("q", top + 26),
       k = head("k", top + 94),
       v = head("v", row);
@@ -194,7 +194,7 @@ export class Block {
   masked(at, scores) {
     const { pen, w } = this;
     if (!this.paths.has(`${at}mask`)) return scores;
-    const label = pen.boxes.at(`${at}mask`).name.toLowerCase();
+    const label = pen.boxes.at(`${at}mask`).name;
     const mask = pen.drawBox(`${at}mask`, scores.x + scores.w + w.gap, scores.cy - 12, w.mask, 24, { label });
     pen.level(scores, mask, scores.cy, { colour: ROLES.pattern });
     return mask;
@@ -237,7 +237,7 @@ export class Block {
       area = { x: x + 5, y: y + 17, w: w.pattern - 10, h: h - 22 };
     const place = pen.drawBox(path, x, y, w.pattern, h, { label: " ", strength: 0.02 });
     const group = /** @type {SVGElement} */ (pen.elements.get(path));
-    group.append(pen.text(x + 7, y + 13, "pattern", { size: 12.5, weight: 650, anchor: "start" }));
+    group.append(pen.text(x + 7, y + 13, "Pattern", { size: 12.5, weight: 650, anchor: "start" }));
     if (w.pattern > 130 && !pen.isPlain)
       group.append(pen.text(x + w.pattern - 7, y + 13, sizes(box.pieces[0].shape), { anchor: "end", fill: pen.ink(0.72) }));
     const kind = part === "cross_attention" ? "cross" : stack ? "encoder" : "decoder";

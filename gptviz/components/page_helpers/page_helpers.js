@@ -2,6 +2,7 @@
 
 import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
+import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
 import { PageAddress } from "./page_address.js";
 import { PopoverKeys } from "./popover_keys.js";
@@ -14,6 +15,7 @@ import { StepInSight } from "./step_in_sight.js";
 const HELPERS = {
   history: HistorySteps,
   popovers: PopoverKeys,
+  prompt: ClosedPrompt,
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,

@@ -21,6 +21,7 @@ PAGE = Page(
         "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer token by token.",
     },
     sentence="A prompt becomes tokens; tokens become a guess at the next one.",
+    opens_on="sentences",
     words=(
         *("token", "prompt", "embedding", "residual stream", "block", "attention"),
         *("head", "MLP", "norm", "logit", "softmax"),
@@ -28,7 +29,7 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The map: the tokens enter at one end, and guesses leave at the other. Click a box to see what is computed in it.",
-        "Below it, a card leads to each page.",
+        "Below it, a model that others trained on all kinds of texts, in one click.",
         Keys("model_map", ("ArrowLeft", "ArrowRight", "Enter"), "lead from box to box, and open one"),
         Keys("model_map", ("Escape",), "shuts what is open"),
     ),

@@ -19,7 +19,7 @@ from gptviz.model.devices import STORED
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
-from gptviz.ui.menu import GROUPS, PAGES
+from gptviz.ui.menu import GROUPS, IN_MENU, PAGES
 from gptviz.ui.page import Page
 from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
@@ -94,6 +94,7 @@ def open_page(page: Page) -> None:
         st.session_state[HAS_CHOSEN] = True
     addresses.forget_taken()
     controls.notices_in()
+    tries.begin()
     for key in SHARED:
         addresses.takes(key, ANY)
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
@@ -158,11 +159,11 @@ def _menu() -> None:
     """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
     folded = st.session_state.setdefault(FOLDED, set())
     state = carried_state()  # once for all links
-    for group, entries in GROUPS.items():
+    for group in IN_MENU:
         fold = partial(folded.symmetric_difference_update, [group])
         opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
         with opened.container(gap="xxsmall"):
-            for entry in entries:
+            for entry in GROUPS[group]:
                 link(entry, description=entry.sentence, query={"model": default_model(entry)} | state)
 
 

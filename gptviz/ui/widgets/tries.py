@@ -14,7 +14,9 @@ from . import addresses
 
 # The key of the session's state that holds the suggestions taken on this page, the last one last.
 _TAKEN = "tries taken"
-MOST_TAKEN = 20
+MOST_TAKEN, MOST_SHOWN = 20, 3
+# The key of the session's state with the container in which the suggestions of this run stand.
+_PLACE = "place of the suggestions"
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,27 @@ class _Taken:
         return bool(self.offer.state or self.offer.query or self.undo)
 
 
+def here() -> None:
+    """Let the suggestions of the page stand here, which are computed after what they are about."""
+    st.session_state[_PLACE] = st.container()
+
+
 def try_this(offers: Sequence[Try]) -> None:
-    """The suggestions, each a button with its sentence; next to the one taken last is a button that leads back."""
+    """The most telling suggestions, the first of `offers`, as a row of short cards; next to the one taken last is a button that
+    leads back.
+    """
     last = taken[-1] if (taken := _all_taken()) else None
-    titles = [offer.title for offer in offers]
+    offered = list(offers[:MOST_SHOWN])
+    titles = [offer.title for offer in offered]
     # The suggestion may have led to another model, for which it is not offered; its sentence must still be readable.
-    shown = [*offers, last.offer] if last is not None and last.offer.title not in titles else offers
+    shown = [*offered, last.offer] if last is not None and last.offer.title not in titles else offered
     if not shown:
         return
-    st.markdown("**Try this**")
-    # Their widths are set in components/kit/page.css: type grows with the window.
-    with st.container(horizontal=True, key="suggestions"):
+    # How wide they are, and that a sentence is cut to a line until it is taken, stands in components/kit/page.css.
+    with st.session_state.get(_PLACE) or st.container(), st.container(horizontal=True, key="suggestions"):
         for offer in shown:
-            with st.container(gap="xsmall"):
-                is_last = last is not None and last.offer.title == offer.title
+            is_last = last is not None and last.offer.title == offer.title
+            with st.container(gap=None, key="suggestion-taken" if is_last else None):
                 _buttons(offer, offered=offer.title in titles, can_go_back=is_last and last is not None and last.can_be_undone)
                 st.caption(offer.notice + _other_text(offer))
 
@@ -72,6 +81,11 @@ def try_this(offers: Sequence[Try]) -> None:
 def forget() -> None:
     """Forget what was taken: another page was opened."""
     st.session_state.pop(_TAKEN, None)
+
+
+def begin() -> None:
+    """Forget where suggestions stood in the last run of a page."""
+    st.session_state.pop(_PLACE, None)
 
 
 def take(offer: Try) -> None:
@@ -111,7 +125,15 @@ def _all_taken() -> list[_Taken]:
 def _buttons(offer: Try, *, offered: bool, can_go_back: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         # A suggestion that is no longer offered stays as the heading of its sentence.
-        st.button(offer.title, on_click=take, args=(offer,), key=f"try {offer.title}", disabled=not offered)
+        st.button(
+            f"Try: {offer.title}",
+            key=f"try {offer.title}",
+            on_click=take,
+            args=(offer,),
+            type="tertiary",
+            help=offer.notice,
+            disabled=not offered,
+        )
         if can_go_back:
             st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
 

@@ -292,7 +292,7 @@ class Sublayers(Drawing):
         shape = (config.n_head, queries, config.head_size)
         box = Box(
             path=f"{at}.z",
-            name="z",
+            name="Mix",
             role="value",
             about="What each token gathers: the values of the others, weighted by its attention." + self.sharing,
             equation="z = pattern · v",

@@ -11,6 +11,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted, duration
 from gptviz.language_model import LanguageModel
+from gptviz.lessons.real_model import opened_last
 from gptviz.machine.hosting import hosting
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -18,7 +19,7 @@ from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.ui.records.train import PAGE as TRAIN
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escaped, tries
 from gptviz.ui.widgets.headings import say_below_titles
 
 from .. import frame
@@ -50,6 +51,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
     bar, about = st.container(key="one-line-subject", **look), st.container(key="about-the-model", **look)
     notices = st.container()
+    tries.here()
     controls.notices_in(notices)
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
@@ -70,7 +72,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if folder is not None:
         about.caption(escaped(line_about(folder)), width="content")
     if folder is not None and scrubber.steps(name):
-        with bar:
+        with about:
             step = scrubber.scrubber(folder, card, about)
     else:
         scrubber.without_snapshots()
@@ -215,6 +217,8 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
         encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown and needs_prompt:
         st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
+        if lm.model.config.kind == "decoder":
+            _offer_reader(prompt)
     capacity = reading.capacity(lm)
     if len(encoding.ids) > capacity and needs_prompt:
         which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
@@ -224,6 +228,26 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
             icon=":material/content_cut:",
         )
     return Subject(key, lm, prompt, encoding, tuple(reading.tokens_read(lm, encoding.ids)), default)
+
+
+def _offer_reader(prompt: str) -> None:
+    """A button that opens a decoder which knows all of the prompt, if there is one: the real model that was opened last, else the
+    one that reads letters.
+    """
+    for name in filter(None, (opened_last(), DEFAULT_MODEL)):
+        if _knows(name, prompt):
+            label = f"Read it with {escaped(name)}, which knows all of it"
+            st.button(label, on_click=_open_model, args=(name,), icon=":material/swap_horiz:", key="open a reader")
+            return
+
+
+@st.cache_data(max_entries=64, ttl=600, show_spinner=False)
+def _knows(name: str, prompt: str) -> bool:
+    """Whether the tokenizer of the model called `name` has a token for every part of the prompt."""
+    try:
+        return not checkpoints.read_tokenizer(checkpoints.find(name)).encode(prompt).unknown
+    except (checkpoints.CheckpointError, ValueError):
+        return False
 
 
 def _read_in_seconds(subject: Subject) -> Subject:
