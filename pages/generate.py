@@ -31,7 +31,7 @@ with view:
         )
 
 drafting.show(subject, writing)
-try_this(tree.tries(writing, subject))
+try_this(tree.tries(writing))
 st.download_button(
     "Download the text",
     lambda: writing.document,

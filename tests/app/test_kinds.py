@@ -164,12 +164,8 @@ def test_home_shows_the_answer_with_its_probabilities_and_leads_to_translate() -
 
 
 @pytest.mark.usefixtures("one_of_each")
-def test_home_has_a_card_for_each_page_about_this_kind_and_links_to_the_others_with_a_model_of_theirs() -> None:
-    at = opened("app.py", model="judge")
-    found = links(at)
-    assert {title.strip("*").partition(" ")[2] for title in found if title.startswith("**")} == {
-        one.title for one in PAGES.values() if "classifier" in one.kinds and one.name != "home"
-    }
+def test_home_links_to_pages_about_other_kinds_with_a_model_of_theirs() -> None:
+    found = links(opened("app.py", model="judge"))
     assert found["Translate"] == {"model": ["pair"]}
     assert found["Generate"] == {"model": ["writer"]}
 

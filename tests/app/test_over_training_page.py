@@ -325,9 +325,8 @@ def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relative
     assert "lowest at the end: ladder-8 with 1.7446" in says(at).replace("\\", "")
 
 
-def test_one_click_shows_that_after_pretraining_the_loss_begins_lower_and_ends_lower() -> None:
-    at = press(page(prompt=PROMPT), "Pretraining first")
-    assert at.selectbox(key="model").value == "finetune"
+def test_after_pretraining_the_loss_begins_lower_and_ends_lower() -> None:
+    at = page(model="finetune", show="Beside relatives")
     assert at.dataframe[0].value["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
     lines = {trace["name"]: numbers(trace["y"]) for trace in chart(at, "beside its relatives")["data"] if trace.get("name")}
     assert all(lines["finetune"] < lines["from-scratch"])
@@ -341,10 +340,7 @@ def test_a_model_without_relatives_is_not_offered_to_stand_beside_them() -> None
     assert "The link asks for show = “Beside relatives”, which is not available here" in says(page(show="Beside relatives"))
 
 
-def test_one_click_leads_from_any_model_to_the_ladder_and_to_pretraining() -> None:
-    at = page(prompt=PROMPT)
-    for name in ("The ladder, part by part", "Pretraining first"):
-        assert [one for one in at.button if name in one.label], name
-    press(at, "The ladder, part by part")
+def test_one_click_leads_from_any_model_to_the_ladder() -> None:
+    at = press(page(prompt=PROMPT), "The ladder, part by part")
     assert at.selectbox(key="model").value == "ladder-8"
     assert "beside its relatives" in [figure for figure in ("beside its relatives",) if chart(at, figure)]

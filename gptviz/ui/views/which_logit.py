@@ -89,6 +89,7 @@ def _take_over(every: Sequence[str]) -> None:
     for key, new in (*_OLD_KEYS.items(), (MINUS, MINUS)):
         addresses.takes(key, ANY)
         asked = st.query_params.get(key)
-        if asked is not None and new not in st.session_state and (key != new or asked in _OLD_VALUES):
+        is_old = asked in _OLD_VALUES if key == new else new not in st.query_params
+        if asked is not None and is_old and new not in st.session_state:
             st.session_state[new] = _OLD_VALUES.get(asked, asked)
             addresses.write(key, None)

@@ -126,11 +126,12 @@ def _buttons(offer: Try, *, offered: bool, can_go_back: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         # A suggestion that is no longer offered stays as the heading of its sentence.
         st.button(
-            f"Try: {offer.title}",
+            offer.title,
             key=f"try {offer.title}",
             on_click=take,
             args=(offer,),
             type="tertiary",
+            icon=":material/lightbulb:",
             help=offer.notice,
             disabled=not offered,
         )

@@ -31,9 +31,10 @@ def tries(subject: Subject, stack: str) -> list[Try]:
     if facts:
         b, h = largest_head(facts.previous)
         notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
-        offers.append(Try("The token before", notice, view.explorer_state(block=b, head=h)))
-        offers += [*_repeats(seen, facts), *_first_token(seen, facts)]
-    offers.append(_a_cell(seen))
+        before = Try("The token before", notice, view.explorer_state(block=b, head=h))
+        offers += [*_repeats(seen, facts), before, *_first_token(seen, facts)]
+    else:
+        offers.append(_a_cell(seen))
     return offers
 
 

@@ -18,7 +18,6 @@ from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading.next_token import predict
 from gptviz.ui.shell.subject import Subject, load_call, scrubber
-from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes
 from gptviz.ui.widgets.sampling import PLAIN
 
@@ -335,8 +334,8 @@ def explain_tree(writing: Writing) -> None:
         )
 
 
-def tries(writing: Writing, subject: Subject) -> list[Try]:
-    """The suggestions for this text, and other prompts where the model was trained on texts to go on with."""
+def tries(writing: Writing) -> list[Try]:
+    """The suggestions for this text."""
     offers = []
     if writing.length:  # a branch takes nothing away: there is nothing to take back
         notice = (
@@ -368,17 +367,7 @@ def tries(writing: Writing, subject: Subject) -> list[Try]:
             top_k=2,
         ),
     ]
-    if subject.on_task:
-        return offers
-    notice = (
-        "A line by a speaker of the play Coriolanus, cut in the middle of a word: the list of what may come next says how the "
-        "model would go on with it."
-    )
-    return [
-        *offers,
-        Try("“sea”", "A prompt of three letters: does the model end the word here, or go on with it?", {"prompt": SEA}),
-        Try("“What is gra”", notice, {"prompt": MENENIUS}),
-    ]
+    return offers
 
 
 def _again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:

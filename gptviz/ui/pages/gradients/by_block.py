@@ -176,12 +176,6 @@ def tries() -> list[Try]:
             "and it vanishes; one step larger, and it explodes.",
             DEFAULTS | {"std": 0.24},
         ),
-        Try(
-            "Not divided by depth",
-            "Larger weights, whose size does not depend on the number of blocks: post-norm now loses a little of the gradient in "
-            "most blocks, and plain explodes.",
-            DEFAULTS | {"std": 0.12, "shrink": False},
-        ),
     ]
 
 

@@ -19,7 +19,6 @@ from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds, said
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
-from gptviz.ui.shell.subject.prompts import MENENIUS, SEA
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.text_position import END
@@ -165,21 +164,8 @@ def tries(subject: Subject, position: int) -> list[Try]:
         return []  # a damaged model, which the view names
     if subject.on_task:
         return [*_examples(subject), *_a_cut(subject, position)]
-    return [
-        *(_places(subject) + _a_cut(subject, position)),
-        Try("“sea”", "Three letters: does the word end here, or does it go on?", {"prompt": SEA} | ledger_state(), END),
-        Try(
-            "“What is gra”",
-            "A line of the play Coriolanus, cut in the middle of a word.",
-            {"prompt": MENENIUS} | ledger_state(),
-            END,
-        ),
-        Try(
-            VIEW,
-            "Ten characters of a text that the models have not seen: do you need more guesses than they do?",
-            {PLAYS: True},
-        ),
-    ]
+    game = "Ten characters of a text that the models have not seen: do you need more guesses than they do?"
+    return [*_open_question(subject), *_a_cut(subject, position), Try(VIEW, game, {PLAYS: True})]
 
 
 def _examples(subject: Subject) -> list[Try]:
@@ -226,23 +212,15 @@ def _a_cut(subject: Subject, position: int) -> list[Try]:
     return [Try("Cut the tail", tail, ledger_state(**CUT))]
 
 
-def _places(subject: Subject) -> list[Try]:
-    """For the text on screen: where the model is surest of the next token, and where it is least sure."""
+def _open_question(subject: Subject) -> list[Try]:
+    """Where in the text on screen the model is least sure of the next token."""
     if len(subject.seen) < 2:
         return []
-    most = guesses(subject.key, subject.seen).surest  # how likely the likeliest token is at each position
-    sure, open_ = (likeliest_guess(subject.key, subject.seen, int(at)) for at in (most.argmax(), most.argmin()))
-    if sure.position == open_.position:
-        return []
-    surest = (
-        f"After {sure.before} it gives {sure.likeliest} {percent(sure.probability)}: this is where it is surest in this text."
-    )
+    least = int(guesses(subject.key, subject.seen).surest.argmin())  # by how likely the likeliest token is at each position
+    guess = likeliest_guess(subject.key, subject.seen, least)
     question = (
-        f"After {open_.before} its likeliest token, {open_.likeliest}, has {percent(open_.probability)}: the model is as "
-        f"unsure as in a choice among {open_.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
+        f"After {guess.before} its likeliest token, {guess.likeliest}, has {percent(guess.probability)}: the model is as "
+        f"unsure as in a choice among {guess.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
         "what changes."
     )
-    return [
-        Try("Where it is surest", surest, ledger_state(), {"position": str(sure.position)}),
-        Try("An open question", question, ledger_state(), {"position": str(open_.position)}),
-    ]
+    return [Try("An open question", question, ledger_state(), {"position": str(least)})]

@@ -372,9 +372,7 @@ def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Tr
         )
         offers.append(Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name}))
     offers += _vowels(subject)
-    notice = "The loss beside the rank and the size of every matrix: do weights change when the loss does?"
-    names = [name for name in ("loss", "weights.rank", "weights.norm") if name in possible(subject)]
-    return [*offers, Try("The weights themselves", notice, {}, {KEY: ",".join(names)}), *_side_by_side()]
+    return [*offers[:2], *_ladder()]
 
 
 def _vowels(subject: Subject) -> list[Try]:
@@ -396,24 +394,18 @@ def _vowels(subject: Subject) -> list[Try]:
     return [Try("Do vowels come together?", notice, {}, {KEY: name})]
 
 
-def _side_by_side() -> list[Try]:
-    """The models that show what one part, or a training before, is worth: each with its relatives."""
-    offers = []
-    for name, title, what, ask in (
-        ("ladder-8", "The ladder, part by part", "From the bigram to a GPT, one part more each time", "Which lowers it most?"),
-        (
-            "finetune",
-            "Pretraining first",
-            "The same steps on Shakespeare with and without a training on another text before",
-            "Who begins lower, and does it stay ahead?",
-        ),
-    ):
-        cards = list(beside.relatives(name).values())
-        if cards:
-            low, high = cards[0].validation_loss, cards[-1].validation_loss
-            notice = f"{what}: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. {ask}"
-            offers.append(Try(title, notice, {"model": name, **({"show": RELATIVES} if scrubber.steps(name) else {})}))
-    return offers
+def _ladder() -> list[Try]:
+    """The models that show what one part more is worth, beside each other."""
+    cards = list(beside.relatives("ladder-8").values())
+    if not cards:
+        return []
+    low, high = cards[0].validation_loss, cards[-1].validation_loss
+    notice = (
+        f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. "
+        "Which part lowers it most?"
+    )
+    shown = {"show": RELATIVES} if scrubber.steps("ladder-8") else {}
+    return [Try("The ladder, part by part", notice, {"model": "ladder-8", **shown})]
 
 
 def code(subject: Subject, asked: Mapping[str, Question]) -> str:

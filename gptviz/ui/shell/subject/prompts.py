@@ -16,7 +16,6 @@ LINES_WITHOUT_CHOICE = f"LYSANDER.\n{LINES}ow chanc"
 # For decoders that were trained on all kinds of texts: two names, one of which is the answer (Wang et al. 2022).
 SENTENCE = "When Mary and John went to the shop, John gave a book to"
 # Prompts of the original experiment that builds its model step by step (Ge 2023).
-SEA, MENENIUS = "sea", "MENENIUS:\nWhat is gra"
 REVIEW = "The plot is familiar and the ending no surprise, but the film is warm, funny and moving from beginning to end."
 DATE = "the third of march 1977"
 USUAL: dict[Kind, str] = {"decoder": LINES, "classifier": REVIEW, "encoder-decoder": DATE}
