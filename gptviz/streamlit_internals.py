@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-from streamlit import config, runtime
+from streamlit import config, context, runtime
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import in_cached_function
@@ -54,7 +54,6 @@ SELECTORS = {
     "[data-testid=stDataFrame]": "a lesson's table is not brought into sight",
     ".stBidiComponent": "a lesson's view is not brought into sight",
     "[data-testid=stPageLink-NavLink]": "a link of the menu with the focus has no ring",
-    "[data-testid=stIconMaterial]": "the icons on narrow cards of Home are broken into lines",
     "[data-testid=stButtonGroup]": "choices side by side are cut on a phone",
     "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in the dark theme",
     "[data-testid=stBaseButton-elementToolbar]": "the focus on a button above a table has no ring",
@@ -99,6 +98,11 @@ def session() -> str | None:
     """The session whose page this thread runs, or None if it runs none."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context else None
+
+
+def is_guest() -> bool:
+    """Whether this thread runs a page for a visitor from another machine."""
+    return session() is not None and runtime.exists() and context.ip_address is not None
 
 
 def page_and_query() -> tuple[str, str]:

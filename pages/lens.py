@@ -12,10 +12,11 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
+result, picture = st.container(), st.container()
 asked = grid.ask_lens(subject)
-result = st.container()
-if not grid.grid(subject, asked):
-    st.stop()
+with picture:
+    if not grid.grid(subject, asked):
+        st.stop()
 lens = asked.value
 result.markdown(grid.where_the_answer_comes_from(subject, lens))
 st.caption(grid.about_rows(subject, lens))

@@ -30,7 +30,7 @@ else:
     with text:
         text_position.strip(subject, position)
     explain_refusal()
-    ledger.ledger(subject, position)
     ledger.say_guess(subject, position)
+    ledger.ledger(subject, position)
     ledger.say_rounding(subject, position)
     close(PAGE, ledger.tries(subject, position))

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
     "gptviz": 500,
-    "gptviz/commands": 2_950,
+    "gptviz/commands": 3_000,
     "gptviz/components": 2_150,
     "gptviz/data": 2_050,
     "gptviz/figures": 4_250,
@@ -35,10 +35,10 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/pages": 15_400,
     "gptviz/ui/records": 850,
     "gptviz/ui/shell": 2_850,
-    "gptviz/ui/views": 2_800,
+    "gptviz/ui/views": 2_850,
     "gptviz/ui/widgets": 1_350,
     "tests": 61_200,
-    "views' scripts and styles": 16_500,
+    "views' scripts and styles": 16_600,
 }
 
 

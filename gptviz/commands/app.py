@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from gptviz.lessons.library import FOLDER_SETTING
-from gptviz.machine.hosting import Hosting, largest_upload, variable
+from gptviz.machine.hosting import Hosting, largest_upload, own_address, variable
 from gptviz.machine.location import APP
+from gptviz.machine.memory import available
 from gptviz.settings.fields import field_infos
 
 from .common import Command, Parser, UsageError
@@ -18,12 +19,14 @@ from .common import Command, Parser, UsageError
 
 def _options(this: Parser) -> None:
     this.add_argument("--lessons", type=Path, metavar="DIR", help="the folder with your own lessons")
+    about = "serve a class in the same network: its machines open the address that is printed, and only read"
+    this.add_argument("--lan", action="store_true", help=about)
     this.more_help = _settings_help
     this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `app [--lessons DIR] [OPTION …]`."""
+    """The command `app [--lan] [--lessons DIR] [OPTION …]`."""
     # Read now: a setting that makes no sense is an error at the start, and not at the first visit. Pages name the limit; the
     # server enforces it for files that come without a page too.
     limit = f"--server.maxUploadSize={largest_upload()}"
@@ -33,10 +36,28 @@ def run(options: argparse.Namespace) -> None:
         if not any(options.lessons.glob("*.md")):
             print(f"gptviz: no lesson is in {options.lessons} yet: a lesson is a file whose name ends in .md", file=sys.stderr)
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
-    command = [sys.executable, "-m", "gptviz.serve", "run", str(APP), limit, *options.options]
+    shared = _for_a_class(options.options) if options.lan else []
+    command = [sys.executable, "-m", "gptviz.serve", "run", str(APP), limit, *shared, *options.options]
     if sys.platform == "win32":  # where exec would give the terminal back before the app has ended
         sys.exit(subprocess.call(command))
     os.execv(sys.executable, command)  # the server replaces this process, so that a signal to the command reaches the server
+
+
+def _for_a_class(given: list[str]) -> list[str]:
+    """Set the limits of a server for a class, unless they are set, and print its address; the options that it runs with.
+
+    Raises:
+        UsageError: this machine is in no network.
+    """
+    address = own_address()
+    if address is None:
+        raise UsageError("this machine is in no network, so that no other machine could open the app: leave --lan out")
+    usual = {"lan": "1", "longest_text": "10000", "memory": f"{available() / 2e6:.0f}"}
+    for name, value in usual.items():
+        os.environ.setdefault(variable(name), value)
+    port = next((one.partition("=")[2] for one in given if one.startswith("--server.port=")), "8501")
+    print(f"The class opens http://{address}:{port} (others read; on this machine, http://localhost:{port}, all is allowed)")
+    return ["--server.address=0.0.0.0", "--browser.serverAddress=localhost"]
 
 
 def _settings_help() -> str:

@@ -7,7 +7,10 @@ not mean that there is no limit.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +36,12 @@ class Hosting:
         "Read-only",
         "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
         "and at no name of the hub.",
+    )
+    lan: bool = setting(
+        False,
+        "A class in one network",
+        "1: visitors from other machines only read, as with GPTVIZ_READ_ONLY=1; on this machine everything stays allowed. "
+        "`gptviz app --lan` sets it.",
     )
     models: str | None = setting(None, "Models", "The names of the models that are shown, separated by commas; default: all.")
     longest_text: int = setting(100_000, "Longest text", "The most characters of a prompt.", low=1, high=1_000_000)
@@ -68,14 +77,25 @@ def variable(name: str) -> str:
     return f"GPTVIZ_{name.upper()}"
 
 
+def guests_are(is_guest: Callable[[], bool]) -> None:
+    """Say how a server for a class knows whether the visitor whose page runs now comes from another machine."""
+    global _is_guest
+    _is_guest = is_guest
+
+
 def hosting() -> Hosting:
-    """The limits of this server.
+    """The limits of this server for the visitor whose page runs now.
 
     Raises:
         ValueError: a variable has a value that makes no sense; the message names both.
     """
     given = tuple((one.name, os.environ[variable(one.name)]) for one in fields(Hosting) if os.environ.get(variable(one.name)))
-    return _hosting(given)
+    allowed = _hosting(given)
+    return replace(allowed, read_only=True) if allowed.lan and _is_guest() else allowed
+
+
+def _is_guest() -> bool:
+    return True  # until `guests_are` says how to know it
 
 
 @lru_cache(maxsize=8)
@@ -99,6 +119,14 @@ def _value(name: str, text: str) -> Any:
         return int(text) if kind == "whole" else float(text)
     except ValueError:
         return text
+
+
+def own_address() -> str | None:
+    """The address of this machine in its network; None without one. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way_out, suppress(OSError):
+        way_out.connect(("192.0.2.1", 9))  # an address of no machine (RFC 5737), so that the usual way out is taken
+        return str(way_out.getsockname()[0])
+    return None
 
 
 def require_writable(what: str) -> None:

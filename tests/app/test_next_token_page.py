@@ -204,7 +204,7 @@ def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> N
     shares = [float(torch.softmax(exact / temperature, -1).max()) for temperature in (1.0, 0.5, 2.0)]
     usual, sharp, flat = map(percent, shares)
     token = gptviz.load("tiny").tokenizer.label(int(exact.argmax()))
-    (said,) = [one for one in notices(at) if "move the temperature" in one]
+    (said,) = [one.value.replace("\\", "") for one in at.markdown if "move the temperature" in one.value]
     assert said.startswith(f"The likeliest token is “{token}”, with {usual}. ")
     assert f"At temperature 0.5 it has {sharp}, at 2 it has {flat}:" in said
 

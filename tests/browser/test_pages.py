@@ -121,7 +121,7 @@ def check_text_is_text(page: Page) -> None:
 
 # One look at each page holds it to all of this: opening it is what takes time.
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apart_and_fits_a_phone_whatever_the_prompt(
+def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_and_fits_a_phone_whatever_the_prompt(
     deep: Server, standing: Visit, path: str
 ) -> None:
     record = RECORDS[path or "home"]
@@ -140,7 +140,7 @@ def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apar
         what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
         top = page.evaluate(TOP, what)
     assert top is not None
-    assert top <= 800 / 3
+    assert top <= 0.42 * 800
     if has_charts:
         assert page.evaluate(FAULTS) == []
     page.set_viewport_size(PHONE)
@@ -155,7 +155,7 @@ def test_a_page_opens_in_its_frame_its_picture_in_the_upper_third_its_words_apar
         check_width(page)
 
 
-def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_above_a_picture_in_the_upper_third(
+def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_above_a_picture_high_on_the_page(
     server: Server, standing: Visit
 ) -> None:
     tokenizer = WordTokenizer(WORDS.split())
@@ -163,7 +163,7 @@ def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_ab
     checkpoints.save("elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints)
     standing.page.set_viewport_size(LAPTOP)
     standing.go("heads", model="elsewhere", prompt=WORDS)
-    assert standing.drawn().evaluate(TOP, CHART) <= 800 / 3
+    assert standing.drawn().evaluate(TOP, CHART) <= 0.42 * 800
 
 
 # A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.
@@ -193,12 +193,25 @@ def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(standing: Vi
     assert unfolded is not None
     assert unfolded["height"] > line["height"] + 20, "several lines are seen while it is edited"
     page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 400")
-    for control in (model, step, box):
+    for control, line in ((model, 60), (box, 60), (step, 100)):
         place = control.bounding_box()
         assert place is not None
-        assert 0 <= place["y"] < 60
+        assert 0 <= place["y"] < line
     # Nothing lies over it.
     assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
+
+
+def test_a_prompt_that_is_not_edited_shows_its_line_breaks_and_is_whole_in_its_tooltip(standing: Visit) -> None:
+    prompt = "O Romeo,\n" + "and Juliet " * 30
+    page = standing.go("next_token", model="generator", prompt=prompt)
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    expect(box).to_have_attribute("title", prompt)
+    line = "e => { const a = getComputedStyle(e.parentElement, '::after'); return [a.content, a.textOverflow]; }"
+    content, overflow = box.evaluate(line)
+    assert content.startswith('"O Romeo, ⏎ and Juliet')
+    assert overflow == "ellipsis"
+    box.focus()
+    assert box.evaluate(line)[0] == "none", "while it is edited the text itself is seen"
 
 
 def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(standing: Visit) -> None:

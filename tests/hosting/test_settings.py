@@ -19,7 +19,9 @@ import torch
 
 from gptviz import language_model
 from gptviz.__main__ import main
+from gptviz.commands import app
 from gptviz.language_model import LanguageModel
+from gptviz.machine import hosting as hosting_module
 from gptviz.machine import memory
 from gptviz.machine.hosting import Hosting, NotAllowedError, hosting, upload_limit, variable
 from gptviz.model.costs.memory_needed import MemoryNeeded
@@ -106,6 +108,36 @@ def test_a_read_only_server_keeps_nothing(
     assert upload_limit(10) is None
     assert "GPTVIZ_READ_ONLY" in error(capsys, "train", "reversal", "--name", "new", "--steps", "1")
     assert sorted(path for path in folder.parent.parent.rglob("*")) == before
+
+
+def test_of_a_class_those_on_other_machines_only_read(monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]) -> None:
+    tiny_model("mine")
+    monkeypatch.setattr(hosting_module, "_is_guest", lambda: True)
+    assert not hosting().read_only, "this is no server for a class"
+    monkeypatch.setenv(variable("lan"), "1")
+    assert hosting().read_only
+    hosting_module.guests_are(lambda: True)
+    with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+        manage.delete("mine")
+    hosting_module.guests_are(lambda: False)
+    assert not hosting().read_only
+    assert not button(opened("pages/runs.py", model="mine"), "Delete").disabled
+
+
+def test_a_server_for_a_class_answers_its_network_within_limits_that_can_be_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(app.os, "execv", lambda _, command: begun.append(command))
+    monkeypatch.setattr(app, "own_address", lambda: "10.0.0.7")
+    monkeypatch.setattr(app.os, "environ", {variable("longest_text"): "500"})
+    assert main(["app", "--lan", "--server.port=8600"]) == 0
+    assert "--server.address=0.0.0.0" in begun[0]
+    assert (app.os.environ[variable("lan")], app.os.environ[variable("longest_text")]) == ("1", "500")
+    assert float(app.os.environ[variable("memory")]) > 0
+    assert "http://10.0.0.7:8600" in capsys.readouterr().out
+    monkeypatch.setattr(app, "own_address", lambda: None)
+    assert "this machine is in no network" in error(capsys, "app", "--lan")
 
 
 def test_only_the_models_that_are_named_can_be_opened(monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]) -> None:

@@ -10,6 +10,10 @@ import { LANES, lanesOf, lengthOf } from "./lanes.js";
 import { LONGEST_NAME, cutInWords } from "./words.js";
 
 const ROW = 1.25; // rem, as in the style sheet
+// Without a scroll the list shows the tokens that have at least this probability and `MORE` others, at least `FEWEST`.
+const SEEN = 0.001,
+  MORE = 3,
+  FEWEST = 8;
 
 export class List {
   /** @param {import("./sampling_ledger.js").Ledger} ledger */
@@ -61,6 +65,8 @@ export class List {
     this.places = wanted ? ordered.filter((token) => header.labels[token].toLowerCase().includes(wanted)) : ordered;
     this.ranked = !wanted && !byVocabulary;
     this.space.style.height = `${ROW * this.places.length}rem`;
+    const seen = Math.max(FEWEST, stages.before.filter((share) => share >= SEEN).length + MORE);
+    this.element.style.setProperty("--lines", `${ROW * Math.min(seen, stages.size)}rem`);
     if (!stays) this.element.scrollTop = this.current = 0;
   }
 

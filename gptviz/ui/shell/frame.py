@@ -13,6 +13,7 @@ import streamlit as st
 from gptviz import streamlit_internals
 from gptviz.components import kit
 from gptviz.components.page_helpers import page_helpers
+from gptviz.machine import hosting
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
 from gptviz.model.devices import STORED
@@ -44,6 +45,7 @@ USUAL = "usual"
 SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, USUAL, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
 # Those that say nothing about a model.
 ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
+hosting.guests_are(streamlit_internals.is_guest)
 # Set once any page has shown its heading: what takes the processor longer may follow.
 begun = Event()
 

@@ -131,14 +131,18 @@ def ask_circuit(subject: Subject, chosen: CircuitChoice) -> Asked[Circuit]:
     return ask(subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings)
 
 
-def about(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
-    """The graph in sentences."""
-    beyond = f"; {brief(data.total - data.rest)} without what parts give on average over this text" if chosen.beyond_mean else ""
-    sentences = [
-        f"Of {_answer(subject, chosen)} ({brief(data.total)}{beyond}), this graph of "
-        f"{counted(len(data.nodes), 'box', 'boxes')} and {counted(len(data.edges), 'line')} traces "
-        f"{percent(data.share)} back to its tokens."
-    ]
+def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
+    """The graph in a sentence."""
+    boxes, lines = counted(len(data.nodes), "box", "boxes"), counted(len(data.edges), "line")
+    much = f"**{percent(data.share)}**" if data.reached else f"only **{percent(data.share)}**"
+    return f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} ({brief(data.total)}) back to the tokens."
+
+
+def about(chosen: CircuitChoice, data: Circuit) -> str:
+    """What else there is to say of the graph."""
+    sentences = []
+    if chosen.beyond_mean:
+        sentences.append(f"Without what parts give on average over this text the logit is {brief(data.total - data.rest)}.")
     if not data.reached:
         sentences.append(
             f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."

@@ -127,7 +127,7 @@ def say_guess(subject: Subject, position: int) -> None:
         stages(logits, Sampling(temperature=temperature), tokenizer.unused_ids).after[0] for temperature in (1.0, *TEMPERATURES)
     )
     top = int(usual.argmax())
-    st.caption(
+    st.markdown(
         f"The likeliest token is {in_quotes(tokenizer.label(top))}, with {percent(float(usual[top]))}. At temperature "
         f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has {percent(float(flat[top]))}: "
         "move the temperature, and watch the bars."

@@ -17,17 +17,19 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from gptviz.components.address_button import address_button
+from gptviz.lessons import votes
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
+from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
-from gptviz.streamlit_internals import period
+from gptviz.streamlit_internals import period, session
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.widgets import addresses, escaped, pressed
+from gptviz.ui.widgets import addresses, escaped, in_quotes, pressed
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
@@ -41,7 +43,7 @@ KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
 # What became of a question, as the address says it: answered, or answered wrong once, so that its hint is shown.
 RIGHT, WRONG, HINTED = "r", "w", "h"
-MOST_ANSWERS = 200
+MOST_ANSWERS, MOST_SHOWN = 200, 8
 # The key of the session's state with the answered questions of every lesson that was open, by its name.
 _ANSWERED = "lessons answered"
 
@@ -280,12 +282,26 @@ def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> O
         if given is None:
             st.caption("Choose it on the page first." if question.kind == "state" else "Give an answer first: a guess is fine.")
             return one
+        if hosting().lan:
+            said = f"{given:g}" if isinstance(given, float) else given
+            votes.count((one.lesson.name, one.step, number), str(session()), said)
         one = one.answered(number, answer.is_right(given))
         keep(one)
     became = one.done.get((one.step, number))
     if became is not None:
         _reveal(question, became, about)
+    if (allowed := hosting()).lan and not allowed.read_only:
+        _of_the_class((one.lesson.name, one.step, number))
     return one
+
+
+@st.fragment(run_every=3.0)
+def _of_the_class(question: votes.Question) -> None:
+    """For who sits at the server: how many of the class chose what."""
+    answers = votes.counted(question)
+    total = sum(count for _, count in answers)
+    said = ", ".join(f"{in_quotes(answer)} {count}" for answer, count in answers[:MOST_SHOWN]) or "none yet"
+    st.caption(f"**Answers of the class**, without names: {said}." + (f" In all {total}." if len(answers) > 1 else ""))
 
 
 def _given(question: Question, key: str) -> str | float | None:

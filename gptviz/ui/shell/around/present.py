@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import segno
 import streamlit as st
 
+from gptviz.machine.hosting import hosting, own_address
 from gptviz.ui.widgets import addresses, escaped
 
 from ..subject import on_screen
@@ -77,15 +78,16 @@ def link() -> None:
     if link is None or len(link) > LONGEST_LINK:
         st.caption("What is on screen has no link that a QR code could hold.")
         return
-    code = segno.make(link, error="l", micro=False)
-    st.image(code.svg_data_uri(border=4, dark="#000", light="#fff"), width=220, alt=f"QR code of {link}")
-    st.code(link, language=None, wrap_lines=True)  # with a button that copies it
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
-            f"Only this machine opens this link: its address, {escaped(host)}, means itself. A class needs a server: see "
-            "docs/hosting.md."
+            f"Only this machine opens this link: its address, {escaped(host)}, means itself. For a class in the same network "
+            "start the app with `gptviz app --lan`."
         )
+    else:
+        code = segno.make(link, error="l", micro=False)
+        st.image(code.svg_data_uri(border=4, dark="#000", light="#fff"), width=220, alt=f"QR code of {link}")
+    st.code(link, language=None, wrap_lines=True)  # with a button that copies it
 
 
 def _address() -> str | None:
@@ -93,5 +95,8 @@ def _address() -> str | None:
     base = st.context.url
     if not base:
         return None
+    parts = urlsplit(base)
+    if hosting().lan and parts.hostname in HERE and (address := own_address()) is not None:
+        base = parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address).geturl()
     query = "&".join(part for part in on_screen.query().split("&") if part and not part.startswith(f"{PRESENT}="))
     return f"{base.partition('?')[0]}{'?' if query else ''}{query}"
