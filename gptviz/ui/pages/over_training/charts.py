@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit.format import brief, counted
@@ -43,7 +44,11 @@ USUAL: dict[Kind, tuple[str, ...]] = {
     "classifier": ("loss", "accuracy", "heads.entropy"),
     "encoder-decoder": ("loss", "accuracy", "heads.entropy"),
 }
+# What a model of a task is known for, before all else.
+OF_TASKS = (("accuracy", "waves"), ("loss.by_task",), ("accuracy",))
 MOST_CHOSEN = 8
+# A score of a head that changed by less than this in all of the training is no event of it.
+CLEARLY = 0.25
 RANDOM, PROMPT = "Repeated random tokens", "The prompt"
 _BY_NAME = "measures chosen"
 STEP = "step"
@@ -108,7 +113,8 @@ def measures(subject: Subject) -> list[Measure]:
             raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
         return names
 
-    usual = [name for name in USUAL[subject.kind] if name in offered] or list(offered[:1])
+    known_for = next((names for names in OF_TASKS if subject.lm.task and set(names) <= set(offered)), USUAL[subject.kind])
+    usual = [name for name in known_for if name in offered] or list(offered[:1])
     words = address_values.Values(f"at most {MOST_CHOSEN} names of measures with commas between")
     st.session_state[_BY_NAME] = controls.linked(KEY, named, usual, values=words, instead="the usual measures")
 
@@ -322,7 +328,9 @@ def short(name: str) -> str:
 
 def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     """The order in which the measures changed; nothing for less than two."""
-    order = in_order(histories)
+    scores = [one for one in histories if one.measure.name.startswith("heads.")]
+    unclear = [one for one in scores if np.abs(one.values[-1] - one.values[0]).max() < CLEARLY]
+    order = in_order([one for one in histories if one not in unclear])
     if len(order) < 2:
         return
     lines = []
