@@ -23,7 +23,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.read import Read, opening_code
-from gptviz.ui.widgets import Try, addresses, controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
 _HEIGHT, _MAP_HEIGHT = 470, 460
@@ -150,7 +150,7 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     can be said.
     """
     seen = stream_summary(subject.key, read)
-    if not _can_be_read(seen):
+    if not (seen.writers and _are_numbers(seen)):
         return ""
     median = median_of(shares_of(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
@@ -162,8 +162,8 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     )
 
 
-def _can_be_read(seen: StreamSummary) -> bool:
-    return bool(seen.writers) and bool(np.isfinite(seen.states.numpy()).all())
+def _are_numbers(seen: StreamSummary) -> bool:
+    return bool(np.isfinite(seen.states.numpy()).all())
 
 
 def _title(seen: StreamSummary, writer: str) -> str:
@@ -178,8 +178,13 @@ def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
 
 
 def map_controls(subject: Subject, read: Read) -> MapChoice:
-    """The controls of the map."""
-    layers = stream_summary(subject.key, read).layers
+    """The controls of the map. The page ends here where the vectors of a damaged model are not numbers."""
+    seen = stream_summary(subject.key, read)
+    if not _are_numbers(seen):
+        about = "the vectors of its stream are not all numbers: its weights are damaged"
+        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
+        st.stop()
+    layers = seen.layers
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
         method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
@@ -274,7 +279,8 @@ def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
 
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    if not _can_be_read(stream_summary(subject.key, read)):
+    seen = stream_summary(subject.key, read)
+    if not (seen.writers and _are_numbers(seen)):
         return []
     most = who_writes_most(subject, read)
     loudest = Try("Who writes most", most, {"view": WRITTEN}, {"position": ALL}) if most else None
