@@ -45,7 +45,7 @@ def names_of(groups: Sequence[ModelGroup]) -> list[str]:
 
 
 def unfolded(groups: Sequence[ModelGroup], *asked: str | None) -> list[str]:
-    """The same without those that are folded, but with those that are `asked` for."""
+    """The same, of those that are folded only the ones that are `asked` for."""
     hidden = {name for group in groups for name in group.folded}.difference(asked)
     every = names_of(groups)
     return [name for name in every if name not in hidden] or every
