@@ -18,7 +18,7 @@ BUDGET: dict[str, int] = {
     "gptviz/commands": 2_950,
     "gptviz/components": 2_150,
     "gptviz/data": 2_050,
-    "gptviz/figures": 4_250,
+    "gptviz/figures": 4_200,
     "gptviz/generate": 1_700,
     "gptviz/interp": 10_650,
     "gptviz/language_model": 1_550,
@@ -32,12 +32,12 @@ BUDGET: dict[str, int] = {
     "gptviz/text": 5_700,
     "gptviz/train": 1_500,
     "gptviz/ui": 200,
-    "gptviz/ui/pages": 15_400,
+    "gptviz/ui/pages": 15_300,
     "gptviz/ui/records": 850,
     "gptviz/ui/shell": 2_700,
     "gptviz/ui/views": 2_700,
     "gptviz/ui/widgets": 1_350,
-    "tests": 61_200,
+    "tests": 61_150,
     "views' scripts and styles": 16_500,
 }
 
