@@ -178,32 +178,32 @@ def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
 
 
 def map_controls(subject: Subject, read: Read) -> MapChoice:
-    """The controls of the map. The page ends here where the vectors of a damaged model are not numbers."""
-    seen = stream_summary(subject.key, read)
-    if not _are_numbers(seen):
-        about = "the vectors of its stream are not all numbers: its weights are damaged"
-        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
-        st.stop()
-    layers = seen.layers
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
-        method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
-        about = (
-            "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
-            "In many models the first position is one of them."
-        )
-        vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
-        seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
-        names = [one.name for one in layers]
-        about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
-        layer = names[0]
-        if len(names) > 1:
-            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
+    """The controls of the map."""
+    layers = stream_summary(subject.key, read).layers
+    about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
+    method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
+    about = (
+        "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
+        "In many models the first position is one of them."
+    )
+    vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
+    seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
+    names = [one.name for one in layers]
+    about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+    layer = names[0]
+    if len(names) > 1:
+        layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 
 def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
-    """The positions as points, with what the picture loses; the numbers of the picture."""
+    """The positions as points, with what the picture loses; the numbers of the picture. The page ends here where the vectors of a
+    damaged model are not numbers.
+    """
+    if not _are_numbers(stream_summary(subject.key, read)):
+        about = "the vectors of its stream are not all numbers: its weights are damaged"
+        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
+        st.stop()
     seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
     by_layer, pictures = maps_of(subject.key, read, chosen.unit)
     picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
