@@ -36,7 +36,7 @@ with right:
         st.markdown("**Beside it**", width="content")
         beside = controls.select(
             "Beside it",
-            [kind for kind in fixed if kind != own] or [own],
+            vectors.offered(own, fixed, st.query_params.get("beside")),
             key="beside",
             help="Kinds of positions that need no training, at this model's sizes.",
             format_func=vectors.name,

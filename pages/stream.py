@@ -8,7 +8,7 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.ui.pages.stream import vectors
-from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, WRITTEN
+from gptviz.ui.records.stream import MAP
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
@@ -16,22 +16,19 @@ from gptviz.ui.views.read import read_by
 
 subject = subject_bar()
 read = read_by(subject)
-view = vectors.view_control()
-picture = st.container()
-index = None if view == LENGTHS else vectors.position_control(subject, read)
-
 chosen = None
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    if vectors.view_control() == MAP:
+        chosen = vectors.map_controls(subject, read)
+picture = st.container()
+index = vectors.position_control(subject, read)
+
 with picture:
-    if view == WRITTEN:
+    if chosen is not None:
+        shown = vectors.map_of(subject, read, chosen, index)
+    else:
         shown = vectors.written(subject, read, index)
         st.caption(vectors.who_writes_most(subject, read))
-    elif view == LENGTHS:
-        shown = vectors.lengths(subject, read)
-    elif view == DIRECTIONS:
-        shown = vectors.directions(subject, read, index)
-    else:
-        chosen = vectors.map_controls(subject, read)
-        shown = vectors.map_of(subject, read, chosen, index)
 
-code = vectors.code(subject, read, view, index, chosen)
+code = vectors.code(subject, read, index, chosen)
 close(PAGE, vectors.tries(subject, read), lambda: shown, code, more=projections.HOW_STABLE)

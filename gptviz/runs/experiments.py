@@ -435,11 +435,13 @@ class ExperimentGroup:
         title: the thing they have in common, in a few words.
         plans: their names, in the order in which they are read.
         notice: a hint for the comparison of their losses; empty if the losses are of different data.
+        folded: those of them that lists of models have under one entry.
     """
 
     title: str
     plans: tuple[str, ...]
     notice: str = ""
+    folded: tuple[str, ...] = ()
 
 
 # Every plan is in one group.
@@ -461,6 +463,7 @@ GROUPS = (
         "The ladder",
         (*_RUNGS, "bigram"),
         "Each rung has one part that the rung before it lacks: which part lowers the loss most?",
+        folded=_RUNGS[1:-1],
     ),
     ExperimentGroup(
         "Positions",

@@ -70,6 +70,24 @@ def test_the_list_of_models_opens_one(tiny_model: TinyModel, monkeypatch: pytest
     assert at.selectbox(key="model").value == "other"
 
 
+def test_the_rungs_between_the_ends_of_the_ladder_are_one_entry_that_unfolds() -> None:
+    between = {f"ladder-{number}" for number in range(1, 8)}
+    at = opened("pages/positions.py")
+    assert {"ladder-0", "ladder-8"} == {name for name in at.selectbox(key="model").options if name.startswith("ladder")}
+    at.session_state["all models"] = True
+    at.run()
+    (fold,) = (one for one in at.expander if one.label == "ladder-1 to ladder-7")
+    assert {button.key.removeprefix("open the model ") for button in fold.button} == between
+    at.button(key="open the model ladder-3").click().run()
+    asked = opened("pages/positions.py", model="ladder-3")
+    for one in (at, asked):
+        box = one.selectbox(key="model")
+        assert box.value == "ladder-3"
+        assert between & set(box.options) == {"ladder-3"}
+    assert not asked.warning
+    assert at.selectbox(key="model").set_value("ladder-8").run().selectbox(key="model").value == "ladder-8"
+
+
 def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine", text=frame.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"})
     at = opened("pages/positions.py", model="mine")

@@ -49,7 +49,8 @@ NO_NUMBERS = {
     "context": "writer: the probabilities of this model are not numbers",
     "attribution": "The weights of this model are damaged",
     "neurons": "are not numbers: its weights are damaged",
-    **dict.fromkeys(("home", "stream", "heads"), ""),
+    "stream": "writer: the vectors of its stream are not all numbers: its weights are damaged",
+    **dict.fromkeys(("home", "heads"), ""),
 }
 
 

@@ -61,7 +61,7 @@ MORE = (
     "lessons?lesson=06-positions&lesson_step=2&lesson_done=1.1r-1.2w&present=1",
     "next_token?model=generator&step=0&prompt=ROMEO:&lesson=09-training-watched&lesson_step=3",
     f"next_token?model=bpe&prompt={MARY}&whole=true&position=-1",
-    "generate?model=generator&prompt=LYSANDER.%0AHow+now,+my+l&step=last",
+    "generate?model=generator&prompt=LYSANDER.%0AHow+now,+my+l&step=last&tree=q0aVb1Wn3Xk7bF1c",
     "classify?model=classifier&prompt=not+a+wonderful+film&view=Attention&block=0&head=0",
     "classify?model=classifier&view=Held-out+texts",
     "translate?model=seq2seq&prompt=yesterday&view=Cross-attention&drawn=true&block=1&head=2&show=value",

@@ -35,6 +35,15 @@ def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Tin
     assert "Pair 2, cosine: this model does not turn it" in says(page(model="tiny", table="rotary", wave="2"))
 
 
+@pytest.mark.parametrize("own", ["learned", "sinusoidal"])
+def test_sines_first_stand_beside_where_a_link_asks_for_them(tiny_model: TinyModel, own: str) -> None:
+    tiny_model(positions=own, d_head=4)
+    title = "Sinusoidal, sines first"
+    assert title not in page(model="tiny").segmented_control(key="beside").options
+    at = page(model="tiny", beside=title)
+    assert at.run().segmented_control(key="beside").value == "sines-first"
+
+
 def test_of_a_long_context_it_is_said_which_positions_are_shown(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "MOST_SHOWN", 8)
     tiny_model(positions="learned", context_length=20)

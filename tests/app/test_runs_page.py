@@ -297,12 +297,6 @@ def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: TinyModel, 
     assert any("its <b>reason</b>" in text.value for text in at.text)
 
 
-def test_every_other_page_can_be_opened_with_the_model(trained: TinyModel) -> None:
-    trained("mine", [4.0])
-    links = [link.proto.page for link in page(model="mine").main.get("page_link") if "model=mine" in link.proto.query_string]
-    assert {"generate", "attention", "next_token", "positions", "embeddings"} <= set(links)
-
-
 def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: TinyModel) -> None:
     trained("mine", [4.0])
     trained("other", [4.0])

@@ -40,7 +40,8 @@ def computed(at: AppTest) -> np.ndarray:
 
 @pytest.mark.parametrize("position", [None, "4"])
 def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None) -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, **({} if position is None else {"position": position}))
+    asked = {} if position is None else {"position": position}
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, **asked)
     drawn, shown = chart(at, "written")["data"], computed(at)
     assert shown.shape == (2, 4)
 
@@ -55,18 +56,6 @@ def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None)
     assert ("Position 4, “o”" in says(at)) == (position is not None)
 
 
-def test_lengths_and_directions_are_drawn_and_computed_by_the_code() -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.LENGTHS)
-    shown = computed(at)
-    np.testing.assert_allclose(10 ** numbers(chart(at, "lengths")["data"][0]["z"]), shown, rtol=1e-5)
-    assert shown.shape == (5, 9)
-    assert f"{np.median(shown[-1]):.3g} at the end" in says(at)
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.DIRECTIONS)
-    shown = computed(at)
-    np.testing.assert_allclose(numbers(chart(at, "directions")["data"][0]["z"]), shown, atol=1e-6)
-    np.testing.assert_allclose(shown.diagonal(), 1, atol=1e-6)
-
-
 def places(at: AppTest) -> dict[int, tuple[float, float]]:
     """Where each position is drawn on the map."""
     tokens = [one for one in chart(at, "stream map")["data"] if "customdata" in one and one.get("text") is not None]
@@ -79,7 +68,7 @@ def places(at: AppTest) -> dict[int, tuple[float, float]]:
 
 @pytest.mark.parametrize("layer", ["embed", "blocks.1.mlp"])
 def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer=layer)
+    at = opened(PAGE, model="writer", prompt=TEXT, layer=layer)
     shown, drawn = computed(at), places(at)
     np.testing.assert_allclose([drawn[i] for i in range(len(TEXT))], shown, atol=1e-5)
     seen = gptviz.load("writer").stream(TEXT)
@@ -87,6 +76,8 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     by_layer = interp.rows(seen, unit=True)
     picture = interp.maps(by_layer, list(TEXT))[row]
     assert f"hold {percent(sum(picture.explained))} of the variance" in says(at)
+    lengths = interp.lengths(seen, list(TEXT)).values
+    assert f"is {np.median(lengths[row]):.3g} here, and {np.median(lengths[0]):.3g} after the embedding" in says(at)
     assert f"it is {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f} (called trustworthiness)" in says(at)
     layout = chart(at, "stream map")["layout"]
     other = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer="blocks.0.mlp")
@@ -147,7 +138,7 @@ for layer, row in rows.items():
 
 def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
-    at = opened(PAGE, model="writer", prompt=TEXT, position="2")
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, position="2")
     seen = gptviz.load("writer").stream(TEXT)
     sizes = np.median(interp.shares(seen, list(TEXT)).values[0], axis=1)
     most = {"blocks.0.attention": "the attention of block 0", "blocks.0.mlp": "the MLP of block 0"} | {
@@ -155,16 +146,30 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
         "blocks.1.mlp": "the MLP of block 1",
     }
     assert f"{most[seen.writers[int(sizes.argmax())]]} writes most ({sizes.max():.3g} times" in says(at)
-    at.button(key="try The sharpest turn").click().run()
-    assert at.segmented_control(key="view").value == page.DIRECTIONS
-    assert "All positions together" in says(at)
-    steps = interp.cosines(seen).values.diagonal(1)
-    assert f"a cosine of {steps.min():.2f}".replace("-", "−") in says(at)
+    at.button(key="try From tokens to guesses").click().run()
+    assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (page.MAP, "embed")
+
+
+def test_a_link_to_a_view_that_is_gone_opens_the_map() -> None:
+    for view in page.GONE:
+        at = opened(PAGE, model="writer", prompt=TEXT, view=view)
+        assert at.segmented_control(key="view").value == page.MAP
+        assert not at.warning
+        assert "view" not in at.query_params or at.query_params["view"] == [page.MAP]
+
+
+def test_the_pointer_shows_how_long_each_vector_is() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.mlp")
+    (row,) = interp.lengths(gptviz.load("writer").stream(TEXT), list(TEXT)).values[[2]]
+    for one in chart(at, "stream map")["data"]:
+        if "customdata" in one:
+            for i, said in zip(numbers(one["customdata"]).ravel(), one["hovertemplate"], strict=True):
+                assert f"<br>length {row[int(i)]:.3g}<" in said
 
 
 def test_a_decoder_beside_an_encoder_shows_its_cross_attention(tiny_pair: TinyModel) -> None:
     tiny_pair()
-    at = opened(PAGE, model="pair", prompt="abc")
+    at = opened(PAGE, model="pair", prompt="abc", view=page.WRITTEN)
     names = [one["name"] for one in chart(at, "written")["data"]]
     assert "cross-attention" in names
     assert computed(at).shape == (2, 6)

@@ -239,11 +239,19 @@ QUANTITIES = {
 }
 
 
+def press(page: Page, name: str) -> None:
+    """Press a button of the bar, also of those that are folded under "More"."""
+    button = page.get_by_role("button", name=name, exact=True)
+    if not button.is_visible():
+        page.get_by_role("button", name="More", exact=True).click()
+    button.click()
+
+
 @pytest.mark.parametrize("name", QUANTITIES)
 def test_every_quantity_is_that_of_the_tensors(shown: Callable[..., Explorer], folder: Path, name: str) -> None:
     page = shown(block=1, head=2, query=18).page
     values = quantities(load(folder, "writer"), PROMPT, 1)[name][2]
-    page.get_by_role("button", name=name, exact=True).click()
+    press(page, name)
     page.evaluate(FRAMES)
     end = np.nanmax(values) if name == "Value-weighted" else 1
     np.testing.assert_allclose(weights(page) * end, values[18], atol=STEP * end)
@@ -268,7 +276,7 @@ def test_every_pixel_of_the_thumbnails_and_of_a_mean_is_that_of_the_tensors(
             canvas = page.locator(f".head[data-block='{block}'][data-head='{head}'] canvas")
             check_pixels(canvas, pattern[head], theme.PATTERN, dark=dark)
     check_pixels(page.locator(".heat"), pattern.mean(0), theme.PATTERN, dark=dark)
-    page.get_by_role("button", name="Log colours").click()
+    press(page, "Log colours")
     page.evaluate(FRAMES)
     check_pixels(page.locator(".heat"), logarithmic(pattern.mean(0)), theme.PATTERN, dark=dark)
 
@@ -362,7 +370,7 @@ def test_hovering_and_choosing_send_nothing(shown: Callable[..., Explorer]) -> N
     for i in range(50):
         page.locator(".head").nth(i % 6).dispatch_event("click")
     for name in ("Value-weighted", "Rollout", "Pattern", "Who reads it", "All of the block", "One head", "Log colours"):
-        page.get_by_role("button", name=name).click()
+        press(page, name)
     page.locator(".heat").click(position={"x": 4, "y": 100})
     expect(page.locator(".cell")).to_be_visible()
     page.evaluate(FRAMES)
@@ -381,7 +389,7 @@ def test_several_heads_show_side_by_side(shown: Callable[..., Explorer], folder:
     assert len(set(colours)) == 3
     choose(page, 0, 0)
     expect(page.locator(".head.chosen")).to_have_count(2)
-    page.get_by_role("button", name="All of the block").click()
+    press(page, "All of the block")
     page.evaluate(FRAMES)
     assert weights(page).shape == (19, 3)
     expect(page.locator(".head.chosen")).to_have_count(3)
@@ -418,7 +426,7 @@ def test_a_link_reopens_what_is_on_screen_and_looking_asks_nothing_of_the_server
     choose(page, 1, 0)
     page.get_by_role("button", name="Who reads it").click()
     page.get_by_role("button", name="Value-weighted").click()
-    page.get_by_role("button", name="Log colours").click()
+    press(page, "Log colours")
     page.get_by_label("Order of the heads").select_option("first")
     chips(page).nth(12).hover()
     chips(page).nth(30).click()
@@ -694,10 +702,10 @@ def test_an_ordered_head_is_called_by_its_block_and_head(shown: Callable[..., Ex
 
 def test_what_does_nothing_in_a_rollout_cannot_be_chosen_and_says_why(shown: Callable[..., Explorer]) -> None:
     page = shown().page
-    heads = page.get_by_role("group", name="Heads", exact=True).get_by_role("button")
+    heads = page.locator("[role=group][aria-label^=Heads] button")
     expect(heads.first).to_be_enabled()
     usual = [one.get_attribute("title") for one in heads.all()]
-    page.get_by_role("button", name="Rollout").click()
+    press(page, "Rollout")
     for button in heads.all():
         expect(button).to_be_disabled()
         assert "mean of all heads" in (button.get_attribute("title") or "")
@@ -706,6 +714,22 @@ def test_what_does_nothing_in_a_rollout_cannot_be_chosen_and_says_why(shown: Cal
     expect(page.locator(".right .title")).to_have_text("Rollout up to block 0")
     page.get_by_role("button", name="Pattern").click()
     assert [one.get_attribute("title") for one in heads.all()] == usual
+
+
+def test_the_first_row_is_one_line_and_more_unfolds_by_a_click_or_by_what_a_link_chooses(shown: Callable[..., Explorer]) -> None:
+    page = shown(width=1000).page  # as wide as the view is on a page of 1280 pixels
+    more, rollout = (page.get_by_role("button", name=name, exact=True) for name in ("More", "Rollout"))
+    tops = page.locator(".bar > .group:visible, .bar > .tool").evaluate_all("all => all.map(one => one.offsetTop)")
+    assert len(tops) > 3
+    assert len(set(tops)) == 1
+    expect(rollout).to_be_hidden()
+    more.click()
+    expect(rollout).to_be_visible()
+    more.click()
+    expect(more).to_have_attribute("aria-expanded", "false")
+    expect(rollout).to_be_hidden()
+    for choice in ({"show": "rollout"}, {"heads": "all"}, {"heads": "0.0 1.1"}, {"log": "true"}):
+        expect(shown(**choice).page.locator(".more [aria-pressed=true]")).to_be_visible()
 
 
 @pytest.mark.parametrize(

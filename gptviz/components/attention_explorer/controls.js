@@ -16,6 +16,8 @@ const HEADS = [
 ];
 const NO_HEADS =
   "Rollout takes the mean of all heads of every block, so there is none to choose: a click on a thumbnail chooses its block";
+// The options that are folded away under "More", until one of them is chosen.
+const FOLDED = ["rollout", "some", "all", "log"];
 const LOG = [["log", "Log colours", "Colours on a logarithmic scale, down to 0.1 %, so that small shares show"]];
 
 /** @typedef {import("./settings.js").Choice} Choice */
@@ -25,6 +27,10 @@ export class Controls {
   constructor(explorer) {
     this.explorer = explorer;
     this.element = make("div", "bar");
+    this.more = make("div", "bar more");
+    this.opener = make("button", "tool", "More", { title: "What is needed less often" });
+    this.opener.onclick = () => this.unfold(Boolean(this.more.hidden));
+    this.unfold(false);
     /** @type {{ buttons: HTMLButtonElement[], chosen: (choice: Choice) => string }[]} */
     this.groups = [];
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
@@ -57,7 +63,13 @@ export class Controls {
     this.edit = make("button", "tool", "");
     this.edit.onclick = () => explorer.switch();
     row.append(this.edit);
-    this.element.append(row);
+    this.element.append(row, this.opener, this.more);
+  }
+
+  /** @param {boolean} isOpen */
+  unfold(isOpen) {
+    this.more.hidden = !isOpen;
+    this.opener.setAttribute("aria-expanded", String(isOpen));
   }
 
   /**
@@ -68,14 +80,16 @@ export class Controls {
    */
   #group(label, options, chosen, choose) {
     const row = make("div", "group", undefined, { role: "group", "aria-label": label });
+    const folded = make("div", "group", undefined, { role: "group", "aria-label": `${label}: more` });
     const buttons = options.map(([value, name, help]) => {
       const button = make("button", "tool", name, { title: help, "data-help": help, "data-value": value });
       button.onclick = () => choose(value);
-      row.append(button);
+      (FOLDED.includes(value) ? folded : row).append(button);
       return button;
     });
     this.groups.push({ buttons, chosen });
-    this.element.append(row);
+    if (row.firstChild) this.element.append(row);
+    if (folded.firstChild) this.more.append(folded);
   }
 
   /** The heads on screen, for others to be added. @returns {[number, number][]} */
@@ -90,6 +104,7 @@ export class Controls {
     for (const { buttons, chosen } of this.groups) {
       for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === chosen(choice)));
     }
+    if (this.more.querySelector("[aria-pressed=true]")) this.unfold(true);
     const possible = this.explorer.choices.declared.show.names ?? [];
     // A rollout has no heads.
     const isRollout = choice.show === "rollout";

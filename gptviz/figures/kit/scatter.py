@@ -106,6 +106,7 @@ def cloud(
     set_out: Float64Array | None = None,
     trail: LabelledArray | None = None,
     read: Sequence[int] = (),
+    notes: Sequence[str] = (),
 ) -> go.Figure:
     """Tokens [token, component] as points, in 2 or 3 dimensions by the number of components.
 
@@ -119,8 +120,9 @@ def cloud(
             on that side while the point moves.
         trail: where the chosen point was at other times, [time, component].
         read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
+        notes: a line on each point, which the pointer shows.
     """
-    picture = _Points(points, theme)
+    picture = _Points(points, theme, notes)
     figure = themed(theme, height=height, **_layout(theme, axes, ends, picture))
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
@@ -177,6 +179,7 @@ class _Points:
 
     Attributes:
         solid: whether the picture is in 3-D.
+        notes: see `cloud`.
         few: whether each point has its label next to it.
         labels: the label of each point, as plotly shows it unchanged.
         written: the same, as text next to a point.
@@ -184,8 +187,8 @@ class _Points:
         font: that of labels next to points, an argument of the trace.
     """
 
-    def __init__(self, points: LabelledArray, theme: Theme) -> None:
-        self.points, self.theme = points, theme
+    def __init__(self, points: LabelledArray, theme: Theme, notes: Sequence[str]) -> None:
+        self.points, self.theme, self.notes = points, theme, notes
         self.solid = points.values.shape[1] == 3
         self.few = len(points.axes[0].labels) <= MOST_LABELLED
         self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
@@ -222,6 +225,7 @@ def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
 
 def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:
     """The points with the indices `which`, all of one kind."""
+    said, end = f"<b>%{{hovertext}}</b><br>{kind}", "<extra></extra>"
     return picture.scatter(
         **picture.coordinates(which),
         name=kind,
@@ -233,7 +237,7 @@ def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], p
         textposition=places[which].tolist() if picture.few else None,
         **picture.font,
         marker=_marker(kind, picture.theme, picture.few, picture.solid),
-        hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
+        hovertemplate=[f"{said}<br>{picture.notes[i]}{end}" for i in which] if picture.notes else said + end,
     )
 
 

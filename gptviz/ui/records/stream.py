@@ -2,8 +2,10 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
 
-WRITTEN, LENGTHS, DIRECTIONS, MAP = "What is written", "Lengths", "Directions", "Map"
-VIEWS = (WRITTEN, LENGTHS, DIRECTIONS, MAP)
+MAP, WRITTEN = "Map", "What is written"
+VIEWS = (MAP, WRITTEN)
+# The view that links to a view of an earlier version open.
+GONE = dict.fromkeys(("Lengths", "Directions"), MAP)
 
 PAGE = Page(
     name="stream",
@@ -13,18 +15,18 @@ PAGE = Page(
     place=30,
     question="What happens to a token's vector on its way?",
     caption=(
-        "The vector of a token runs through the whole model, and every attention and MLP writes something into it: how "
-        "much, in which direction, and where it leads."
+        "The vector of a token runs through the whole model, and every attention and MLP writes something into it: where "
+        "that leads, and how much each of them writes."
     ),
     sentence="What each part writes into a token's vector, and where the vectors of a text lie.",
-    step="Every part writes into one vector per token: see how much each writes, and how the vectors turn.",
+    step="Every part writes into one vector per token: see where the vectors lie, and how much each part writes.",
     kinds=("decoder", "encoder-decoder"),
     opens_on="sentences",
     has_what_it_shows=has_blocks,
-    words=("residual stream", "vector", "block", "attention", "MLP", "norm", "cosine", "projection", "embedding"),
+    words=("residual stream", "vector", "block", "attention", "MLP", "norm", "projection", "embedding"),
     tour=(
         MODEL_ON_TOP,
-        "The views: what each part writes, the **Lengths** of the vectors, their **Directions**, and a **Map** of them.",
+        "The views: a **Map** of the vectors after a layer, with their lengths, and **What is written** by each part.",
         "Choose a token to see it alone.",
         DETAILS_BELOW,
     ),

@@ -4,7 +4,8 @@ message names it. The pictures below a control say what it is set to (`headings`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -112,6 +113,7 @@ def select(
     disabled: bool = False,
     other: Callable[[str], bool] | None = None,
     follows: bool = False,
+    gone: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """A control for one of `options`, kept in the URL as `key`; the option chosen.
 
@@ -121,12 +123,16 @@ def select(
         disabled: whether it only shows its value.
         follows: whether the control changes with its default, which depends on the model or the text, until another option is
             chosen. The address does not name a default: after a reload the new one would be shown.
+        gone: for each option of an earlier version, the one that took its place: links to it open that one.
     """
+    if (instead := gone.get(st.query_params.get(key, ""))) is not None:
+        st.session_state[key] = instead
+        addresses.write(key, instead)
     first = default if default is not None and default in options else options[0]
     labels = [format_func(option) for option in options]
     may_be = other or (lambda _: False)
     listed = one_of(labels)
-    values = Values(listed.words, lambda asked: asked in labels or may_be(asked), labels)
+    values = Values(listed.words, lambda asked: asked in labels or asked in gone or may_be(asked), labels)
     _warn(key, values, f"“{format_func(first)}”")
     if other is not None and (typed := st.session_state.get(key, first)) not in options and not may_be(typed):
         notices().warning(f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”.")

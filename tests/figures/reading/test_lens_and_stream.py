@@ -8,7 +8,7 @@ import pytest
 from gptviz.figures.kit.scatter import side_by_side
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
 from gptviz.figures.reading.lens import NAMED, rise_and_fall
-from gptviz.figures.reading.stream import directions, sizes, written
+from gptviz.figures.reading.stream import written
 from gptviz.labelled_array import Axis, LabelledArray
 
 LAYERS = ("embed", "blocks.0.attention", "blocks.0.mlp")
@@ -49,32 +49,6 @@ def test_of_many_layers_some_are_named_and_the_last_is() -> None:
     assert figure.layout.xaxis.ticktext[-1] == "blocks.60"
 
 
-def test_great_lengths_are_written_as_people_write_them() -> None:
-    axes = Axis("layer", LAYERS[:2]), Axis("position", HOSTILE[:2])
-    (drawn,) = sizes(
-        LabelledArray(np.array([[1.79, 1_000.0], [41.4, 22_100.0]]), axes, "length"), SHORT[:2], LIGHT, height=300, first=0
-    ).data
-    assert drawn.colorbar.ticktext[-1] == "2.2 · 10⁴"
-    assert drawn.customdata[0][1][2] == "1\u202f000"
-
-
-def test_lengths_are_drawn_by_their_logarithm_and_said_as_they_are() -> None:
-    table = LabelledArray(
-        np.array([[1.0, 10.0], [100.0, 1e3]]), (Axis("layer", LAYERS[:2]), Axis("position", HOSTILE[:2])), "length"
-    )
-    figure = sizes(table, SHORT[:2], LIGHT, height=300, first=7)
-    np.testing.assert_allclose(figure.data[0].z, [[0, 1], [2, 3]])
-    assert list(figure.data[0].customdata[1][0]) == ["blocks.0.attention", "7 &lt;b&gt;x&lt;/b&gt;", "100"]
-    assert list(figure.layout.yaxis.ticktext) == list(SHORT[:2])
-
-
-def test_cosines_are_drawn_from_minus_one_to_one() -> None:
-    table = LabelledArray(np.array([[1.0, -0.5], [-0.5, 1.0]]), (Axis("layer", LAYERS[:2]), Axis("other", LAYERS[:2])), "cosine")
-    heatmap = directions(table, SHORT[:2], DARK, height=300).data[0]
-    np.testing.assert_allclose(heatmap.z, table.values)
-    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
-
-
 def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
     writers = ("blocks.0.attention", "blocks.0.cross_attention", "blocks.0.mlp")
     table = LabelledArray(
@@ -99,11 +73,11 @@ def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
     axis = written(shares, LIGHT, height=400).layout.xaxis
     assert axis.ticktext == tuple(f"block {block}" for block in range(12))
     assert axis.tickvals == tuple(2 * block + 0.5 for block in range(12))
-    layers = ["embedding", *(f"{part} {block}" for block in range(30) for part in ("attention", "MLP"))]
-    cosines = LabelledArray(np.ones((61, 61)), (Axis("layer", tuple(layers)), Axis("other layer", tuple(layers))), "cosine")
-    for axis in (figure := directions(cosines, layers, LIGHT, height=400).layout).xaxis, figure.yaxis:
-        assert axis.ticktext[:2] == ("embedding", "block 1"), "of more blocks than fit, every second one"
-        assert axis.tickvals[1] == 3.5
+    names = tuple(f"blocks.{block}.mlp" for block in range(40))
+    shares = LabelledArray(np.ones((2, 40)), (shares.axes[0], Axis("sublayer", names)), "share")
+    axis = written(shares, LIGHT, height=400).layout.xaxis
+    assert axis.ticktext[:2] == ("block 0", "block 2"), "of more blocks than fit, every second one"
+    assert axis.tickvals[1] == 2
 
 
 def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:

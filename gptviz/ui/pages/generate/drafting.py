@@ -8,7 +8,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 import torch
 
@@ -22,7 +21,6 @@ from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
 from gptviz.ui.widgets import controls, escaped
-from gptviz.ui.widgets.details import folded
 
 from .writing import Writing
 
@@ -82,8 +80,6 @@ def show(subject: Subject, writing: Writing) -> None:
         "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
         "What is crossed out is not in the text. Point at a token for its numbers."
     )
-    if fold := folded("Every number", key="every number of drafts"):
-        fold.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
     st.button(
         "Put it on the tree",
         icon=":material/account_tree:",
@@ -92,7 +88,7 @@ def show(subject: Subject, writing: Writing) -> None:
         key="bring drafts",
         type="tertiary",
         help="The text that was written with the drafter becomes a branch of the tree, from the prompt on; of each of its tokens "
-        "the card says whether it was drafted, with q, p and u, or which refused token it replaced.",
+        "the card and the Numbers say whether it was drafted, with q, p and u, or which refused token it replaced.",
     )
 
 
@@ -176,18 +172,3 @@ def _strip(subject: Subject, found: Speculated) -> None:
         spaced=subject.lm.tokenizer.is_spaced,
         kinds=LOOKS,
     )
-
-
-def table(subject: Subject, found: Speculated) -> pd.DataFrame:
-    """A row per token of every round: drafted ones with q, p and u, then the one that was drawn after them, with its probability
-    under max(0, p − q), normalised, where it was drawn instead of a refused one, else under the large model.
-    """
-    label = subject.lm.tokenizer.label
-    rows: list[tuple[object, ...]] = []
-    for number, each in enumerate(found.rounds, 1):
-        rows += [(number, one.position, label(one.token), one.q, one.p, None, one.number, outcome(one)) for one in each.drafted]
-        if each.token is not None:
-            at = each.position + each.accepted
-            rows.append((number, at, label(each.token), None, None, each.probability, each.number, last(each)))
-    columns = ["round", "position", "token", "q (drafter)", "p (this model)", "drawn with", "u", "what became of it"]
-    return pd.DataFrame(rows, columns=columns)

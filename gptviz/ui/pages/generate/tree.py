@@ -21,12 +21,11 @@ from gptviz.ui.shell.subject import Subject, load_call, scrubber
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes
 from gptviz.ui.widgets.sampling import PLAIN
 
-from .link import address, open_linked, shelf
+from .link import address, open_linked
 from .writing import (
     ALTERNATIVES,
     MOST_NODES,
     MOST_TOKENS,
-    Topic,
     Writing,
     begin,
     begin_again,
@@ -42,8 +41,6 @@ SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK = 0.1
 # Of the tokens that end a text, how many the help of a control names.
 MOST_ENDS_NAMED = 4
-# The key of the session's state with the keys of the trees that the session worked on.
-_KEYS = "keys of trees"
 # The key of the session's state that asks for the text to be written once more, with the settings chosen.
 WRITE_AGAIN = "write again"
 
@@ -119,9 +116,7 @@ def stops_at_end(subject: Subject) -> bool:
 
 
 def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) -> Writing:
-    """The session's text. Where the model, the step or the prompt changed, the text that the session had for them before, if it
-    worked on it, or a new one; in a new session, what the link asks for.
-    """
+    """The session's text; a new one where the model, the step or the prompt changed; in a new session, what the link asks for."""
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
         writing.sampling, writing.stops = sampling, stops
@@ -141,19 +136,9 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
 
 def _another(before: Writing | None, writing: Writing) -> Writing:
     """The new text `writing`, with what it opens on, in place of the one `before`."""
-    keys: dict[Topic, str] = st.session_state.setdefault(_KEYS, {})
-    if before is None:
-        is_back = open_linked(writing)
-    else:
-        shelf().keep(before)
-        if not before.is_untouched:
-            keys[before.about] = before.key
-        kept = shelf().find(keys.get(writing.about, ""), writing.about)
-        is_back = kept is not None
-        if kept is not None:
-            writing.tree.restore(kept)
-        _explain(before, writing, is_back)
-    if is_back:
+    if before is not None:
+        _explain(before, writing)
+    elif open_linked(writing):
         return writing
     if scrubber.PLAYER.is_playing:
         begin_short(writing)
@@ -164,19 +149,16 @@ def _another(before: Writing | None, writing: Writing) -> Writing:
     return writing
 
 
-def _explain(before: Writing, writing: Writing, is_back: bool) -> None:
+def _explain(before: Writing, writing: Writing) -> None:
     """Say why another text is shown, where it is not another step of the same model and prompt."""
     (old, old_prompt), (new, prompt) = before.about, writing.about
-    if is_back:
-        st.toast("Here is the text again that you worked on before.", icon=":material/undo:")
-    elif _differ_by_edits(before, writing):
+    if _differ_by_edits(before, writing):
         beside = (
             "" if before.is_untouched else f" The text from before stands beside it, as a branch {written_with(before.edits)}."
         )
         st.toast(f"The edits of the model have changed: it writes from the prompt again.{beside}", icon=":material/edit:")
     elif (old.name, old_prompt) != (new.name, prompt):
-        kept = "" if before.is_untouched else " Your text is kept: you find it again when you go back to its model and prompt."
-        st.toast(f"The model or the prompt has changed: a new text begins.{kept}", icon=":material/restart_alt:")
+        st.toast("The model or the prompt has changed: a new text begins.", icon=":material/restart_alt:")
 
 
 def _differ_by_edits(before: Writing, writing: Writing) -> bool:
@@ -260,7 +242,6 @@ def show(writing: Writing, speed: str) -> None:
             on_take=lambda event: _rerun_if(take_clicked(writing, event)),
             on_attend=lambda event: _rerun_if(attend_clicked(writing, event)),
         )
-        shelf().keep(writing)
 
     st.fragment(body, run_every=TICK if timed else None)()
 

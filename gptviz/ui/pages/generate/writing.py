@@ -9,7 +9,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import wraps
 from itertools import count, islice
-from secrets import token_urlsafe
 from threading import Condition, Lock, RLock
 from time import perf_counter
 from typing import Concatenate, ParamSpec, TypeVar
@@ -71,13 +70,12 @@ class Writing:
     Attributes:
         about: see `topic`; where it differs, another text has to begin.
         number: tells it from other texts of this server.
-        key: of its tree on the shelf; it cannot be guessed.
         edits: those of the model that writes it.
         tree: all that was written.
         playing: whether it grows by itself.
         stops: whether it stops where the model ends its text.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
-        opened_as: its state when the page had opened on it by itself; None for a text that a link or the shelf brought back.
+        opened_as: its state when the page had opened on it by itself; None for a text that a link brought back.
         ahead: how the next tokens are chosen, while the text of a link is written again.
         linked: the route of that link; "" once it is written, or left.
         differs: whether a link led to other tokens than when it was made.
@@ -88,7 +86,7 @@ class Writing:
 
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
-        self.number, self.key = next(_numbers), token_urlsafe(12)
+        self.number = next(_numbers)
         self.lm, self.prompt, self.labels, self.edits = subject.lm, subject.prompt, subject.labels, subject.key.edits
         never = subject.lm.tokenizer.unused_ids
         self.tree = Tree(

@@ -24,6 +24,7 @@ from gptviz.ui.widgets.figure import pixels
 FLOOR = -10.0
 # How many pixels a map is wider than high: its names stand to the left, its scale above it.
 BESIDE = 20
+SINES_FIRST = "sines-first"
 WORD_MORE = "the cat sat", "the yellow cat sat"
 
 
@@ -49,6 +50,14 @@ def name(kind: str) -> str:
     """The name of a kind within a sentence."""
     title = POSITIONS[kind].title
     return title.lower() if title.istitle() else title
+
+
+def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
+    """The kinds that can be shown beside the model's own: the `fixed` ones. Sines before cosines are the same waves in another
+    order, and are offered only where the address asks for them.
+    """
+    few = [kind for kind in fixed if kind not in (own, SINES_FIRST)]
+    return few + [SINES_FIRST] * (own != SINES_FIRST and asked == name(SINES_FIRST)) or [own]
 
 
 def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:

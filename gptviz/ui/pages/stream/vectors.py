@@ -1,4 +1,4 @@
-"""What happens to the vector of a token: what is written, its length, its direction, and maps."""
+"""What happens to the vector of a token: maps with its length, and what is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit import scatter
-from gptviz.figures.kit.format import brief, counted, fixed, percent
+from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
@@ -18,12 +18,12 @@ from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.records.stream import DIRECTIONS, LENGTHS, MAP, VIEWS, WRITTEN
+from gptviz.ui.records.stream import GONE, MAP, VIEWS, WRITTEN
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.read import Read, opening_code
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
 _HEIGHT, _MAP_HEIGHT = 470, 460
@@ -57,11 +57,10 @@ class MapChoice:
 def view_control() -> str:
     """The control `view`."""
     about = (
-        "What is written: how much each attention and each MLP adds to the stream. Lengths: how long the vector of each position "
-        "is after every layer. Directions: how far the vectors after two layers point the same way. Map: where the positions of "
-        "the text lie after one layer."
+        "Map: where the positions of the text lie after one layer, and how long their vectors are. What is written: how much "
+        "each attention and each MLP adds to the stream."
     )
-    return controls.select("View", VIEWS, key="view", help=about, segmented=True)
+    return controls.select("View", VIEWS, key="view", help=about, segmented=True, gone=GONE)
 
 
 def position_control(subject: Subject, read: Read) -> int | None:
@@ -151,7 +150,7 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     can be said.
     """
     seen = stream_summary(subject.key, read)
-    if not _can_be_read(seen):
+    if not (seen.writers and _are_numbers(seen)):
         return ""
     median = median_of(shares_of(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
@@ -163,8 +162,8 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     )
 
 
-def _can_be_read(seen: StreamSummary) -> bool:
-    return bool(seen.writers) and bool(np.isfinite(seen.states.numpy()).all())
+def _are_numbers(seen: StreamSummary) -> bool:
+    return bool(np.isfinite(seen.states.numpy()).all())
 
 
 def _title(seen: StreamSummary, writer: str) -> str:
@@ -173,71 +172,38 @@ def _title(seen: StreamSummary, writer: str) -> str:
     return by_name.get(writer, f"the {figures.WRITERS[part][-1]} of block {block}")
 
 
-def lengths(subject: Subject, read: Read) -> LabelledArray:
-    """How long every vector is, as a heatmap; the numbers of the picture."""
-    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
-    show_figure(
-        figures.sizes(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT, first=seen.positions.start),
-        key="lengths",
-        alt=f"The length of the vector of each of {counted(len(seen.positions), 'position')} after each of "
-        f"{counted(len(seen.layers), 'layer')}.",
-    )
-    first, last = (float(median_of(shown, 1)[row]) for row in (0, -1))
-    st.caption(
-        f"A row is a layer, a column a position. The median length is {brief(first)} after the embedding and {brief(last)} at "
-        f"the end. {interp.about_length(subject.lm.model.config)}"
-    )
-    return shown
-
-
 @st.cache_data(max_entries=16, show_spinner=False)
 def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
     return interp.lengths(stream_summary(key, read), labels(key, read))
 
 
-def directions(subject: Subject, read: Read, index: int | None) -> LabelledArray:
-    """How far the vectors after two layers point the same way, as a heatmap; the numbers of the picture."""
-    seen, shown = stream_summary(subject.key, read), cosines_of(subject.key, read, index)
-    show_figure(
-        figures.directions(shown, [one.short for one in seen.layers], theme(), height=_HEIGHT),
-        key="directions",
-        alt=f"The cosine of the vectors after any two of {counted(len(seen.layers), 'layer')}.",
-    )
-    st.caption(
-        f"1: the vectors after the two layers point the same way; 0: they have nothing in common. From the embedding to the end "
-        f"the cosine is {fixed(float(shown.values[0, -1]))}".replace("-", "−")
-        + (", as the mean over all positions." if index is None else ".")
-    )
-    return shown
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def cosines_of(key: ModelKey, read: Read, index: int | None) -> LabelledArray:
-    return interp.cosines(stream_summary(key, read), index)
-
-
 def map_controls(subject: Subject, read: Read) -> MapChoice:
     """The controls of the map."""
     layers = stream_summary(subject.key, read).layers
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
-        method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
-        about = (
-            "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
-            "In many models the first position is one of them."
-        )
-        vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
-        seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
-        names = [one.name for one in layers]
-        about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
-        layer = names[0]
-        if len(names) > 1:
-            layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
+    about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
+    method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
+    about = (
+        "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
+        "In many models the first position is one of them."
+    )
+    vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
+    seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
+    names = [one.name for one in layers]
+    about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+    layer = names[0]
+    if len(names) > 1:
+        layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 
 def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
-    """The positions as points, with what the picture loses; the numbers of the picture."""
+    """The positions as points, with what the picture loses; the numbers of the picture. The page ends here where the vectors of a
+    damaged model are not numbers.
+    """
+    if not _are_numbers(stream_summary(subject.key, read)):
+        about = "the vectors of its stream are not all numbers: its weights are damaged"
+        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
+        st.stop()
     seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
     by_layer, pictures = maps_of(subject.key, read, chosen.unit)
     picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
@@ -246,14 +212,29 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
         ready = projections.finished(placing_of(subject.key, read, asked), chosen.method)
         picture, made = (picture, made) if ready is None else (ready, asked)
     vectors, kinds = by_layer[chosen.layer], [subject.lm.tokenizer.kind_of(read.ids[i]) for i in seen.positions]
+    lengths = lengths_of(subject.key, read)
     near = embeddings.neighbours(vectors, tokens, index, count=5).ids if index is not None and len(tokens) > 1 else ()
     ends = scatter.ends(np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)]))
     show_figure(
-        scatter.cloud(picture.points, kinds, theme(), height=_MAP_HEIGHT, chosen=index, neighbours=near, ends=ends),
+        scatter.cloud(
+            picture.points,
+            kinds,
+            theme(),
+            height=_MAP_HEIGHT,
+            chosen=index,
+            neighbours=near,
+            ends=ends,
+            notes=[f"length {brief(one)}" for one in lengths.values[chosen.layer]],
+        ),
         key="stream map",
         alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
     )
     st.caption(_what_is_lost(subject, read, made, picture, chosen))
+    medians = median_of(lengths, 1)
+    st.caption(
+        f"The median length of the vectors is {brief(medians[chosen.layer])} here, and {brief(medians[0])} after the "
+        f"embedding; point at a token for its own. {interp.about_length(subject.lm.model.config)}"
+    )
     if chosen.compared and chosen.method != "PCA":
         placings = [placing_of(subject.key, read, replace(chosen, seed=int(seed), compared=False)) for seed in projections.SEEDS]
         projections.over_seeds(placings, lambda _: kinds, chosen.method)
@@ -298,11 +279,12 @@ def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
 
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    if not _can_be_read(stream_summary(subject.key, read)):
+    seen = stream_summary(subject.key, read)
+    if not (seen.writers and _are_numbers(seen)):
         return []
     most = who_writes_most(subject, read)
     loudest = Try("Who writes most", most, {"view": WRITTEN}, {"position": ALL}) if most else None
-    return [one for one in (loudest, _long(subject, read), _turn(subject, read), _spread(subject, read)) if one]
+    return [one for one in (loudest, _long(subject, read), _spread(subject, read)) if one]
 
 
 def _long(subject: Subject, read: Read) -> Try | None:
@@ -316,19 +298,8 @@ def _long(subject: Subject, read: Read) -> Try | None:
         f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
         f"{in_quotes(shown.axes[1].labels[index])}, is {brief(ratio[layer, index])} times as long as the median."
     )
-    return Try("A long vector", notice, {"view": LENGTHS})
-
-
-def _turn(subject: Subject, read: Read) -> Try:
-    """The sublayer that turns the stream most."""
-    seen, cosines = stream_summary(subject.key, read), cosines_of(subject.key, read, None).values
-    steps = cosines.diagonal(1)
-    at = int(steps.argmin())
-    notice = (
-        f"{capitalised(seen.layers[at + 1].title)} turns the stream most: before and after it the "
-        f"vectors have a cosine of {fixed(float(steps[at]))} on average."
-    ).replace("-", "−")
-    return Try("The sharpest turn", notice, {"view": DIRECTIONS}, {"position": ALL})
+    opened = {"view": MAP, "method": "PCA", "vectors": AS_IS, "layer": seen.layers[layer].name}
+    return Try("A long vector", notice, opened, {"position": str(seen.positions[index])})
 
 
 def _spread(subject: Subject, read: Read) -> Try | None:
@@ -345,24 +316,20 @@ def _spread(subject: Subject, read: Read) -> Try | None:
     return Try("From tokens to guesses", notice, {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": layer})
 
 
-def code(subject: Subject, read: Read, view: str, index: int | None, chosen: MapChoice | None) -> str:
-    """The lines of `gptviz` that compute the numbers of the picture."""
+def code(subject: Subject, read: Read, index: int | None, chosen: MapChoice | None) -> str:
+    """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map is chosen."""
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
     and_source = "" if read.source is None else ", source"
     opened = opening_code(
-        subject, read, *(["import numpy as np"] if view == WRITTEN else []), "from gptviz.interp.reading import stream"
+        subject, read, *(["import numpy as np"] if chosen is None else []), "from gptviz.interp.reading import stream"
     )
     begin = f"""{opened}
 seen = stream.stream(lm.model, ids{and_source}{last})
 tokens = [lm.tokenizer.label(ids[i]) for i in seen.positions]
 """
-    if view == WRITTEN:
+    if chosen is None:
         of = "np.median(shares, axis=2)" if index is None else f"shares[:, :, {index}]"
         return f"{begin}shares = stream.shares(seen, tokens).values  # [quantity, sublayer, position]\nshown = {of}"
-    if view == LENGTHS:
-        return f"{begin}shown = stream.lengths(seen, tokens).values  # [layer, position]"
-    if view == DIRECTIONS or chosen is None:
-        return f"{begin}shown = stream.cosines(seen, {index}).values  # [layer, layer]"
     begin += f"by_layer = stream.rows(seen, unit={chosen.unit})  # [position, d_model] each\n"
     begin += "pictures = stream.maps(by_layer, tokens)\n"
     if chosen.method == "PCA":

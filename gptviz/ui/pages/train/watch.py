@@ -22,14 +22,12 @@ from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import curve_points
 from gptviz.runs.status import StopRequest
 from gptviz.settings.address_values import ANY
-from gptviz.ui.menu import PAGES
 from gptviz.ui.records.compare import ANSWERS
 from gptviz.ui.records.compare import PAGE as COMPARE
-from gptviz.ui.records.home import PAGE as HOME
-from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, most_of_its_fall, with_unit
+from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
@@ -110,11 +108,7 @@ def bar() -> str | None:
             chart_control(run)
         with st.popover("Compare"):
             compare_controls(run)
-        with st.popover("Open in"):
-            query = {key: value for key, value in frame.shared_state().items() if key != "step"} | {"model": name}
-            for page in PAGES.values():
-                if page not in (HOME, TRAIN) and run.kind in page.kinds:
-                    frame.link(page, query=query)
+        open_in(name)
     return name
 
 

@@ -26,7 +26,7 @@ from .. import frame
 from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
-from .model_list import line_about, model_groups, model_list, names_of
+from .model_list import line_about, model_groups, model_list, names_of, unfolded
 from .models import ModelKey, Subject, language_model, model_key
 
 
@@ -60,10 +60,11 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     with bar:
         name = controls.select(
             "Model",
-            names,
+            unfolded(groups, before, st.query_params.get("model")),
             key="model",
             default=DEFAULT_MODEL,
-            help="Your own models first, then those that came with gptviz. The list beside it says what each of them is.",
+            help="Your own models first, then those that came with gptviz. The list beside it has every model, and a "
+            "line about it.",
         )
         model_list(groups, name)
     hidden.say_what_hides([name])

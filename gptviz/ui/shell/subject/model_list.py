@@ -20,10 +20,11 @@ _OPEN = "all models"
 
 @dataclass(frozen=True)
 class ModelGroup:
-    """Models that are listed together: the folder of each, by its name."""
+    """Models that are listed together: the folder of each, by its name; those that are `folded` under one entry."""
 
     title: str
     folders: dict[str, Path]
+    folded: tuple[str, ...] = ()
 
 
 def model_groups() -> list[ModelGroup]:
@@ -32,13 +33,22 @@ def model_groups() -> list[ModelGroup]:
 
     left = dict(checkpoints.folders())
     found = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
-    found += [ModelGroup(one.title, {name: left.pop(name) for name in one.plans if name in left}) for one in GROUPS]
+    for one in GROUPS:
+        folders = {name: left.pop(name) for name in one.plans if name in left}
+        found.append(ModelGroup(one.title, folders, tuple(name for name in one.folded if name in folders)))
     return [group for group in [*found, ModelGroup(OTHERS, left)] if group.folders]
 
 
 def names_of(groups: Sequence[ModelGroup]) -> list[str]:
     """The names of all models in the order of the list."""
     return [name for group in groups for name in group.folders]
+
+
+def unfolded(groups: Sequence[ModelGroup], *asked: str | None) -> list[str]:
+    """The same, of those that are folded only the ones that are `asked` for."""
+    hidden = {name for group in groups for name in group.folded}.difference(asked)
+    every = names_of(groups)
+    return [name for name in every if name not in hidden] or every
 
 
 def line_about(folder: Path) -> str:
@@ -113,14 +123,15 @@ def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
         for group in groups:
             st.markdown(f"**{group.title}**")
             for name, folder in group.folders.items():
-                is_chosen = name == chosen
-                st.button(
+                if name in group.folded[:1]:
+                    fold = st.expander(f"{name} to {group.folded[-1]}", expanded=chosen in group.folded)
+                (fold if name in group.folded else st).button(
                     f"**{escaped(name)}** · {escaped(line_about(folder))}",
                     key=f"open the model {name}",
                     on_click=_choose,
                     args=(name,),
                     type="tertiary",
-                    icon=":material/check:" if is_chosen else None,
+                    icon=":material/check:" if name == chosen else None,
                 )
 
 
