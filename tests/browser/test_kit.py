@@ -113,7 +113,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     assert page.locator("img").count() == 0
     with page.expect_download() as download:
         window.get_by_role("button", name="Download CSV").click()
-    text = Path(download.value.path()).read_bytes().decode()
+    text = Path(download.value.path()).read_bytes().decode("utf-8-sig")
     columns, *rows = csv.reader(io.StringIO(text, newline=""))
     assert columns == ["token", "p,b"]
     # A text that a spreadsheet would take for a formula has a mark before it.

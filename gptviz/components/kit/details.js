@@ -27,8 +27,8 @@ function save(blob, name) {
 }
 
 /**
- * A table as CSV (RFC 4180). Numbers keep all their digits. A text that a spreadsheet would take for a formula has an apostrophe
- * before it, as in gptviz/text/datasets/tables.py.
+ * A table as CSV (RFC 4180), with the byte order mark that Excel needs to show the right letters. Numbers keep all their digits. A
+ * text that a spreadsheet would take for a formula has an apostrophe before it, as in gptviz/text/datasets/tables.py.
  *
  * @param {Table} table
  */
@@ -39,7 +39,7 @@ export function csv({ columns, rows }) {
     const text = /^[\s']*[=+\-@\t\r\n]/.test(value) ? `'${value}` : value;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
+  return `\ufeff${[columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("")}`;
 }
 
 /**
