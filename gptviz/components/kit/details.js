@@ -1,5 +1,6 @@
 // Details: the numbers, the code and the picture of a view.
 
+import { copied } from "./clipboard.js";
 import { make, SVG } from "./elements.js";
 import { brief, count } from "./text.js";
 
@@ -86,23 +87,6 @@ async function pixels(picture) {
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the canvas has no pixels"))), "image/png");
   });
-}
-
-/**
- * Copy the text of an element. Only pages from https or localhost have a clipboard; elsewhere the text is selected and copied in
- * the old way.
- *
- * @param {HTMLElement} element
- * @returns {Promise<boolean>} whether it was copied; if not, it is selected
- */
-export async function copied(element) {
-  try {
-    await navigator.clipboard.writeText(element.textContent ?? "");
-    return true;
-  } catch {
-    getSelection()?.selectAllChildren(element);
-    return document.execCommand("copy");
-  }
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
+import { Clipboard } from "./clipboard.js";
 import { HistorySteps } from "./history_steps.js";
 import { PageAddress } from "./page_address.js";
 import { PopoverKeys } from "./popover_keys.js";
@@ -17,11 +18,13 @@ const HELPERS = {
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,
+  clipboard: Clipboard,
 };
 
 class PageHelpers {
   /** @param {HTMLElement} root */
   constructor(root) {
+    this.root = root;
     root.replaceChildren(make("span")); // a view that is empty has not come yet
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {}; // set from outside
