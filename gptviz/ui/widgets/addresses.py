@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote_plus, urlencode
@@ -45,7 +45,7 @@ class NotKeptError(ValueError):
     """A text that an address names by a key is not on this machine; the message says so."""
 
 
-def link(base: str, query: Mapping[str, str]) -> str:
+def link(base: str, query: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
     """The address `base` with a query, of which a chat or a mail loses nothing."""
     written = _CUT.sub(lambda found: f"%{ord(found[0].replace('+', ' ')):02X}", urlencode(query))
     return f"{base}{'?' if written else ''}{written}"

@@ -93,5 +93,5 @@ def _address() -> str | None:
     base = st.context.url
     if not base:
         return None
-    query = {key: value for key, value in parse_qsl(on_screen.query(), keep_blank_values=True) if key != PRESENT}
+    query = [(key, value) for key, value in parse_qsl(on_screen.query(), keep_blank_values=True) if key != PRESENT]
     return addresses.link(base.partition("?")[0], query)
