@@ -213,13 +213,13 @@ class PageRun:
         shown: the elements of its main part.
         failed: the messages of the exceptions that ended it.
         errors: the errors that it shows.
-        rejected: a sentence for each value of its address that it does not take; empty if the page failed.
+        rejected: a sentence for each key of its address that it does not take; empty if the page failed.
     """
 
     shown: Sequence[Element]
     failed: Sequence[str]
     errors: Sequence[str]
-    rejected: Sequence[str]
+    rejected: Mapping[str, str]
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
@@ -247,5 +247,5 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
     at.session_state[READ_AS_A_WHOLE] = True
     at.run()
     failed = [one.message for one in at.exception]
-    rejected = [] if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])
+    rejected = {} if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])
     return PageRun(Element(at.main).inside or [], failed, [one.value for one in at.error], rejected)

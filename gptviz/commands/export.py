@@ -147,8 +147,8 @@ def _export_page(options: argparse.Namespace) -> None:
     require_place(out)
     page = read_page(options.name, query)
     if page.rejected and "-" not in options.state:
-        raise UsageError("; ".join(page.rejected))
-    for sentence in page.rejected:
+        raise UsageError("; ".join(page.rejected.values()))
+    for sentence in page.rejected.values():
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
     written = write_whole(out, (as_html if form == "html" else as_notebook)(page))
     if options.json:

@@ -139,4 +139,4 @@ def faults_of_page(page: PageState) -> list[str]:
     except RuntimeError as error:
         return [f"the page {page.page} does not open: {error}"]
     failed = [f"the page {page.page} fails: {message}" for message in ran.failed]
-    return [*failed, *ran.rejected, *(f"the page {page.page} says: {error}" for error in ran.errors)]
+    return [*failed, *ran.rejected.values(), *(f"the page {page.page} says: {error}" for error in ran.errors)]

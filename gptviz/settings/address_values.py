@@ -138,17 +138,17 @@ def declared(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str
     return {key: {**rule, "usual": usual.get(key)} for key, rule in rules.items()}
 
 
-def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> list[str]:
-    """A sentence for each part of a query that the page called `page` does not take: keys it does not know, values it refuses.
+def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> dict[str, str]:
+    """A sentence for each key of a query that the page called `page` does not take: it does not know it, or refuses its value.
 
     Args:
         query: the keys and values of its address.
         taken: the values that it noted when it ran with this query.
     """
-    refused = []
+    refused = {}
     for key, value in query.items():
         if key not in taken:
-            refused.append(f"the page {page} takes no {key[:SHOWN]!r} here{instead(key, sorted(taken))}")
+            refused[key] = f"the page {page} takes no {key[:SHOWN]!r} here{instead(key, sorted(taken))}"
         elif not taken[key].has(value):
-            refused.append(f"the page {page} has no {key} = {value[:SHOWN]!r}{taken[key].instead(value)}")
+            refused[key] = f"the page {page} has no {key} = {value[:SHOWN]!r}{taken[key].instead(value)}"
     return refused

@@ -1,31 +1,34 @@
-"""A page as a Jupyter notebook: the code of its figures and views, ready to be run."""
+"""A page as a Jupyter notebook: the page itself, and the code of its figures and views, ready to be run."""
 
 from __future__ import annotations
 
 import json
 import struct
+from itertools import pairwise
 from typing import Any
 
 from gptviz._version import __version__
 from gptviz.components import kit
 
-from .page import Code, MarkdownText, PageContent, SavedView
+from .page import Code, ControlValue, MarkdownText, PageContent, SavedView
 
 # In a Python without gptviz the first cell fails with an error that says only that there is no such module.
 NEEDS = (
     f"The cells need gptviz (this file was written by version {__version__}) in the Python that runs this notebook: "
     "`pip install .` in the folder of its source brings it there."
 )
+# Keys of an address that say where a page was shown, not what.
+ELSEWHERE = ("lesson", "lesson_step", "lesson_done", "present", "device")
 
 
 def as_notebook(page: PageContent) -> str:
-    """The page as an `.ipynb` file (format 4): title, first sentence, requirements, then a cell for each piece of code on it.
+    """The page as an `.ipynb` file (format 4): title, first sentence, requirements, the page, a cell for each piece of code.
 
     The code is found below figures, and in the data of views made by hand.
     """
     sentence = next((piece.body for piece in page.all(MarkdownText) if piece.look == "caption"), "")
     cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
-    for number, code in enumerate(codes(page), 1):
+    for number, code in enumerate([picture(page), *codes(page)], 1):
         cells.append(_cell("code", code, number))
     content = {
         "nbformat": 4,
@@ -37,9 +40,23 @@ def as_notebook(page: PageContent) -> str:
 
 
 def codes(page: PageContent) -> list[str]:
-    """The pieces of Python on a page."""
+    """The pieces of Python on a page, each once; one that goes on where the one before it ends, without what that one has."""
     below = [piece.body for piece in page.all(Code) if piece.language == "python"]
-    return [*(code for view in page.all(SavedView) if (code := _of_view(view)) is not None), *below]
+    found = [*(code for view in page.all(SavedView) if (code := _of_view(view)) is not None), *below]
+    each = dict.fromkeys(code.strip() for code in found)
+    return [f"{code}\n".removeprefix(f"{before}\n").strip() for before, code in pairwise(["", *each])]
+
+
+def picture(page: PageContent) -> str:
+    """The line of Python that shows the page, with the model and the prompt that it opened on."""
+    seen = {one.label: one.value for one in reversed(page.all(ControlValue))}
+    # Rejected edits stay: the cell names them, in place of a picture with fewer edits than the reader saw.
+    state = {key: value for key, value in page.query.items() if key == "edits" or key not in {*page.rejected, *ELSEWHERE}}
+    model, prompt = state.pop("model", seen.get("Model")), state.pop("prompt", None)
+    if prompt is not None:
+        prompt = seen.get("Prompt", prompt)  # the address may have a key that stands for a long text
+    given = {"page": page.name} | ({} if prompt is None else {"prompt": prompt}) | state
+    return f"import gptviz\n\ngptviz.show({model!r}, {', '.join(f'{key}={value!r}' for key, value in given.items())})"
 
 
 def _of_view(view: SavedView) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -143,14 +143,14 @@ class PageContent:
         query: the query of its address.
         pieces: what it shows.
         source: the sentence in its last line; by default the line names the page.
-        rejected: a sentence for each value of its address that the page does not accept.
+        rejected: a sentence for each key of its address that the page does not accept.
     """
 
     name: str
     query: Mapping[str, str]
     pieces: tuple[PagePiece, ...]
     source: str = ""
-    rejected: Sequence[str] = ()
+    rejected: Mapping[str, str] = field(default_factory=dict)
 
     def all(self, kind: type) -> list[Any]:
         """Every piece of a kind, in order."""

@@ -146,7 +146,7 @@ class _Writer:
         writers: dict[type, Callable[[Any], str]] = {
             Heading: self._heading,
             MarkdownText: self._text,
-            PlainText: lambda one: f"<p>{escape(one.body)}</p>",
+            PlainText: lambda one: f'<p class="plain">{escape(one.body)}</p>',
             Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
             Figure: self._figure,
             SavedView: self._view,

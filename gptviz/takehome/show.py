@@ -41,7 +41,13 @@ class NotebookPage:
 
 
 def show(
-    what: Trace | LanguageModel | str, prompt: str | None = None, page: str = "attention", *, height: int = 720, **state: object
+    what: Trace | LanguageModel | str | None,
+    /,
+    prompt: str | None = None,
+    page: str = "attention",
+    *,
+    height: int = 720,
+    **state: object,
 ) -> NotebookPage:
     """A page of the app about a trace, or about a model and a prompt, to be shown below a cell of a notebook.
 
@@ -50,7 +56,7 @@ def show(
 
     Args:
         what: a trace that `LanguageModel.trace` recorded; or a model, or its name. A model that was opened with edits or at a
-            step of its training is shown so.
+            step of its training is shown so. None: the model that the page opens on, if it shows any.
         prompt: the text that the model reads; by default the one that the page opens on. A trace has its own.
         page: the name of a page, as its address has it: "attention", "next_token", "lens", …
         height: of the frame, in pixels.
@@ -65,14 +71,14 @@ def show(
         if prompt is not None:
             raise ValueError(f"a trace has its text already, and {prompt!r:.40} is another: name a page as page={prompt!r:.40}")
         what, prompt = _of_trace(what)
-    if not isinstance(what, str | LanguageModel):
+    if not isinstance(what, str | LanguageModel | None):
         raise TypeError(f"{what!r:.80} cannot be shown: give a trace, a model or the name of a model")
-    query = {"model": what} if isinstance(what, str) else _query(what)
+    query = {"model": what} if isinstance(what, str) else {} if what is None else _query(what)
     if prompt is not None:
         query["prompt"] = prompt
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
     if content.rejected:
-        raise PageError("; ".join(content.rejected))
+        raise PageError("; ".join(content.rejected.values()))
     return NotebookPage(content, height)
 
 

@@ -42,7 +42,7 @@ def opened(last: int = 9, **query: str) -> AppTest:
 def shown(at: AppTest) -> tuple[str, list[str], list[str]]:
     """The choice, the warnings, and what an export would reject."""
     query = {key: value if isinstance(value, str) else value[-1] for key, value in at.query_params.items()}
-    return at.text[0].value, [one.value for one in at.warning], rejected("page", query, at.session_state[NOTED])
+    return at.text[0].value, [one.value for one in at.warning], [*rejected("page", query, at.session_state[NOTED]).values()]
 
 
 def test_the_address_names_the_choice_and_without_one_it_is_the_default() -> None:

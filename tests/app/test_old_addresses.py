@@ -91,7 +91,7 @@ MORE = (
 def test_an_address_of_an_earlier_version_opens_what_it_names(address: str, written: dict[str, set[str]]) -> None:
     page, _, query = address.partition("?")
     ran = run_page(page, dict(parse_qsl(query)), PATIENCE)
-    assert (ran.failed, ran.rejected) == ([], [])
+    assert (ran.failed, ran.rejected) == ([], {})
     by_streamlit = {getattr(one.message, "query_param_key", "") for element in ran.shown for one in within(element)} - {""}
     twice = by_streamlit & (written["server"] | written["browser"]) | written["server"] & written["browser"]
     # A link to another page brings its model; an address that names what one view alone has is given this view.

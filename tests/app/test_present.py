@@ -69,8 +69,8 @@ def test_steps_of_a_lesson_stay_in_front_of_the_class() -> None:
     [
         (
             "http://class.example/attention",
-            "model=bpe&present=1&prompt=a%26b",
-            "http://class.example/attention?model=bpe&prompt=a%26b",
+            "model=bpe&present=1&prompt=a%26b&runs=a&runs=b.",
+            "http://class.example/attention?model=bpe&prompt=a%26b&runs=a&runs=b%2E",
         ),
         ("http://class.example/?old=1", "", "http://class.example/"),
         ("", "model=bpe", None),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import string
 from pathlib import Path
-from urllib.parse import parse_qs, quote_plus, unquote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote_plus, unquote, urlencode, urlsplit
 
 import pytest
 from hypothesis import given
@@ -47,6 +49,14 @@ def test_what_an_address_says_for_a_text_is_short_and_stands_for_that_text(text:
     value = addresses.value_of(text)
     assert len(quote_plus(value)) <= addresses.LONGEST
     assert addresses.text_of(value) == text
+
+
+@given(st.text(st.sampled_from(f"ab {string.punctuation}")) | st.text())
+def test_a_chat_loses_nothing_of_a_link(text: str) -> None:
+    asked = {"model": "bpe", "prompt": text}
+    (written,) = re.findall(r"http[^\s<>\"'()|\\]+", f"Look at {addresses.link('http://class.example/lens', asked)} now")
+    taken = re.split(r"[-._~!*]{2}", written)[0].rstrip(string.punctuation)  # as the strictest of chats do
+    assert dict(parse_qsl(urlsplit(taken).query, keep_blank_values=True)) == asked
 
 
 def test_an_older_link_gives_its_text_in_full() -> None:

@@ -16,7 +16,7 @@ def csv_rows(page: Page, where: Locator | None = None) -> list[dict[str, str]]:
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download CSV").click()
     page.keyboard.press("Escape")
-    with Path(waiting.value.path()).open(encoding="utf-8", newline="") as file:
+    with Path(waiting.value.path()).open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -59,7 +59,7 @@ def test_a_file_is_labelled_and_its_labels_come_back_as_csv(visit: Visit) -> Non
     visit.settle()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download the labels as CSV").click()
-    with open(waiting.value.path(), newline="", encoding="utf-8") as file:
+    with open(waiting.value.path(), newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     assert [row["text"] for row in rows] == ["the plot was dull", "<b>good</b>, never bad"]
     for row in rows:

@@ -13,9 +13,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 from gptviz.components import kit
+from gptviz.components.kit.modules import joined
 from gptviz.figures.kit import theme
 from tests.browser.pictures import faults, keep_drawing, words
 
@@ -113,7 +114,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     assert page.locator("img").count() == 0
     with page.expect_download() as download:
         window.get_by_role("button", name="Download CSV").click()
-    text = Path(download.value.path()).read_bytes().decode()
+    text = Path(download.value.path()).read_bytes().decode("utf-8-sig")
     columns, *rows = csv.reader(io.StringIO(text, newline=""))
     assert columns == ["token", "p,b"]
     # A text that a spreadsheet would take for a formula has a mark before it.
@@ -143,15 +144,53 @@ def test_the_code_is_copied_where_there_is_no_clipboard(page: Page) -> None:
     assert page.evaluate("navigator.clipboard === undefined"), "only https and localhost have one"
     page.evaluate("() => root.replaceChildren(tools(root, { name: 'x', code: () => 'one\\ntwo' }))")
     page.get_by_role("button", name="Code").click()
-    page.evaluate("document.addEventListener('copy', () => { window.copied = String(getSelection()); })")
     page.get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").wait_for()
-    assert page.evaluate("copied") == "one\ntwo"
+    assert pasted(page) == "one\ntwo"
     page.evaluate("document.execCommand = () => false")
     page.get_by_role("button", name="Copied").click()
     page.get_by_role("button", name="Selected: press Ctrl+C").wait_for()
     assert page.evaluate("String(getSelection())") == "one\ntwo"
+    page.evaluate("delete document.execCommand")
     page.keyboard.press("Escape")
+
+
+def pasted(page: Page) -> str:
+    """What the keys for pasting give."""
+    page.evaluate("() => (document.querySelector('dialog') ?? document.body).append(document.createElement('textarea'))")
+    field = page.locator("textarea")
+    field.press("ControlOrMeta+v")
+    text = field.input_value()
+    field.evaluate("one => one.remove()")
+    return text
+
+
+def test_what_asks_the_browser_for_a_clipboard_has_one_on_a_page_from_http(browser: Browser) -> None:
+    context = browser.new_context()
+    page = opened(context.new_page())
+    page.add_script_tag(
+        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.Clipboard = Clipboard;", type="module"
+    )
+    page.wait_for_function("() => window.Clipboard")
+    page.evaluate("new Clipboard({ root })")
+    page.evaluate(
+        """() => {
+            const button = make("button", "", "Copy it");
+            button.onclick = () => navigator.clipboard.writeText("  a\\n\\nb ").then(() => "copied", () => "not copied")
+                .then((said) => { button.textContent = said; });
+            root.append(button);
+        }"""
+    )
+    page.get_by_role("button", name="Copy it").click()
+    page.get_by_role("button", name="copied", exact=True).click()
+    assert pasted(page) == "  a\n\nb "
+    assert page.locator("pre").count() == 0
+    page.evaluate("document.execCommand = () => false")
+    page.get_by_role("button", name="copied").click()
+    expect(page.get_by_role("dialog", name="Press Ctrl+C to copy")).to_be_visible()
+    expect(page.get_by_text("not copied")).to_be_visible()
+    assert page.evaluate("String(getSelection())") == "  a\n\nb "
+    context.close()
 
 
 def test_a_picture_that_cannot_be_made_is_reported(page: Page) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from gptviz.__main__ import main
-from gptviz.takehome.page import read_page
+from gptviz.takehome.page import Code, ControlValue, PageContent, PlainText, read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
 from tests.browser.machinery import PATIENCE
@@ -59,6 +59,17 @@ def test_its_views_are_alive_without_a_server(without_network: Callable[[int, in
     page.goto(file.as_uri())
     expect(page.get_by_role("heading", level=1)).to_have_text("How does a transformer guess the next token?")
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_the_prompt_has_all_of_its_white_space(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
+    prompt = " \nROMEO:\n\n  But  soft\t!  "
+    pieces = (ControlValue("Prompt", prompt), PlainText(prompt), Code(prompt, ""))
+    file = tmp_path / "page.html"
+    file.write_text(as_html(PageContent("x", {"prompt": prompt}, pieces)), "utf-8")
+    page = without_network(1280, 900)
+    page.goto(file.as_uri())
+    for place in (".settings", ".plain", "pre", "footer p"):
+        assert prompt in page.locator(place).inner_text(), place
 
 
 def hexadecimal(colour: str) -> str:

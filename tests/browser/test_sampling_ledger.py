@@ -124,7 +124,7 @@ def columns(page: Page, settings: list[dict[str, Any]]) -> list[dict[str, list[s
 
 def read(text: str) -> dict[str, list[str]]:
     """The columns of a CSV text, by their names."""
-    names, *rows = csv.reader(io.StringIO(text, newline=""))
+    names, *rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 

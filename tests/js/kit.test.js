@@ -68,7 +68,7 @@ test("a table becomes CSV that others read", () => {
       ["", 1e-7],
     ],
   });
-  assert.equal(text, 'token,"a,b"\r\n"say ""hi""",0.1\r\n"two\nlines",\r\n,1e-7\r\n');
+  assert.equal(text, '\ufefftoken,"a,b"\r\n"say ""hi""",0.1\r\n"two\nlines",\r\n,1e-7\r\n');
 });
 
 test("no cell of text is a formula to a spreadsheet, and numbers stay numbers", () => {
@@ -81,7 +81,7 @@ test("no cell of text is a formula to a spreadsheet, and numbers stay numbers", 
     ["it's = 1", "a"],
   ];
   const text = csv({ columns: ["=a", "b"], rows });
-  assert.equal(text, "'=a,b\r\n'=1+1,-1\r\n'-,'+1\r\n'@a,0\r\n'\t=,NaN\r\n''=1,\r\nit's = 1,a\r\n");
+  assert.equal(text, "\ufeff'=a,b\r\n'=1+1,-1\r\n'-,'+1\r\n'@a,0\r\n'\t=,NaN\r\n''=1,\r\nit's = 1,a\r\n");
 });
 
 test("a key in a field is typed, and nothing else", () => {

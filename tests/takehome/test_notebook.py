@@ -6,7 +6,10 @@ import base64
 import json
 import os
 from collections.abc import Callable, Iterator
+from html import unescape
+from itertools import permutations
 from pathlib import Path
+from urllib.parse import urlencode
 
 import nbformat
 import numpy as np
@@ -18,8 +21,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 import gptviz
 from gptviz.components import kit
-from gptviz.takehome.notebook import as_notebook, codes
-from gptviz.takehome.page import Figure, PageContent, SavedView, read_page
+from gptviz.takehome.notebook import as_notebook, codes, picture
+from gptviz.takehome.page import ControlValue, Figure, PageContent, SavedView, read_page
 from gptviz.ui.menu import PAGES
 
 PROMPT = "O Romeo, Romeo"
@@ -83,8 +86,34 @@ def test_a_notebook_gives_the_numbers_of_its_page(
 ) -> None:
     page = read_page(name, {"model": "ladder-8", "prompt": PROMPT})
     notebook = nbformat.reads(as_notebook(page), as_version=4)
-    assert [cell.source for cell in notebook.cells if cell.cell_type == "code"] == codes(page)
+    assert [cell.source for cell in notebook.cells if cell.cell_type == "code"] == [picture(page), *codes(page)]
     np.testing.assert_allclose(numbers(run, notebook, expression), shown(page), atol=1e-5)
+    (drawn,) = notebook.cells[2].outputs
+    assert f'data-address="{urlencode(page.query)}' in unescape(unescape(drawn.data["text/html"]))
+
+
+@pytest.mark.parametrize(("name", "cells"), [("lens", 2), ("attribution", 1)])
+def test_no_cell_of_a_notebook_has_another_one_in_it(name: str, cells: int) -> None:
+    below = codes(read_page(name, {"model": "ladder-8", "prompt": PROMPT}))
+    assert len(below) == cells
+    assert not [(one, other) for one, other in permutations(below, 2) if one in other]
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("lens", {"model": "ladder-8", "prompt": 'a  "b"\n\'c\\', "lesson": "01-tokens", "nonsense": "1"}),
+        ("lens", {}),
+        pytest.param("attention", {"model": "ladder-8", "block": "1", "edits": "blocks.0.mlp"}, marks=pytest.mark.full),
+        pytest.param("gradients", {}, marks=pytest.mark.full),
+    ],
+)
+def test_the_picture_of_a_notebook_is_the_page_that_was_taken_home(name: str, query: dict[str, str]) -> None:
+    page = read_page(name, query)
+    shown = eval(picture(page).removeprefix("import gptviz\n\n"), {"gptviz": gptviz}).page
+    assert shown.all(SavedView) == page.all(SavedView)
+    assert shown.all(ControlValue) == page.all(ControlValue)
+    assert not shown.rejected
 
 
 @pytest.mark.full

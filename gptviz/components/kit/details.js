@@ -1,5 +1,6 @@
 // Details: the numbers, the code and the picture of a view.
 
+import { copied } from "./clipboard.js";
 import { make, SVG } from "./elements.js";
 import { brief, count } from "./text.js";
 
@@ -27,8 +28,8 @@ function save(blob, name) {
 }
 
 /**
- * A table as CSV (RFC 4180). Numbers keep all their digits. A text that a spreadsheet would take for a formula has an apostrophe
- * before it, as in gptviz/text/datasets/tables.py.
+ * A table as CSV (RFC 4180), with the byte order mark that Excel needs to show the right letters. Numbers keep all their digits. A
+ * text that a spreadsheet would take for a formula has an apostrophe before it, as in gptviz/text/datasets/tables.py.
  *
  * @param {Table} table
  */
@@ -39,7 +40,7 @@ export function csv({ columns, rows }) {
     const text = /^[\s']*[=+\-@\t\r\n]/.test(value) ? `'${value}` : value;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
+  return `\ufeff${[columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("")}`;
 }
 
 /**
@@ -86,23 +87,6 @@ async function pixels(picture) {
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the canvas has no pixels"))), "image/png");
   });
-}
-
-/**
- * Copy the text of an element. Only pages from https or localhost have a clipboard; elsewhere the text is selected and copied in
- * the old way.
- *
- * @param {HTMLElement} element
- * @returns {Promise<boolean>} whether it was copied; if not, it is selected
- */
-export async function copied(element) {
-  try {
-    await navigator.clipboard.writeText(element.textContent ?? "");
-    return true;
-  } catch {
-    getSelection()?.selectAllChildren(element);
-    return document.execCommand("copy");
-  }
 }
 
 /**

@@ -2,8 +2,9 @@
 
 On every page a click makes one step in the browser's history, however often the server writes the address for it; and the Tab key
 leads from the button of an open popover into it, and from its end to what follows the button. A prompt that is not edited shows
-its line breaks, and that it is cut. Where it is asked for, the page scrolls to the view that a step of a lesson is about, keys
-lead a speaker from step to step and move a spot, the server is told the address that the page has in the browser.
+its line breaks, and that it is cut. Buttons of Streamlit that copy do so on a page from http too. Where it is asked for, the page
+scrolls to the view that a step of a lesson is about, keys lead a speaker from step to step and move a spot, the server is told the
+address that the page has in the browser.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LONGEST = 20_000  # characters of a query
 
 def payload(*, step: str | None = None, presents: bool = False) -> bytes:
     """The bytes that the browser gets. Arguments as of `page_helpers`."""
-    asked: dict[str, dict[str, str]] = {"history": {}, "popovers": {}, "prompt": {}}
+    asked: dict[str, dict[str, str]] = {"history": {}, "popovers": {}, "prompt": {}, "clipboard": {}}
     if step is not None:
         asked["sight"] = {"step": step}
     if presents:

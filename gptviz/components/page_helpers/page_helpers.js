@@ -2,6 +2,7 @@
 
 import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
+import { Clipboard } from "./clipboard.js";
 import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
 import { PageAddress } from "./page_address.js";
@@ -19,11 +20,13 @@ const HELPERS = {
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,
+  clipboard: Clipboard,
 };
 
 class PageHelpers {
   /** @param {HTMLElement} root */
   constructor(root) {
+    this.root = root;
     root.replaceChildren(make("span")); // a view that is empty has not come yet
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {}; // set from outside

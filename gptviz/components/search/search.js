@@ -1,7 +1,8 @@
 // One search over all that has a name here: pages, lessons, words, models, heads and commands. The key "/" opens it, and so does
 // the button. What is found are links, so that they open like any other, in a new window too.
 
-import { copied, dialog } from "../kit/details.js";
+import { copied } from "../kit/clipboard.js";
+import { dialog } from "../kit/details.js";
 import { isTyping, make, shape } from "../kit/elements.js";
 import { DOWN, isAlone } from "../kit/keys.js";
 import { view } from "../kit/view.js";

@@ -34,7 +34,7 @@ class PromptRow:
 def prompt_rows(content: str, file: str) -> list[PromptRow]:
     """The rows of a list. Either the first line names the columns, as in CSV: clean, and any of the others. Or each line has a
     prompt, the corrupted prompt and both answers in this order, with | between them, of which the last ones may be left out.
-    White space around a cell does not count.
+    White space around a cell and a byte order mark at the beginning do not count.
 
     Args:
         content: of the list.
@@ -43,6 +43,7 @@ def prompt_rows(content: str, file: str) -> list[PromptRow]:
     Raises:
         ValueError: it holds no rows, or one that cannot be read; the message names the file, the line and what to do.
     """
+    content = content.removeprefix("\ufeff")
     first = content.lstrip("\n").partition("\n")[0]
     headers = {each: [cell.strip().strip('"').lower() for cell in first.split(each)] for each in SEPARATORS}
     separator = next((each for each, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)

@@ -64,10 +64,12 @@ def csv_button(frame: pd.DataFrame, name: str, label: str = "Download as CSV", *
     st.download_button(label, lambda: as_csv(frame), f"{name}.csv", "text/csv", on_click="ignore", **look)
 
 
-def as_csv(frame: pd.DataFrame) -> str:
-    """A table as CSV. Numbers have all their digits; a text or a title that a spreadsheet would take for a formula is guarded."""
+def as_csv(frame: pd.DataFrame) -> bytes:
+    """A table as CSV in UTF-8, with the byte order mark that Excel needs to show its letters. Numbers have all their digits;
+    a text or a title that a spreadsheet would take for a formula is guarded.
+    """
 
     def cell(value: object) -> object:
         return guarded(value) if isinstance(value, str) else value
 
-    return frame.map(cell).rename(columns=cell).to_csv(index=False)
+    return frame.map(cell).rename(columns=cell).to_csv(index=False).encode("utf-8-sig")

@@ -29,7 +29,7 @@ def test_a_first_line_names_the_columns_in_any_order(separator: str) -> None:
 
 @given(st.lists(st.builds(PromptRow, CELL.filter(bool), CELL, CELL, CELL), min_size=1, max_size=5))
 def test_what_is_written_as_csv_is_read_again(rows: list[PromptRow]) -> None:
-    assert prompt_rows(as_csv(rows), "list") == rows
+    assert prompt_rows(as_csv(rows), "list") == prompt_rows(f"\ufeff{as_csv(rows)}", "saved by Excel") == rows
 
 
 @pytest.mark.parametrize(

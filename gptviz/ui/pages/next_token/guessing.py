@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -182,7 +181,7 @@ def _end(subject: Subject, number: int) -> None:
         st.button("Play another text", on_click=begin, args=((number + 1) % PASSAGES,), key="another text", type="primary")
         st.button("The same text again", on_click=begin, args=(number,), key="same text")
     query = {key: value for key, value in frame.shared_state().items() if key in ("model", "step")}
-    link = f"{(st.context.url or '').partition('?')[0]}?{urlencode(query | {PLAYS: 'True', TEXT: str(number)})}"
+    link = addresses.link((st.context.url or "").partition("?")[0], query | {PLAYS: "True", TEXT: str(number)})
     st.caption("For a class: this link opens the same ten tokens for everyone, from the beginning.")
     st.code(link, language=None, wrap_lines=True)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -101,7 +100,7 @@ class OpenLesson:
 
 def address_of(page: str, query: Mapping[str, str] | None = None) -> str:
     """The address of a page with a query, relative to any page."""
-    return f"./{'' if page == 'home' else page}{f'?{urlencode(query)}' if query else ''}"
+    return addresses.link(f"./{'' if page == 'home' else page}", query or {})
 
 
 def lessons() -> Library:
@@ -192,7 +191,7 @@ def panel() -> bool:
 
 def _offer(one: OpenLesson) -> None:
     """Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one."""
-    there = f"./{OPEN_MODEL.name}?{urlencode(one.state)}"
+    there = address_of(OPEN_MODEL.name, one.state)
     st.html(
         f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} first</a>. '
         f"{escape(stands_in(one.lesson))}</p>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import segno
 import streamlit as st
@@ -98,5 +98,5 @@ def _address() -> str | None:
     parts = urlsplit(base)
     if hosting().lan and parts.hostname in HERE and (address := own_address()) is not None:
         base = parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address).geturl()
-    query = "&".join(part for part in on_screen.query().split("&") if part and not part.startswith(f"{PRESENT}="))
-    return f"{base.partition('?')[0]}{'?' if query else ''}{query}"
+    query = [(key, value) for key, value in parse_qsl(on_screen.query(), keep_blank_values=True) if key != PRESENT]
+    return addresses.link(base.partition("?")[0], query)
