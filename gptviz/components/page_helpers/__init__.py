@@ -20,7 +20,7 @@ LONGEST = 20_000  # characters of a query
 
 def payload(*, step: str | None = None, presents: bool = False) -> bytes:
     """The bytes that the browser gets. Arguments as of `page_helpers`."""
-    asked: dict[str, dict[str, str]] = {"history": {}, "popovers": {}}
+    asked: dict[str, dict[str, str]] = {"history": {}, "popovers": {}, "paper": {}}
     if step is not None:
         asked["sight"] = {"step": step}
     if presents:

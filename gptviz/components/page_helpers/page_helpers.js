@@ -4,6 +4,7 @@ import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
 import { HistorySteps } from "./history_steps.js";
 import { PageAddress } from "./page_address.js";
+import { Paper } from "./paper.js";
 import { PopoverKeys } from "./popover_keys.js";
 import { Presenter } from "./presenter.js";
 import { StepInSight } from "./step_in_sight.js";
@@ -17,6 +18,7 @@ const HELPERS = {
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,
+  paper: Paper,
 };
 
 class PageHelpers {
