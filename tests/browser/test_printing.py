@@ -64,6 +64,22 @@ def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(visit: Visit,
     assert prompt.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
 
 
+def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:
+    page = visit.open("runs")
+    visit.drawn()
+    grid, whole = page.get_by_test_id("stDataFrame").first, page.locator(".on-paper").first
+    assert grid.is_visible()
+    assert not whole.is_visible()
+    print_on_a4(page)
+    assert not grid.is_visible()
+    assert whole.is_visible()
+    names = whole.locator("tbody td:first-child").all_inner_texts()
+    assert {"shakespeare", "sentences", "ladder-8"} <= set(names)
+    bottom = whole.evaluate("one => one.getBoundingClientRect().bottom")
+    assert page.locator(".svg-container").first.evaluate("one => one.getBoundingClientRect().top") >= bottom
+    check_sheet(page)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The page Heads as a file: a figure, a view, and a table that scrolls."""

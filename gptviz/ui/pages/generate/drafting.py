@@ -23,6 +23,7 @@ from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
 from gptviz.ui.widgets import controls, escaped
 from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets.tables import show_table
 
 from .writing import Writing
 
@@ -83,7 +84,8 @@ def show(subject: Subject, writing: Writing) -> None:
         "What is crossed out is not in the text. Point at a token for its numbers."
     )
     if fold := folded("Every number", key="every number of drafts"):
-        fold.dataframe(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
+        with fold:
+            show_table(table(subject, found), hide_index=True, alt="Every drafted token with q, p, u and what became of it")
     st.button(
         "Put it on the tree",
         icon=":material/account_tree:",
