@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -39,8 +40,7 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         room -= len(content)
         return f"{found[1]}data:image/{kind};base64,{b64encode(content).decode()}"
 
-    def taken(text: str) -> str:
-        return _PICTURE.sub(carried, text)
+    taken = partial(_PICTURE.sub, carried)
 
     def with_own(step: LessonStep) -> LessonStep:
         asked = [replace(one, ask=taken(one.ask), hint=taken(one.hint), reveal=taken(one.reveal)) for one in step.questions]
