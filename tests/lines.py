@@ -22,7 +22,7 @@ BUDGET: dict[str, int] = {
     "gptviz/generate": 1_700,
     "gptviz/interp": 10_650,
     "gptviz/language_model": 1_550,
-    "gptviz/lessons": 1_700,
+    "gptviz/lessons": 1_750,
     "gptviz/machine": 1_150,
     "gptviz/model": 5_450,
     "gptviz/pretrained": 7_400,
@@ -32,13 +32,13 @@ BUDGET: dict[str, int] = {
     "gptviz/text": 5_700,
     "gptviz/train": 1_500,
     "gptviz/ui": 200,
-    "gptviz/ui/pages": 15_400,
+    "gptviz/ui/pages": 15_450,
     "gptviz/ui/records": 850,
     "gptviz/ui/shell": 2_700,
     "gptviz/ui/views": 2_700,
-    "gptviz/ui/widgets": 1_350,
-    "tests": 61_200,
-    "views' scripts and styles": 16_500,
+    "gptviz/ui/widgets": 1_400,
+    "tests": 61_500,
+    "views' scripts and styles": 16_750,
 }
 
 
