@@ -31,8 +31,7 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         source = unquote(found[2] or found[3])
         kind = KINDS.get(Path(source).suffix.lower())
         try:
-            path = (folder / source).resolve()
-            if kind is None or not path.is_relative_to(folder.resolve()):
+            if kind is None or not (path := (folder / source).resolve()).is_relative_to(folder.resolve()):
                 return found[0]
             content = read_regular(path, room)
         except (OSError, ValueError):  # ValueError: a name with a character that no file has
