@@ -82,7 +82,7 @@ def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[
         except ExpressionError as error:
             yield line, f"a value in its text cannot be computed: {error}"
     for line, picture in left_behind(step):
-        yield line, f"the picture {picture!r:.80} is not shown, and not in the lesson as a file: it must be {NEEDED}"
+        yield line, f"the picture {picture!r:.80} does not go with the lesson: it must be {NEEDED}"
     for claim in step.claims:
         for problem in _of_claim(claim, functions):
             yield claim.line, problem
