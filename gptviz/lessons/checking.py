@@ -15,6 +15,7 @@ from .answering import answer_to
 from .expression import ExpressionError, compared, computed
 from .lesson import Claim, Lesson, LessonStep, PageState, Question
 from .library import Library
+from .pictures import NEEDED, left_behind
 
 PATIENCE = 120  # seconds, for a page to open
 
@@ -80,6 +81,8 @@ def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[
             computed(expression, functions)
         except ExpressionError as error:
             yield line, f"a value in its text cannot be computed: {error}"
+    for line, picture in left_behind(step):
+        yield line, f"the picture {picture!r:.80} does not go with the lesson: it must be {NEEDED}"
     for claim in step.claims:
         for problem in _of_claim(claim, functions):
             yield claim.line, problem

@@ -150,14 +150,18 @@ class LessonStep:
     text_line: int = field(default=1, compare=False)
 
     @property
-    def values(self) -> Iterator[tuple[int, str]]:
-        """Every expression in its texts, with its line."""
+    def texts(self) -> list[tuple[int, str]]:
+        """Its text and those of its questions, each with its line."""
         of_questions = ((one, name) for one in self.questions for name in ("ask", "hint", "reveal"))
-        texts = [
+        return [
             (self.text_line, self.text),
             *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
         ]
-        for number, (line, text) in enumerate(texts):
+
+    @property
+    def values(self) -> Iterator[tuple[int, str]]:
+        """Every expression in its texts, with its line."""
+        for number, (line, text) in enumerate(self.texts):
             for found in EXPRESSION.finditer(text):
                 yield line + (text.count("\n", 0, found.start()) if number == 0 else 0), found[1]
 

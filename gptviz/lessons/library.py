@@ -9,6 +9,7 @@ from pathlib import Path
 from gptviz.machine.files import home, kept_until_written
 
 from .lesson import Lesson, LessonError, read_lesson, shown_name
+from .pictures import with_pictures
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 FOLDER_SETTING = "GPTVIZ_LESSONS"
@@ -56,6 +57,6 @@ def library(*folders: Path) -> Library:
 def _read(path: Path) -> Lesson | str:
     """The lesson in a file, or the reason why it is not one."""
     try:
-        return read_lesson(path)
+        return with_pictures(read_lesson(path), path.parent)
     except LessonError as error:
         return str(error)

@@ -1,5 +1,7 @@
 // Shows the views of a page that was taken home. There is no server: what is asked of one is answered by a sentence.
 
+import { noteSizes } from "../components/page_helpers/paper.js";
+
 /** @param {string} text */
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
@@ -56,7 +58,10 @@ for (const figure of document.querySelectorAll(".figure")) {
   const { data, layout } = JSON.parse(document.getElementById(`data-${figure.id}`)?.textContent ?? "{}");
   // @ts-expect-error: plotly is in a separate script
   globalThis.Plotly.newPlot(figure, data, { ...layout, autosize: true }, { responsive: true, displaylogo: false });
+  // @ts-expect-error: plotly has made it one of its own
+  figure.on("plotly_afterplot", noteSizes);
 }
+addEventListener("beforeprint", noteSizes);
 
 // What is folded has no width: a figure in it is drawn in its size when it is unfolded.
 const unfolded = (/** @type {Event} */ event) => {

@@ -108,7 +108,7 @@ def style() -> str:
 
 def colours() -> str:
     """The style sheet that gives the views the app's own colours, light or dark as the reader's system asks."""
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
     return f":root {{ color-scheme: light dark; {_variables('light')} }}\n{dark}"
 
 
@@ -245,8 +245,8 @@ class _Writer:
         elif self.has_figures:
             parts.append(f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>")
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
-        files = [(HERE / name).read_text(encoding="utf-8") for name, is_needed in own.items() if is_needed]
-        parts += [f'<script type="module">{content}</script>' for content in files]
+        needed = [name for name, is_needed in own.items() if is_needed]
+        parts += [f'<script type="module">{kit.modules.joined(HERE / name)}</script>' for name in needed]
         return "\n".join(parts)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from PIL import ImageColor
 from playwright.sync_api import Locator, Page
 
 # The smallest type, in pixels.
 SMALLEST = 12
 # How far, in pixels, boxes of texts may reach into each other: they are higher than their letters.
 TOUCHING = 3
+# A paint of SVG 1.1 that is neither the name of a colour nor a reference.
+PAINT = re.compile(r"none|#(?:[\da-fA-F]{3}){1,2}|rgb\((?:\d{1,3}%?, ?){2}\d{1,3}%?\)")
 # Every text that is seen in the drawing: its words, its size and its box on the screen; and the box of the drawing.
 MEASURE = """(drawn) => {
     const holder = document.createElement('div');
@@ -82,12 +86,32 @@ def words(drawn: str) -> list[str]:
     return ["".join(one.itertext()) for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("}text")]
 
 
+def names(drawn: str) -> set[str]:
+    """The names of the parts of a drawing: two in one document must not share any."""
+    return {one.attrib["id"] for one in ElementTree.fromstring(drawn).iter() if "id" in one.attrib}
+
+
+def unknown_to_svg_1_1(drawn: str) -> list[str]:
+    """The colours, pictures and references of a drawing that a program does not show which knows SVG 1.1 alone."""
+    found, there = [], names(drawn)
+    for one in ElementTree.fromstring(drawn).iter():
+        looks = [part.partition(":")[::2] for part in one.attrib.get("style", "").split(";")]
+        for name, value in [*one.attrib.items(), *((name.strip(), value.strip()) for name, value in looks)]:
+            reference = re.fullmatch(r"url\(#([\w-]+)\)", value)
+            if name in ("fill", "stroke") or name.endswith("color"):
+                is_known = PAINT.fullmatch(value) or value in ImageColor.colormap or (reference and reference[1] in there)
+            else:
+                is_known = name != "href" and ("url(" not in value or (reference and reference[1] in there))
+            found += [] if is_known else [f"{name}: {value:.80}"]
+    return found
+
+
 def faults(page: Page, drawn: str) -> list[str]:
     """What is wrong with the texts of a drawing, in words; `page` is any that a browser shows."""
     measured = page.evaluate(MEASURE, drawn)
     texts, whole = measured["texts"], measured["whole"]
     assert texts, "there is no text"
-    found = ["colours that only the page knows"] if "var(--" in drawn or "currentcolor" in drawn.lower() else []
+    found = unknown_to_svg_1_1(drawn)
     for i, one in enumerate(texts):
         if one["size"] < SMALLEST - 0.1:
             found.append(f"“{one['words']}” is {one['size']:.1f} px high")

@@ -48,7 +48,7 @@ from tests.browser.contrast import faint
 from tests.browser.keyboard import check_tools, press, to_start, unreached
 from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
-from tests.browser.pictures import faults, keep_drawing, saved, small, words
+from tests.browser.pictures import faults, keep_drawing, names, saved, small, words
 from tests.tiny import scrambled, tiny
 from tests.waiting import wait_until
 
@@ -324,6 +324,16 @@ def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted]
     with page.expect_download() as waiting:
         page.locator(where).get_by_role("button", name="PNG").click()
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", [name for name, view in VIEWS.items() if view.has_picture])
+def test_two_pictures_can_stand_in_one_document(
+    seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
+) -> None:
+    view, where = seen(name, SHORT), VIEWS[name].tools
+    one = saved(view.page, view.page.locator(where))
+    view.show(VIEWS[name].payload(hostile(SHORT - 1), 1))
+    assert names(one) & names(saved(view.page, view.page.locator(where))) == set()
 
 
 @pytest.mark.parametrize("name", VIEWS)

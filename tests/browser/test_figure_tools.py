@@ -23,7 +23,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
-from tests.browser.pictures import faults, keep_drawing, saved, words
+from tests.browser.pictures import faults, keep_drawing, saved, unknown_to_svg_1_1, words
 
 pytestmark = pytest.mark.browser
 
@@ -85,7 +85,7 @@ def test_the_drawing_has_every_word_and_cell_of_the_figure_under_its_heading(
     assert "Model: mine, step 7 · Heads" in said
     assert HOSTILE[1].replace(" ", "") in heading
     assert not re.search(r"<(script|img|foreignObject)\b", drawn)
-    assert "var(--" not in drawn
+    assert unknown_to_svg_1_1(drawn) == []
     assert not [fault for fault in faults(view.page, drawn) if "reaches out" in fault]
     assert ("data:image/png" in drawn) == (made is heatmap)
     assert view.page.title() != "pwned"

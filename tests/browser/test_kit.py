@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from gptviz.components import kit
 from gptviz.components.kit.modules import joined
 from gptviz.figures.kit import theme
-from tests.browser.pictures import faults, keep_drawing, words
+from tests.browser.pictures import faults, keep_drawing, names, unknown_to_svg_1_1, words
 
 pytestmark = pytest.mark.browser
 
@@ -327,7 +327,7 @@ def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Brows
 # The heading of a picture, with a drawing of one text below it.
 PICTURE = """({ heading, size }) => {
     const drawing = shape("text", { x: 0, y: 14, "font-size": 14 }, "the drawing");
-    return new XMLSerializer().serializeToString(picture(root, heading, drawing, size));
+    return svgFile(picture(root, heading, drawing, size));
 }"""
 SCALE = {"stops": [[0, "#FFFFFF"], [1, "#EE3377"]], "low": "0 %", "high": "100 %", "unit": "share; blank: not read"}
 
@@ -369,7 +369,7 @@ PART = """() => {
         <button class="tool">Close</button><span hidden>not seen</span><i class="aloud">aloud</i></div>`;
     const { drawing, width, height } = copyOf([root.querySelector('.part')], '.tool');
     const heights = [...root.querySelectorAll('p')].map((one) => one.getBoundingClientRect().height);
-    const text = new XMLSerializer().serializeToString(picture(root, { title: "A part" }, drawing, { width, height }));
+    const text = svgFile(picture(root, { title: "A part" }, drawing, { width, height }));
     root.replaceChildren();
     return { text, width, height, heights };
 }"""
@@ -401,3 +401,44 @@ FAINT = """() => {
 def test_what_is_faint_within_what_is_faint_is_copied_as_faint_as_it_is_seen(page: Page) -> None:
     ground, text = page.evaluate(FAINT)
     assert [ground, text] == pytest.approx([0.2, 0.2])
+
+
+# Colours as a theme or a style sheet may have them.
+COLOURS = (
+    *("rgb(31 41 51)", "rgb(31 41 51 / 25%)", "rgba(0, 119, 187, 0.5)", "color(srgb 0.2 0.4 0.6 / 0.5)", "hsl(200 50% 40%)"),
+    *("oklch(60% 0.15 250)", "oklch(60% 0.15 250 / 0.5)", "color-mix(in srgb, red 30%, blue)", "#0af8", "#CC331180", "teal"),
+    *("transparent", "none", "#ABC"),
+)
+# The drawing of one rectangle with a fill, as a file, and the pixel in the middle of it before and after.
+FILLED = """async (fill) => {
+    const drawing = shape("svg", { width: 9, height: 9, viewBox: "0 0 9 9", xmlns: SVG },
+        shape("rect", { width: 9, height: 9, fill, "fill-opacity": 0.8 }));
+    const pixel = async (text) => {
+        const image = new Image();
+        image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
+        await image.decode();
+        const context = document.createElement("canvas").getContext("2d");
+        context.fillStyle = "#fff";
+        context.fillRect(0, 0, 9, 9);
+        context.drawImage(image, 0, 0);
+        return [...context.getImageData(4, 4, 1, 1).data];
+    };
+    const before = await pixel(drawing.outerHTML), text = svgFile(drawing);
+    return { text, before, after: await pixel(text) };
+}"""
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_every_colour_is_written_as_svg_1_1_has_it_and_looks_the_same(page: Page, colour: str) -> None:
+    filled = page.evaluate(FILLED, colour)
+    assert unknown_to_svg_1_1(filled["text"]) == []
+    assert np.abs(np.subtract(filled["before"], filled["after"])).max() <= 2
+
+
+def test_the_parts_of_a_drawing_are_found_by_names_that_no_other_has(page: Page) -> None:
+    files = page.evaluate("""() => [1, 2].map((width) => svgFile(shape("svg", {},
+        shape("clipPath", { id: "a" }, shape("rect", { width, height: 2 })),
+        shape("g", { "clip-path": 'url("#a")', mask: "url(http://kit.test/?x=1#a)" }, "url(#a)"))))""")
+    assert [unknown_to_svg_1_1(file) for file in files] == [[], []]
+    assert not names(files[0]) & names(files[1])
+    assert all(">url(#a)<" in file for file in files), "a text is no reference"

@@ -33,7 +33,10 @@ st.code("pass", "python")
 st.caption("a caption")
 with st.popover("More"):
     st.text("unfolded")
-st.slider("Slider", 0, 9)
+st.slider("Slider", 0, 9, help="what it does")
+st.download_button("Download", "text")
+st.file_uploader("File")
+st.expander("Folded").text("unfolded too")
 st.toggle("Switch", True)
 st.selectbox("Select", ["a"])
 st.multiselect("Several", ["a"], ["a"])
@@ -62,7 +65,7 @@ def test_the_page_has_what_style_sheets_and_scripts_look_for(browser: Browser, s
         page = visit.open()
         visit.drawn()
         page.get_by_test_id("stPopoverButton").click()
-        expect(page.get_by_text("unfolded")).to_be_visible()
+        expect(page.get_by_text("unfolded", exact=True)).to_be_visible()
         found = {selector for selector in SELECTORS if page.locator(selector).count()}
         page.set_viewport_size({"width": 390, "height": 844})  # on a phone the side bar is shut
         expect(page.locator(EXPAND), changed(SELECTORS[EXPAND])).to_have_count(1)

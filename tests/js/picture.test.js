@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { paintOf, stopsOf } from "../../gptviz/components/kit/copy.js";
+import { stopsOf } from "../../gptviz/components/kit/copy.js";
 import { textOf, wrapped } from "../../gptviz/components/kit/picture.js";
+import { paintOf } from "../../gptviz/components/kit/svg.js";
 
 const letters = (text) => [...text].length;
 

@@ -147,7 +147,7 @@ def page_style(*, lesson: bool = False, presenting: bool = False, view_only: boo
     """
     has_menu = not lesson and not presenting
     sheets = ["page.css", *["menu.css"] * has_menu, *["lesson.css"] * lesson, *["presenting.css"] * presenting]
-    sheets += ["view_only.css"] * view_only
+    sheets += [*["view_only.css"] * view_only, "print.css"]
     return "\n".join((FOLDER / sheet).read_text(encoding="utf-8") for sheet in sheets)
 
 

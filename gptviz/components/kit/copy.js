@@ -1,6 +1,7 @@
 // Parts of a view as a drawing that stands alone: what is on screen, shape by shape and word by word.
 
 import { shape } from "./elements.js";
+import { paintOf } from "./svg.js";
 
 // The styles that a drawing of the page has from its style sheet, and that one alone in a file must carry itself.
 const LOOKS = [
@@ -10,21 +11,6 @@ const LOOKS = [
 const OF_A_LINEAR_GRADIENT = /^linear-gradient\(to right, (.*)\)$/;
 
 /** @typedef {{ left: number, top: number }} Origin where the drawing begins on the screen */
-
-/**
- * A computed colour as an attribute has it, and how opaque it is (0 … 1).
- *
- * @param {string} colour `rgb(…)`, `rgba(…)` or `color(srgb …)`
- * @returns {{ paint: string, opacity: number }}
- */
-export function paintOf(colour) {
-  const numbers = (colour.replace("color(srgb", "").match(/[\d.]+(?:e-?\d+)?%?/g) ?? []).map((one) =>
-    one.endsWith("%") ? Number(one.slice(0, -1)) / 100 : Number(one),
-  );
-  const unit = colour.startsWith("color(") ? 255 : 1;
-  const [r = 0, g = 0, b = 0, opacity = colour.includes("(") ? 1 : 0] = numbers;
-  return { paint: `rgb(${[r, g, b].map((one) => Math.round(unit * one)).join(", ")})`, opacity };
-}
 
 /** The stops of a computed gradient from left to right. @param {string} list "rgb(…) 0%, rgb(…) 50%" */
 export function stopsOf(list) {
@@ -175,7 +161,6 @@ class Copier {
       for (const name of element.getAttributeNames())
         if (/^(class|style|role|tabindex|aria-.*|data-.*)$/.test(name)) copies[i].removeAttribute(name);
       for (const name of LOOKS) copies[i].setAttribute(name, style.getPropertyValue(name));
-      for (const name of ["fill", "stroke"]) writeColour(copies[i], name);
     });
     for (const part of gone) part.remove();
     for (const [name, value] of Object.entries(this.place(box))) copy.setAttribute(name, String(value));
@@ -193,7 +178,6 @@ class Copier {
       "font-size": style.fontSize,
       "font-weight": style.fontWeight,
       "text-decoration": style.textDecorationLine,
-      style: "white-space: pre",
     };
     if (style.writingMode.startsWith("vertical")) return into.append(this.turned(node, style, look));
     const font = this.fontOf(style);
@@ -227,15 +211,6 @@ class Copier {
     }
     return found;
   }
-}
-
-/** A colour as every program reads it: its opacity is a separate attribute. @param {Element} element @param {string} name */
-function writeColour(element, name) {
-  const colour = element.getAttribute(name) ?? "";
-  if (!/^(rgb|color\()/.test(colour)) return;
-  const { paint, opacity } = paintOf(colour);
-  element.setAttribute(name, opacity ? paint : "none");
-  if (opacity < 1) element.setAttribute(`${name}-opacity`, String(opacity * Number(element.getAttribute(`${name}-opacity`))));
 }
 
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */

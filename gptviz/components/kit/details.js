@@ -1,7 +1,8 @@
 // Details: the numbers, the code and the picture of a view.
 
 import { copied } from "./clipboard.js";
-import { make, SVG } from "./elements.js";
+import { make } from "./elements.js";
+import { svgFile } from "./svg.js";
 import { brief, count } from "./text.js";
 
 // Rows of a table that are shown; the file has all.
@@ -64,12 +65,6 @@ export function dialog(root, title, ...content) {
   return opened;
 }
 
-/** A drawing as the text of a file that stands alone. @param {SVGElement} picture */
-function drawn(picture) {
-  picture.setAttribute("xmlns", SVG);
-  return new XMLSerializer().serializeToString(picture);
-}
-
 /**
  * A drawing as the pixels of a PNG.
  *
@@ -78,7 +73,7 @@ function drawn(picture) {
  */
 async function pixels(picture) {
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawn(picture))}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgFile(picture))}`;
   await image.decode();
   const canvas = make("canvas");
   canvas.width = PICTURE_SCALE * Number(picture.getAttribute("width"));
@@ -142,7 +137,7 @@ export function pictureTools(root, { name, picture, isSharp = true }) {
   });
   if (!isSharp) return [png];
   const svg = tool("SVG", "The view as a drawing that stays sharp", () =>
-    save(new Blob([drawn(picture())], { type: "image/svg+xml" }), `${name}.svg`),
+    save(new Blob([svgFile(picture())], { type: "image/svg+xml" }), `${name}.svg`),
   );
   return [png, svg];
 }

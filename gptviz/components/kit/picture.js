@@ -130,7 +130,7 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
   const write = (lines, look) => {
     for (const line of lines) {
       const place = { x: MARGIN, y: top + look.size, "font-size": look.size, "font-weight": look.weight };
-      svg.append(shape("text", { ...place, fill: ink, style: "white-space: pre" }, line));
+      svg.append(shape("text", { ...place, fill: ink }, line));
       top += look.line;
     }
   };

@@ -16,12 +16,14 @@ from gptviz.components.kit import pack, register
 from gptviz.components.kit.events import read, text_up_to
 
 _mount = register(Path(__file__).parent)
+# The helpers that every page asks for.
+ALWAYS = ("history", "popovers", "prompt", "clipboard", "paper")
 LONGEST = 20_000  # characters of a query
 
 
 def payload(*, step: str | None = None, presents: bool = False) -> bytes:
     """The bytes that the browser gets. Arguments as of `page_helpers`."""
-    asked: dict[str, dict[str, str]] = {"history": {}, "popovers": {}, "prompt": {}, "clipboard": {}}
+    asked: dict[str, dict[str, str]] = {name: {} for name in ALWAYS}
     if step is not None:
         asked["sight"] = {"step": step}
     if presents:

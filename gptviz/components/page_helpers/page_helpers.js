@@ -6,6 +6,7 @@ import { Clipboard } from "./clipboard.js";
 import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
 import { PageAddress } from "./page_address.js";
+import { Paper } from "./paper.js";
 import { PopoverKeys } from "./popover_keys.js";
 import { Presenter } from "./presenter.js";
 import { StepInSight } from "./step_in_sight.js";
@@ -21,6 +22,7 @@ const HELPERS = {
   sight: StepInSight,
   address: PageAddress,
   clipboard: Clipboard,
+  paper: Paper,
 };
 
 class PageHelpers {

@@ -23,6 +23,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 LIST, UPLOADER, PART, REFUSED = "pairs", "list of prompts", "list of prompts part", "list of prompts refused"
 TITLE = "Over a list of prompts"
@@ -142,7 +143,7 @@ def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> 
     columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
     columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
-    st.dataframe(frame, hide_index=True, height=pixels(240))
+    show_table(frame, hide_index=True, height=pixels(240))
     details.csv_button(frame, "over_prompts", key="list csv")
 
 

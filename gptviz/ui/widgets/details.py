@@ -15,6 +15,7 @@ from gptviz.text.datasets.tables import guarded
 from gptviz.ui.page import About
 
 from .figure import pixels
+from .tables import show_table
 
 ROWS_SHOWN = 10_000
 
@@ -52,7 +53,7 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
     if table.open:
         with table:
             frame = pd.DataFrame(numbers().records())
-            st.dataframe(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
+            show_table(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
             about = "A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it."

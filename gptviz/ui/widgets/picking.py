@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from .headings import say_chosen
+from .tables import show_table
 
 Option = TypeVar("Option")
 
@@ -42,4 +43,4 @@ def table(rows: pd.DataFrame, choose: Callable[[int], None], *, key: str, **look
         if chosen := st.session_state[key].selection.rows:
             choose(chosen[0])
 
-    st.dataframe(rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look)
+    show_table(rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look)

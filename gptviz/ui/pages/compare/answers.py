@@ -24,6 +24,7 @@ from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 from .sides import Sides, code
 
@@ -117,7 +118,8 @@ def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both:
     )
     st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
     if fold := folded("All words, as a table", key="all words"):
-        fold.dataframe(table(sentences, words, both, shares), height="content", hide_index=True)
+        with fold:
+            show_table(table(sentences, words, both, shares), height="content", hide_index=True)
     _nearest(sides, sentences, words)
     _written(sides, sentences)
 

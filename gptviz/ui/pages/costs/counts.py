@@ -26,6 +26,7 @@ from gptviz.train.recipe import Optimiser, Recipe
 from gptviz.ui.records.costs import BITS, VIEWS
 from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.widgets import Try, addresses, controls, show_figure, theme
+from gptviz.ui.widgets.tables import show_table
 
 # The keys of the address that only the controls of "With fewer bits" have.
 OWN = {"bits", "scale", "matrix"}
@@ -249,14 +250,14 @@ def formulas(costs: Costs, chosen: CostSetting) -> None:
         letters += ", with sources of S = T tokens"
     st.markdown(f"**Every number with its formula**, for {letters}")
     counts = st.column_config.NumberColumn(format="localized")
-    st.dataframe(
+    show_table(
         pd.DataFrame(products),
         hide_index=True,
         height="content",
         column_config={"reading": counts, "a step of training": counts},
         alt="Every matrix product with its formula and its operations",
     )
-    st.dataframe(
+    show_table(
         pd.DataFrame(rows, columns=["memory", "formula (bytes)", "bytes"]),
         hide_index=True,
         height="content",

@@ -27,6 +27,7 @@ from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 from .counts import metrics
 
@@ -179,7 +180,7 @@ def _errors_shown(found: list[MatrixError]) -> None:
         "bytes": [one.bytes for one in ordered],
     }
     digits = {name: st.column_config.NumberColumn(format=form) for name, form in _FORMATS.items()}
-    st.dataframe(
+    show_table(
         pd.DataFrame(rows).head(LISTED),
         hide_index=True,
         height=pixels(212),

@@ -17,6 +17,7 @@ from gptviz.ui.shell.subject import language_model, opening
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 from .scores import HeadSetting, chance, composed
 
@@ -58,7 +59,7 @@ def show(setting: HeadSetting) -> Shown:
         )
     with right:
         st.markdown("**The strongest pairs**")
-        st.dataframe(
+        show_table(
             best.assign(beside=best["value"] - by_chance).rename(columns={"beside": "beside chance"}),
             hide_index=True,
             height=pixels(TALL - 150),

@@ -16,6 +16,7 @@ from gptviz.ui.shell.subject.bar import Subject
 from gptviz.ui.shell.subject.models import ModelKey, language_model
 from gptviz.ui.widgets import controls, jobs
 from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets.tables import show_table
 
 # Tokens of the text that have a row: the last ones.
 MOST_TOKENS = 64
@@ -83,7 +84,7 @@ def show(subject: Subject) -> pd.DataFrame:
         found = experts.taken(weights, block, expert)
         share = float(shares.values[block, expert])
         st.markdown(f"**Expert {names[expert]} of block {block}** is chosen for {percent(share)} of the tokens:")
-        st.dataframe(
+        show_table(
             pd.DataFrame(found, columns=["token", "chosen", "in the text", "mean weight"]),
             hide_index=True,
             height=240,

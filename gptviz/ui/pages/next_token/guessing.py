@@ -27,6 +27,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, model_key
 from gptviz.ui.widgets import addresses, controls, escaped, jobs
+from gptviz.ui.widgets.tables import show_table
 
 # In the address: whether the reader plays, the number of the text, and the guesses.
 PLAYS, TEXT, GUESSES = "guess", "text", "guesses"
@@ -261,7 +262,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
     by_guesses, by_shares, guesses = "bits per token, by guesses", "by probabilities", "guesses per token"
-    st.dataframe(
+    show_table(
         pd.DataFrame(
             {
                 by_guesses: [bits for _, bits, _ in table.values()],

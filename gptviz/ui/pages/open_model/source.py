@@ -26,6 +26,7 @@ from gptviz.pretrained.sources.source import number_bytes
 from gptviz.runs import checkpoints, imports, peft_adapters, sharing, zips
 from gptviz.ui.views.open_in import links
 from gptviz.ui.widgets import Try, controls, escaped, pressed
+from gptviz.ui.widgets.tables import show_table
 
 from .here import begin, card, line, listed, models_inside, names_by_place, problem, read_more
 
@@ -164,7 +165,7 @@ def _compared(path: Path, typed: str) -> None:
         }
         for row in rows
     ]
-    st.dataframe(pd.DataFrame(table), hide_index=True, alt="Every parameter, the tensor it is made of, and whether they match")
+    show_table(pd.DataFrame(table), hide_index=True, alt="Every parameter, the tensor it is made of, and whether they match")
     wrong = sum(row.count for row in rows if row.state != "matched")
     if wrong:
         st.warning(f"{wrong:,} do not match: the table says which. Change the mapping above.")

@@ -17,6 +17,7 @@ from gptviz.ui.shell.subject import kinds
 from gptviz.ui.views.learning_curves import curve_of, loss_unit, with_unit
 from gptviz.ui.widgets import escaped
 from gptviz.ui.widgets.figure import show_figure, theme
+from gptviz.ui.widgets.tables import show_table
 
 KEY = "beside its relatives"
 
@@ -64,7 +65,7 @@ def show(name: str) -> bool:
         f"{_published(cards.values())}"
     )
     rows = pd.DataFrame([_row(one, card, unit) for one, card in cards.items()])
-    st.dataframe(rows.loc[:, (rows != "").any()], hide_index=True)
+    show_table(rows.loc[:, (rows != "").any()], hide_index=True)
     other = best if best != name else list(cards)[1]
     if kinds.kind_of(folders[name]) in COMPARE.kinds:
         query = {**frame.shared_state(), "model": name, "b_model": other}

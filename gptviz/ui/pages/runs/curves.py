@@ -24,6 +24,7 @@ from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
 from gptviz.ui.widgets import Try, addresses, controls, in_quotes, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 LONGEST = 2_000  # characters of all names in the link: far more models than a chart compares
 _BY_NAME = "models compared"
@@ -35,7 +36,7 @@ BESIDE, CURVES = "table-beside", "curves-beside"
 # Pixels of a letter of a name, of what is around the name, and of all together at most, where the type has its usual size.
 LETTER, PADDING, MOST_OF_NAME = 7.2, 24, 260
 HEIGHT = 480  # pixels of the curves where the type has its usual size
-STYLE = f"""<style>
+STYLE = f"""<style media="screen">
 [data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
   flex: 1 1 30rem !important; max-width: 54rem; height: clamp(25rem, 48vh, 35rem) !important;
 }}
@@ -87,7 +88,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
         st.session_state[_ORDER] = st.query_params["chosen"], order
 
     st.session_state[_TABLE] = {"selection": {"rows": [order.index(name) for name in chosen], "columns": [], "cells": []}}
-    st.dataframe(
+    show_table(
         rows([entries[name] for name in order]),
         key=_TABLE,
         on_select=ticked,
@@ -257,7 +258,8 @@ def table_of_differences(entries: Sequence[Entry]) -> None:
         return
     title = f"Settings that differ: {len(table)}"
     if fold := folded(title, icon=":material/difference:", key="differing settings"):
-        fold.dataframe(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")
+        with fold:
+            show_table(table, hide_index=True, height="content", key="differences", alt="The settings in which the models differ")
 
 
 def differences(entries: Sequence[Entry]) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from gptviz.ui.widgets import Try, controls, escaped, jobs
 from gptviz.ui.widgets.details import csv_button, folded
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
+from gptviz.ui.widgets.tables import show_table
 
 NUMBER = "a number"
 WORDS = {
@@ -157,7 +158,7 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
             for one, value in sorted(without.items(), key=lambda pair: -pair[1])
         ]
     )
-    st.dataframe(frame, hide_index=True, height=pixels(280))
+    show_table(frame, hide_index=True, height=pixels(280))
     csv_button(frame, "losses_without", key="losses csv", help="All rows, with all digits.")
 
 

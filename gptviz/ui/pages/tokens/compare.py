@@ -25,6 +25,7 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.texts import PASSAGES
 from gptviz.ui.widgets import controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 from .cut import first, strip, summary, with_template
 from .learn import LEARNED, OTHER, OWN, given, learned_from, to_learn
@@ -122,7 +123,7 @@ def compare(subject: Subject) -> Shown:
         for text in examples()
         for one, costs_of in found.items()
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height=pixels(400))
+    show_table(pd.DataFrame(rows), hide_index=True, height=pixels(400))
     st.caption(
         "Tokens per word is left out for scripts that write no spaces between words. More bytes per token is a shorter text for "
         "the model; a letter beyond the Latin ones has two to four bytes."

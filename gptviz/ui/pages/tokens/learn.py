@@ -22,6 +22,7 @@ from gptviz.ui.views.texts import PASSAGES, in_code
 from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
+from gptviz.ui.widgets.tables import show_table
 
 from .cut import first, played, strip, summary
 
@@ -121,7 +122,7 @@ def cut_after(text: str, merges: int, count: int, prompt: str) -> list[Piece]:
 def _pairs(found: Learned, text: str, most: int, made: int) -> None:
     """The pairs that stand side by side most often, the first of which is merged next."""
     rows = pairs_after(text, most, made)
-    st.dataframe(
+    show_table(
         pd.DataFrame([{"left": left, "right": right, "side by side": times} for left, right, times in rows]),
         hide_index=True,
         height=pixels(300),

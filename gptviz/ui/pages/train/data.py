@@ -29,6 +29,7 @@ from gptviz.text.datasets.base import LONGEST_TEXT
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun
 from gptviz.ui.widgets import addresses, controls, escaped, pressed, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.tables import show_table
 
 from .rules import complaint, key_of
 
@@ -226,7 +227,7 @@ def look_at(planned: PlannedRun) -> None:
     st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
     st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
-    st.dataframe(rows_in_words(rows), height="content", alt="What the model reads and what it must guess, token by token.")
+    show_table(rows_in_words(rows), height="content", alt="What the model reads and what it must guess, token by token.")
     st.caption(ABOUT_BATCH[config.kind])
 
 

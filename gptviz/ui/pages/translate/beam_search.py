@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 import torch
 
@@ -16,6 +17,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls, show_figure, theme
+from gptviz.ui.widgets.tables import show_table
 
 from .translation import limit, special_tokens_of
 
@@ -109,7 +111,7 @@ def show_answers(search: Search) -> None:
         "ends": [one.ended for one in answers],
     }
     digits = st.column_config.NumberColumn(format="%.3f")
-    st.dataframe(columns, hide_index=True, column_config={"sum (nats)": digits, "score": digits})
+    show_table(pd.DataFrame(columns), hide_index=True, column_config={"sum (nats)": digits, "score": digits})
     if not all(one.ended for one in answers):
         most = longest_answer(search.subject.lm.model.config)
         st.caption(f"Those that do not end were stopped after {most} tokens, as many as {limit(search.subject)}.")

@@ -1,0 +1,105 @@
+"""Printing: the sheet has what the page shows, as wide as the sheet, and nothing that waits for a click."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from gptviz.takehome.page import read_page
+from gptviz.takehome.page_file import as_html
+from tests.browser.machinery import PATIENCE, Visit
+
+pytestmark = pytest.mark.browser
+
+# Pixels of an A4 sheet between margins of 1 cm.
+SHEET = 718
+# Figures and views that are seen: their boxes, and what of each is cut by a box around it or reaches out of the sheet.
+LARGE = """(sheet) => {
+    const views = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root'));
+    const drawn = [...document.querySelectorAll('.svg-container'), ...views].filter((one) => one?.checkVisibility())
+        .filter((one) => one.getBoundingClientRect().height > 20);
+    const boxes = drawn.map((one) => one.getBoundingClientRect());
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+    return {
+        count: boxes.length,
+        widest: Math.max(...boxes.map((box) => box.width)),
+        beyond: boxes.filter((box) => box.left < -1 || box.right > sheet + 1),
+        meeting: boxes.flatMap((box, i) => boxes.slice(0, i).filter((other) => meet(box, other))),
+    };
+}"""
+
+
+def print_on_a4(page: Page) -> None:
+    """Print the page, which notes how large it is drawn, and show it as it is on the sheet."""
+    page.pdf(format="A4")
+    page.set_viewport_size({"width": SHEET, "height": 1047})
+    page.emulate_media(media="print")
+
+
+def check_sheet(page: Page) -> None:
+    """Figures and views fill the sheet, do not run out of it, and do not lie on each other."""
+    drawn = page.evaluate(LARGE, SHEET)
+    assert drawn["count"]
+    assert drawn["widest"] > SHEET / 2
+    assert drawn["beyond"] == []
+    assert drawn["meeting"] == []
+
+
+@pytest.mark.parametrize("window", [1280, pytest.param(2560, marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["attention", "attribution"])
+def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(visit: Visit, name: str, window: int) -> None:
+    visit.page.set_viewport_size({"width": window, "height": window * 9 // 16})
+    page = visit.open(name, model="sentences", prompt="When Mary and John went to the shop, John gave a book to")
+    visit.drawn()
+    print_on_a4(page)
+    check_sheet(page)
+    for away in ("stSidebar", "stHeader", "stButton", "stPopover", "stTooltipIcon"):
+        assert not any(one.is_visible() for one in page.get_by_test_id(away).all())
+    assert not any(one.is_visible() for one in page.locator(".tool").all())
+    assert not page.get_by_text("Try this").is_visible()
+    prompt = page.locator(".st-key-prompt textarea")
+    assert prompt.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
+
+
+def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:
+    page = visit.open("runs")
+    visit.drawn()
+    grid, whole = page.get_by_test_id("stDataFrame").first, page.locator(".on-paper").first
+    assert grid.is_visible()
+    assert not whole.is_visible()
+    print_on_a4(page)
+    assert not grid.is_visible()
+    assert whole.is_visible()
+    names = whole.locator("tbody td:first-child").all_inner_texts()
+    assert {"shakespeare", "sentences", "ladder-8"} <= set(names)
+    bottom = whole.evaluate("one => one.getBoundingClientRect().bottom")
+    assert page.locator(".svg-container").first.evaluate("one => one.getBoundingClientRect().top") >= bottom
+    check_sheet(page)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The page Heads as a file: a figure, a view, and a table that scrolls."""
+    path = tmp_path / "heads.html"
+    path.write_text(as_html(read_page("heads", {"model": "shakespeare"})), "utf-8")
+    return path
+
+
+def test_a_file_fits_the_sheet_with_all_rows_of_its_tables_in_light_colours(browser: Browser, file: Path) -> None:
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="dark")
+    page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
+    page.goto(file.as_uri())
+    page.locator(".figure .main-svg").first.wait_for()
+    page.wait_for_function("document.querySelectorAll('[data-view]:not([data-shown])').length === 0")
+    print_on_a4(page)
+    check_sheet(page)
+    table = page.locator(".table")
+    assert table.evaluate("one => one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth")
+    assert table.locator("tbody tr").count() == 36, "six blocks of six heads"
+    assert not any(one.is_visible() for one in page.locator("details").all())
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    context.close()
