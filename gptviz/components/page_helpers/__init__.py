@@ -3,8 +3,8 @@
 On every page a click makes one step in the browser's history, however often the server writes the address for it; and the Tab key
 leads from the button of an open popover into it, and from its end to what follows the button. A prompt that is not edited shows
 its line breaks, and that it is cut. Buttons of Streamlit that copy do so on a page from http too. Where it is asked for, the page
-scrolls to the view that a step of a lesson is about, keys lead a speaker from step to step and move a spot, the server is told the
-address that the page has in the browser.
+scrolls to the view that a step of a lesson is about, keys lead a speaker from step to step and move a spot, the server is told
+the address that the page has in the browser.
 """
 
 from __future__ import annotations
