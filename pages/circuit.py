@@ -25,7 +25,7 @@ doubt = graph.disagreement(circuit, result)
 if doubt is not None:  # in words beside the share, and here, where it takes no room from the graph
     rest.caption(":material/rule: **The check disagrees:** see below the graph.")
 choices = saved.choices(subject, chosen)
-st.markdown(graph.result(subject, chosen, circuit))
+graph.result(subject, chosen, circuit)
 graph.graph(subject, chosen, asked, choices)
 if doubt is not None:
     st.warning(doubt, icon=":material/rule:")

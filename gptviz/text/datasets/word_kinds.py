@@ -27,6 +27,12 @@ KINDS: Final = tuple(
 )
 
 
+def other_of_its_kind(text: str, word: str) -> str | None:
+    """Another word of a text of the same kind as `word`, the one that stands last; None if there is none."""
+    kind = next((words for words in KINDS if word in words), ())
+    return next((other for other in reversed(re.findall(r"\w+", text)) if other in kind and other != word), None)
+
+
 def with_another_word(text: str) -> list[str]:
     """The text with one word replaced by another of its kind, the last word first; empty if no word is of a known kind.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from gptviz.settings.address_values import ANY
+from gptviz.text.datasets.word_kinds import other_of_its_kind
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.vocabulary import tokens
@@ -15,7 +16,7 @@ from gptviz.ui.widgets import addresses, controls
 
 OF, MINUS = "logit_of", "minus"
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
-# The wrong answer where a prompt has a known one, else the next likeliest token.
+# The wrong answer where a prompt has a known one, or the other of two names in it, else the next likeliest token.
 RIVAL = "the rival answer"
 # How many of the likeliest are listed; any other one can be typed.
 LISTED = 30
@@ -68,7 +69,7 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         about = (
             f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
             f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
-            f"with a known answer, else the next likeliest {what}.{typed}"
+            f"with a known answer, or the other of two names in it, else the next likeliest {what}.{typed}"
         )
         options = (RIVAL, NEXT, ALONE, *listed) if len(every) > 1 else (ALONE,)
         other_one = controls.select("Minus the logit of", options, key=MINUS, help=about, other=other, default=minus)
@@ -76,9 +77,20 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         return Logit(token, None)
     if other_one not in (RIVAL, NEXT):
         return Logit(token, every.index(other_one))
-    known = known_contrast(subject.lm, subject.prompt, token) if other_one == RIVAL and at_end else None
-    following = next(i for i in likely if i != token)
-    return Logit(token, following if known is None else subject.lm.token(known.wrong))
+    rival = _rival(subject, token) if other_one == RIVAL and at_end and what == "token" else None
+    return Logit(token, next(i for i in likely if i != token) if rival is None else rival)
+
+
+def _rival(subject: Subject, token: int) -> int | None:
+    """The wrong answer to a prompt with a known one, else the other word of the prompt that is of the same kind, such as a second
+    name; None where there is no such token.
+    """
+    known = known_contrast(subject.lm, subject.prompt, token)
+    if known is not None:
+        return subject.lm.token(known.wrong)
+    piece = subject.lm.tokenizer.piece(token)
+    other = other_of_its_kind(subject.prompt, piece.strip())
+    return None if other is None else subject.lm.tokenizer.id_of(piece.replace(piece.strip(), other))
 
 
 def _take_over(every: Sequence[str]) -> None:

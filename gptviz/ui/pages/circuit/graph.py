@@ -34,8 +34,11 @@ from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes
 from gptviz.ui.widgets.headings import settings
 
-# What a page asks for by itself: at most so many boxes for so much of the logit.
+# What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a model of many blocks.
 SHARE, BOXES = 0.8, 12
+MANY_BLOCKS, MORE_BOXES = 12, 24
+# A graph that traces less than this share back says that it explains little, and leads to Patching.
+LITTLE_EXPLAINED = 0.25
 FEWEST, SHARES = 4, (0.3, 0.95)
 # Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of the open box before the page
 # showed a difference and few boxes: such a link still opens the larger graph of the logit alone.
@@ -91,6 +94,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         st.error(f"{name}: the model's logits are not numbers: its weights are damaged. Choose another model or step above.")
         return None
     likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()
+    usual_boxes = BOXES if subject.lm.model.config.n_layer <= MANY_BLOCKS else MORE_BOXES
     is_old, at_end = LINKED in st.query_params, at == len(subject.seen) - 1
     with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
         token, against = which_logit(subject, likely, of, st.container(), at_end=at_end, minus=ALONE if is_old else RIVAL)
@@ -118,8 +122,8 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 MOST_NODES,
                 key="boxes",
                 help="The graph has at most so many boxes, and no more than its share of the logit needs. Unless you choose a "
-                f"number, there are at most {BOXES}, or up to {MOST_NODES} where you ask for a share.",
-                default=MOST_NODES if is_old or share != SHARE else BOXES,
+                f"number, there are at most {usual_boxes}, or up to {MOST_NODES} where you ask for a share.",
+                default=MOST_NODES if is_old or share != SHARE else usual_boxes,
                 follows=True,
             )
     return CircuitChoice(at, token, against, share, beyond_mean, most)
@@ -131,11 +135,17 @@ def ask_circuit(subject: Subject, chosen: CircuitChoice) -> Asked[Circuit]:
     return ask(subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings)
 
 
-def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> str:
-    """The graph in a sentence."""
+def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
+    """The graph in a sentence, and where it explains little, the way to the page that does not need a graph."""
     boxes, lines = counted(len(data.nodes), "box", "boxes"), counted(len(data.edges), "line")
     much = f"**{percent(data.share)}**" if data.reached else f"only **{percent(data.share)}**"
-    return f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} ({brief(data.total)}) back to the tokens."
+    st.markdown(f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} ({brief(data.total)}) back to the tokens.")
+    if data.share < LITTLE_EXPLAINED:
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            st.caption(
+                "**That is little:** many parts have a small share in this guess. Which of them it needs shows", width="content"
+            )
+            frame.link(PAGES["patching"], "Patching")
 
 
 def about(chosen: CircuitChoice, data: Circuit) -> str:
