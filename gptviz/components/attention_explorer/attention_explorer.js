@@ -24,7 +24,8 @@ import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
 
-const HINT_OF_WORDS = "Click a word to keep it selected; then click another one to see the share between the two. Escape goes back.";
+const HINT_OF_WORDS =
+  "Click a word to keep it selected; then click another one to see the share between the two. Escape goes back.";
 const HINT = "Click a token to keep it selected; then click another one to see the arithmetic between the two. Escape goes back.";
 
 // Where the view has less room (in rem), its parts stand one below the other.
