@@ -378,7 +378,7 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     is_merged = words is not None and by_word.switch()
     if words is not None and is_merged:
         names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))
-        seen = LabelledArray(summed(seen.values, words), (Axis("word that is read", names),), seen.unit)
+        seen = LabelledArray(summed(np.asarray(seen.values, np.float64), words), (Axis("word that is read", names),), seen.unit)
     part = next(part for part in found.parts if part.name == head)
     token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
     one = "word" if is_merged else "token"
