@@ -231,3 +231,15 @@ def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited
     corner = np.tril_indices(len("the fox"))
     wanted = lm.edited(*texts).trace("the fox")["blocks.0.attention.pattern"][0, 1].numpy()[corner]
     np.testing.assert_allclose(arrays["pattern"][0, 1], wanted, atol=1e-6)
+
+
+def test_words_are_offered_where_they_are_split_and_are_sent_in_the_place_of_tokens(seed_sized: Path) -> None:
+    assert not [switch for switch in page(prompt="a b").toggle if switch.key == "words"]
+    at = page(prompt="How now", words="true")
+    header, arrays = sent(at)
+    assert header["queries"] == header["keys"] == ["How", "␣", "now"]
+    tokens, words = np.nan_to_num(expected("How now", 1, 2)), (slice(3), slice(3, 4), slice(4, 7))
+    merged = [[tokens[query, key].sum() / len(tokens[query]) for key in words] for query in words]
+    np.testing.assert_allclose(np.nan_to_num(pattern(at, 1, 2)), merged, atol=1e-6)
+    assert "moved" not in arrays
+    assert arrays["q"].shape[-1] == 0

@@ -194,3 +194,9 @@ def test_a_model_whose_numbers_are_too_large_is_shown_in_red(tiny_model: TinyMod
     at = page(model="mine", prompt="a cab")
     assert ":red-badge" in says(at)
     assert "the model’s own logit is" in says(at)
+
+
+def test_a_bar_of_a_word_is_the_sum_over_its_tokens() -> None:
+    place = {"model": "mine", "prompt": "a cab", "position": "3", "part": "blocks.0.attention.head.0"}
+    tokens, words = (numbers(chart(page(**place, words=words), "sources")["data"][0]["y"]) for words in ("false", "true"))
+    assert words == pytest.approx([tokens[0], tokens[1], tokens[2:4].sum()])

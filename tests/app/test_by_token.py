@@ -23,6 +23,7 @@ def test_a_token_leads_to_what_writes_for_it(tiny_model: TinyModel, page: str, s
     for link, one in zip(links, found, strict=True):
         assert link.label.lower().startswith(f"{one.unit.title}: ".lower())
         assert f"unit={one.unit.name}" in link.query_string
+        assert "the logit of “d” by" in link.help
     best = found[0].unit
     at = opened(f"pages/{page}.py", model="mine", prompt="bad abe", unit=best.name, block=str(best.block))
     assert at.selectbox(key="writes").value == NONE

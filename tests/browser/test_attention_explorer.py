@@ -94,8 +94,8 @@ class Explorer:
         [packed] = sent
         return packed
 
-    def packed(self, key: Any, read: Any, header: str, _: int) -> tuple[bytes, Any]:
-        heads = attention_view.heads(key, read, self.block)
+    def packed(self, key: Any, read: Any, header: str, _: int, words: tuple[range, ...] | None) -> tuple[bytes, Any]:
+        heads = attention_view.heads(key, read, self.block, words)
         return explorer.payload(heads, json.loads(header)), explorer.address(heads)
 
     def show(self, **header: Any) -> None:

@@ -21,3 +21,6 @@ def test_a_click_on_a_cell_and_enter_on_the_next_choose_their_heads(visit: Visit
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(re.escape(f"{asks}blocks.4.attention.head.1")))
+    visit.settle()
+    framed = page.locator(".cell[aria-pressed='true']")
+    assert [cell.get_attribute("data-name") for cell in framed.all()] == ["blocks.4.attention.head.1"]

@@ -120,9 +120,10 @@ def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_open
     write(user / "mine" / "a" / "config.json", b"{}")
     write(user / "mine" / "b" / "ckpt.pt")
     write(user / "mine" / "c.gguf")
+    write(user / "mine" / "d.ckpt")
     write(user / "mine" / ".hidden" / "d.gguf")
     store = stores.inside(user / "mine")
-    assert {place.name for place in store.models} == {"a", "b/ckpt.pt", "c.gguf"}
+    assert {place.name for place in store.models} == {"a", "b/ckpt.pt", "c.gguf", "d.ckpt"}
     assert not store.is_cut
 
 

@@ -37,7 +37,8 @@ class Heads:
         blocked: where a query must not look at a key, to be broadcast to [query, key]; None if every query may look at every key.
         q: the queries [n_block, n_head, query, d_head].
         k: the keys [n_block, n_head, key, d_head].
-        moved: the length of the vector that each key moves [n_block, n_head, key].
+        moved: the length of the vector that each key moves [n_block, n_head, key]; None for words, which have no value of their
+            own, and no query and key: d_head is then 0.
         position: the term that positions add to the scores [n_block, n_head, query, key], None if they add nothing.
         rollout: attention multiplied through the blocks [n_block, query, key], None if that has no meaning.
         thumbnails: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank.
@@ -56,7 +57,7 @@ class Heads:
     blocked: npt.NDArray[np.bool_] | None
     q: Float32Array
     k: Float32Array
-    moved: Float32Array
+    moved: Float32Array | None
     position: Float32Array | None
     rollout: Float32Array | None
     thumbnails: Float32Array
@@ -149,10 +150,11 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         "pattern": squares(heads.patterns, hidden),
         "q": heads.q.astype(kind),
         "k": heads.k.astype(kind),
-        "moved": heads.moved,
         "thumbnails": heads.thumbnails,
         **{f"fact {name}": values for name, values in heads.facts.items()},
     }
+    if heads.moved is not None:
+        arrays["moved"] = heads.moved
     if heads.position is not None:
         arrays["position"] = squares(heads.position, [None] * count)
     if heads.rollout is not None:
@@ -171,7 +173,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
 
 
 # The quantities that the view can show, each with the numbers that it needs besides the patterns.
-_SHOWS = {"pattern": "", "rest": "without_first", "value": "", "rollout": "rollout"}
+_SHOWS = {"pattern": "", "rest": "without_first", "value": "moved", "rollout": "rollout"}
 # Which heads of the chosen block are shown if no heads are named.
 _WAYS = ("one", "mean", "all")
 _USUAL = {"heads": "one", "show": "pattern", "direction": "out", "log": False}

@@ -24,6 +24,8 @@ import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
 
+const HINT_OF_WORDS =
+  "Click a word to keep it selected; then click another one to see the share between the two. Escape goes back.";
 const HINT = "Click a token to keep it selected; then click another one to see the arithmetic between the two. Escape goes back.";
 
 // Where the view has less room (in rem), its parts stand one below the other.
@@ -66,7 +68,8 @@ export class Explorer {
       code: () => codeOfHeads(this.selection),
       picture: () => drawing(this),
     };
-    foot.append(make("span", "note", HINT), tools(root, details));
+    this.note = make("span", "note");
+    foot.append(this.note, tools(root, details));
     root.replaceChildren(this.notices, this.controls.element, this.body, foot);
     this.observer = new ResizeObserver(() => this.resized());
     this.observer.observe(root);
@@ -367,6 +370,7 @@ export class Explorer {
     const { selection, readout } = this;
     const { isOpen } = selection;
     this.drawCell(isOpen);
+    this.note.textContent = this.numbers.dHead ? HINT : HINT_OF_WORDS;
     const aim = selection.aim(this.hover, !this.tokens.inColumns);
     if (!isOpen) {
       this.tokens.draw(aim);

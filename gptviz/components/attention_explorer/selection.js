@@ -99,7 +99,13 @@ export class Selection {
   /** Whether the arithmetic of a cell is open. */
   get isOpen() {
     const { block, query, key } = this.choice;
-    return query !== null && key !== null && this.numbers.has(block) && this.numbers.isVisible(query, key, block);
+    return (
+      this.numbers.dHead > 0 &&
+      query !== null &&
+      key !== null &&
+      this.numbers.has(block) &&
+      this.numbers.isVisible(query, key, block)
+    );
   }
 
   /** What is shown, in words. */

@@ -203,7 +203,7 @@ def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
             is_cut = True
             break
         of_folder = also_folders and path.name == "config.json"
-        is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth"))
+        is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth", ".ckpt"))
         if of_folder or is_model:
             found.append(_place(title, root, path.parent if of_folder else path))
         elif also_folders and path.name in FILES and not (path.parent / "config.json").exists():

@@ -6,8 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
+
+from gptviz.text.visible_form import visible
 
 from .base import Encoding, Tokenizer
 
@@ -110,6 +112,27 @@ def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
         Piece(token, tokenizer.label(token), part, kind, word, instead_of.get(place, ""))
         for place, (token, part, kind, word) in enumerate(zip(ids, data, kinds, numbers, strict=True))
     ]
+
+
+def words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
+    """The places in `ids` of the tokens that make one word, word after word.
+
+    A sign, a space and a special token each stand alone.
+    """
+    numbers = [piece.word for piece in pieces(tokenizer, Encoding(list(ids)))]
+    starts = [place for place, number in enumerate(numbers) if place == 0 or number != numbers[place - 1]]
+    return [range(start, end) for start, end in pairwise([*starts, len(numbers)])]
+
+
+def word_labels(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[range]) -> list[str]:
+    """The visible form of each of the `words` of these tokens."""
+
+    def label(word: range) -> str:
+        if len(word) == 1:
+            return tokenizer.label(ids[word.start])
+        return visible(b"".join(tokenizer.bytes_of(ids[place]) for place in word).decode("utf-8", "replace"))
+
+    return [label(word) for word in words]
 
 
 def _words(written: bytes) -> tuple[list[tuple[int, int]], set[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,18 +16,20 @@ from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import attention
+from gptviz.interp.reading.by_word import in_words
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
-from gptviz.interp.reading.overview import Overview, overview, overview_of
+from gptviz.interp.reading.overview import Overview, overview, overview_of, pooling
 from gptviz.interp.units.unit import Unit
 from gptviz.machine.memory import release_memory
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
+from gptviz.text.tokenizers.pieces import word_labels
 from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
-from gptviz.ui.views import contrasts, edits, encoder_decoder
+from gptviz.ui.views import by_word, contrasts, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, controls, jobs
 
@@ -65,6 +67,17 @@ def stack_read(subject: Subject, stack: str) -> Read:
         return both
     # A row of cross-attention is named after the token that is written there.
     return replace(both, ids=both.ids[: len(both.written) or None], stack=stack)
+
+
+def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
+    """The words of the tokens read, where the tokenizer splits one of them into several tokens and the reader asks for words."""
+    if read.stack == CROSS or view(subject.key, read).whole is None:
+        return None
+    found = by_word.split(subject, read.ids)
+    if found is None:
+        return None
+    with st.popover("More"):
+        return found if by_word.switch() else None
 
 
 @dataclass(frozen=True)
@@ -128,9 +141,15 @@ def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionRead
     return attention.read(model, read.ids, read.source, part, range(block, block + 1), seen.overview.midway)
 
 
-def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
-    """The attention of every head for the explorer, with the numbers of `block` alone if those of all blocks are too many."""
+def heads(key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None = None) -> attention_explorer.Heads:
+    """The attention of every head for the explorer, with the numbers of `block` alone if those of all blocks are too many; that
+    between `words` if they are given.
+    """
     seen, reading = view(key, read).overview, reading_of(key, read, block)
+    if words is not None:
+        reading = in_words(reading, words)
+        merged = overview_of(reading.patterns, range(len(words)))
+        seen = replace(seen, thumbnails=merged.thumbnails, without_first=merged.without_first)  # averages stay those of tokens
     config, patterns = language_model(key).model.config, reading.patterns
     is_cross, facts = read.stack == CROSS, seen.facts
     averages = {"spread": seen.spread} if is_cross else {}
@@ -143,7 +162,7 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
         blocked=patterns.blocked,
         q=reading.q,
         k=reading.k,
-        moved=reading.moved,
+        moved=reading.moved if words is None else None,
         position=reading.position,
         rollout=rolled,
         thumbnails=np.asarray(seen.thumbnails.values, np.float32),
@@ -161,9 +180,11 @@ def heads(key: ModelKey, read: Read, block: int) -> attention_explorer.Heads:
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
 @jobs.resource("Reading the prompt", max_entries=3)
-def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, dict[str, Values]]:
+def _packed(
+    key: ModelKey, read: Read, header: str, block: int, words: tuple[range, ...] | None
+) -> tuple[bytes, dict[str, Values]]:
     """The payload, and the values that the address may have for the view."""
-    shown = heads(key, read, block)
+    shown = heads(key, read, block, words)
     release_memory()  # of the passes over a long text
     return attention_explorer.payload(shown, json.loads(header)), attention_explorer.address(shown)
 
@@ -185,14 +206,23 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
     question = next((one for one in known if one.prompt == subject.prompt), None)
     needed = None if question is None else contrasts.needed_head(subject.key, question)
     start = (default, default) if needed is None else (needed.head.block, needed.head.index)
-    explore(subject, read, code(subject, stack), dict(zip(("block", "head"), start, strict=True)))
+    words = words_of(subject, read)
+    lines = code(subject, stack) if words is None else f"{code(subject, stack)}\n{_words_in_code(words)}"
+    explore(subject, read, lines, dict(zip(("block", "head"), start, strict=True)), words)
+    if words is not None:
+        st.caption(by_word.ATTENTION)
     if question is not None and needed is not None:
         st.caption(f"It opens on {needed.head.title}: {contrasts.loss_of_head(subject.key, question, needed)}")
     for sentence in edits.about_patterns(subject.lm):
         st.caption(sentence)
 
 
-def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any]) -> None:
+def _words_in_code(words: Sequence[range]) -> str:
+    """The code that merges the tokens of the `reading` to these words."""
+    return f"from gptviz.interp.reading.by_word import in_words\nreading = in_words(reading, {list(words)})"
+
+
+def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], words: tuple[range, ...] | None = None) -> None:
     """The explorer of the tokens `read`.
 
     Args:
@@ -200,8 +230,9 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any]) -
         read: the tokens of its stack.
         code: the code that computes what is shown, as a variable called `reading`.
         start: its first state: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
+        words: the places of the tokens of each word, to show words in the place of tokens.
     """
-    of = fingerprint(subject.key, read)
+    of = fingerprint(subject.key, read, words)
     config = subject.lm.model.config
     n_block = encoder_decoder.n_blocks(config, read.stack)
     text, block = st.session_state.get("explorer block", ("", 0))
@@ -211,9 +242,9 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any]) -
     header = {
         "of": of,
         "model": subject.key.title if subject.key.step is None else f"{subject.key.title}, step {subject.key.step}",
-        **_texts(subject, read),
+        **_texts(subject, read, words),
         "spaced": subject.lm.tokenizer.is_spaced,
-        "pooling": seen.overview.pooling,
+        "pooling": seen.overview.pooling if words is None else pooling(n_block, config.n_head, len(words)),
         "start": dict(start),
         "hidden": _hidden(seen.whole.patterns) if read.stack == CROSS and seen.whole is not None else [],
         "code": code if seen.whole is not None else _of_block(code, first),
@@ -232,7 +263,7 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any]) -
         if asked is not None:
             edits.off_or_on(_unit(read, *asked))
 
-    packed, values = _packed(subject.key, read, json.dumps(header), first)
+    packed, values = _packed(subject.key, read, json.dumps(header), first, words)
     addresses.takes_all(values)
     attention_explorer.attention_explorer(packed, key="explorer", on_block=give, on_switch=switch)
 
@@ -261,10 +292,10 @@ def _hidden(patterns: attention.Patterns) -> list[str]:
     ]
 
 
-def _texts(subject: Subject, read: Read) -> dict[str, Any]:
-    """The labels of queries and keys, and the names of the two axes."""
+def _texts(subject: Subject, read: Read, words: tuple[range, ...] | None) -> dict[str, Any]:
+    """The labels of queries and keys, which are tokens or `words`, and the names of the two axes."""
     label = subject.lm.tokenizer.label
-    ids = [label(i) for i in read.ids]
+    ids = [label(i) for i in read.ids] if words is None else word_labels(subject.lm.tokenizer, read.ids, words)
     if read.stack != CROSS:
         return {"queries": ids, "keys": ids, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
     queries = [label(i) for i in read.written] or ids

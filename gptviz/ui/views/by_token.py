@@ -13,7 +13,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import capitalised, controls, jobs
+from gptviz.ui.widgets import capitalised, controls, in_quotes, jobs
 
 Kind = Literal["heads", "neurons"]
 NONE = "no token"
@@ -37,11 +37,11 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
         return
     with st.container(horizontal=True):
         for unit, value, reads in _found(subject.key, kind, names.index(chosen)):
-            where = "an activation of 1" if reads is None else f"reading {names[reads]}"
+            where = "an activation of 1" if reads is None else f"reading {in_quotes(names[reads])}"
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
             title = f"{capitalised(unit.title)}: {signed(value)}"
-            frame.link(page, title, description=f"What it adds to the logit of {chosen} by {where}.", query=query)
+            frame.link(page, title, description=f"What it adds to the logit of {in_quotes(chosen)} by {where}.", query=query)
 
 
 @jobs.data("Looking through the weights", max_entries=32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from gptviz.text import BPETokenizer, CharTokenizer, SpecialTokensTokenizer, SymbolTokenizer, Tokenizer, python_reference
 from gptviz.text.datasets.languages import FIRST, TRANSLATED, examples
 from gptviz.text.tokenizers.cased_words import CasedWordTokenizer
-from gptviz.text.tokenizers.pieces import KINDS, cost, pieces
+from gptviz.text.tokenizers.pieces import KINDS, cost, pieces, word_labels, words
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from tests.examples import tried
 
@@ -53,6 +54,23 @@ def test_parts_of_one_word_have_one_number_and_other_words_another() -> None:
     for piece in found:
         by_word[piece.word] = by_word.get(piece.word, "") + piece.label
     assert list(by_word.values()) == ["unicorn's", "␣return"]
+
+
+@tried(30, 500, st.text(st.sampled_from(" \nthe anding,.1é"), max_size=60))
+@pytest.mark.parametrize("by_letters", [True, False])
+def test_the_words_of_a_text_are_its_runs_of_letters_and_digits(by_letters: bool, text: str) -> None:
+    tokenizer = CharTokenizer(" \nthe andig,.1é") if by_letters else learned()
+    ids = tokenizer.encode(text).ids
+    found = words(tokenizer, ids)
+    assert [place for word in found for place in word] == [*range(len(ids))]
+    runs = "".join(letter if letter.isalnum() else " " for letter in text).split()
+    written = [tokenizer.decode(ids[word.start : word.stop]) for word in found]
+    if by_letters:
+        assert [word for word in written if word.isalnum()] == runs
+    else:  # a token may have a sign before its letters, and letters before its sign
+        assert "".join(written) == text
+        assert not any(a[-1].isalnum() and b[0].isalnum() for a, b in pairwise(written))
+    assert len(word_labels(tokenizer, ids, found)) == len(found)
 
 
 def test_wordpiece_joins_only_the_pieces_that_go_on() -> None:

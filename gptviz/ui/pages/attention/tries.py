@@ -88,4 +88,4 @@ def _a_cell(seen: Overview) -> Try:
         f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key in "
         "each dimension, their sum, the softmax."
     )
-    return Try("The arithmetic of a cell", notice, view.explorer_state(block=b, head=h, query=query, key=key))
+    return Try("The arithmetic of a cell", notice, {**view.explorer_state(block=b, head=h, query=query, key=key), "words": False})

@@ -18,6 +18,7 @@ from gptviz.figures.kit.format import brief, counted, power, side_by_side, signe
 from gptviz.figures.kit.heat import largest
 from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attributed, stream_at
 from gptviz.interp.explaining.decomposition import Stream
+from gptviz.interp.reading.by_word import summed
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model.explaining import attribute
@@ -26,13 +27,14 @@ from gptviz.model.parts.heads import HEADS
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.model.precision import rounds
 from gptviz.text.datasets.base import Contrast
+from gptviz.text.tokenizers.pieces import word_labels
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.classify import PAGE as CLASSIFY
 from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
-from gptviz.ui.views import text_position
+from gptviz.ui.views import by_word, text_position
 from gptviz.ui.views.contrasts import known_contrast, known_offers
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
@@ -319,17 +321,25 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     above, below = setting.sides
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
+    words = None if "cross" in head else by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
+    is_merged = words is not None and by_word.switch()
+    if words is not None and is_merged:
+        names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))
+        seen = LabelledArray(summed(np.asarray(seen.values, np.float64), words), (Axis("word that is read", names),), seen.unit)
     part = next(part for part in found.parts if part.name == head)
     token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    one = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
         contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
         key="sources",
-        alt=f"What {part.title} adds by each of {counted(len(seen.values), 'token')} that it reads; most at position {most}.",
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), one)} that it reads; most by the token "
+        f"at position {most}.",
     )
     st.caption(
-        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each token that it reads, the pattern "
-        f"times what the token’s value adds. The largest is that of {token}, position {most}{setting.place_of(head)}: {share}."
+        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {one} that it reads, the pattern "
+        f"times what the token’s value adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds most "
+        f"in size is {token}, position {most}{setting.place_of(head)}: {share}."
     )
 
 

@@ -220,12 +220,10 @@ def tokens(sides: Sides) -> Shown:
         )
     distance, labels = np.asarray(found.distance.values, float), found.distance.axes[0].labels
     order = np.argsort(-distance, kind="stable").tolist()
-    names = ", ".join(f"“{labels[index]}”" for index in order[:3] if distance[index] > 0)
+    names = ", ".join(in_quotes(labels[index]) for index in order[:3] if distance[index] > 0)
     shares = " and ".join(percent(share) for share in found.explained)
     moved = f" Most moved: {names}." if names else ""
-    st.markdown(
-        f"Both in one picture, along the axes in which they vary most together ({shares} of the variance). {escaped(moved)}"
-    )
+    st.markdown(f"Both in one picture, along the axes in which they vary most together ({shares} of the variance).{moved}")
     if found.turned:
         st.caption(
             "The two models have no directions in common: both were brought to one size and turned to lie as near to each other "
