@@ -37,7 +37,11 @@ export class Readout {
       this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
     } else if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
-      const hint = make("span", "hint", " Hover one to see it alone.");
+      const hint = make(
+        "span",
+        "hint",
+        matchMedia("(hover: none)").matches ? " Tap one to see it alone." : " Hover one to see it alone.",
+      );
       this.element.replaceChildren(`${what}: all tokens at once.`, hint);
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
