@@ -23,6 +23,7 @@ if subject.kind == "decoder":
     home.say_guess(glance.guesses)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)
+home.what_to_look_at(subject)
 real_model.offer()
 next_step()
 

@@ -21,7 +21,7 @@ BUDGET: dict[str, int] = {
     "gptviz/figures": 4_100,
     "gptviz/generate": 1_700,
     "gptviz/interp": 10_700,
-    "gptviz/language_model": 1_600,
+    "gptviz/language_model": 1_750,
     "gptviz/lessons": 1_800,
     "gptviz/machine": 1_150,
     "gptviz/model": 5_450,
@@ -32,13 +32,13 @@ BUDGET: dict[str, int] = {
     "gptviz/text": 5_750,
     "gptviz/train": 1_500,
     "gptviz/ui": 200,
-    "gptviz/ui/pages": 14_750,
+    "gptviz/ui/pages": 14_800,
     "gptviz/ui/records": 850,
     "gptviz/ui/shell": 2_900,
     "gptviz/ui/views": 2_950,
     "gptviz/ui/widgets": 1_450,
-    "tests": 61_700,
-    "views' scripts and styles": 16_900,
+    "tests": 61_800,
+    "views' scripts and styles": 16_950,
 }
 
 

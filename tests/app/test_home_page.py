@@ -50,6 +50,16 @@ def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened
     assert parse_qs(link.proto.query_string)["prompt"] == [real_model.PROMPT]
 
 
+def test_what_stands_out_leads_to_the_pages_that_show_it() -> None:
+    app, lm = opened(), gptviz.load("sentences")
+    findings = lm.scan(app.text_area(key="prompt").value)[:4]
+    for finding in findings:
+        assert escaped(finding.sentence) in [one.value for one in app.markdown]
+    linked = [parse_qs(link.proto.query_string) for link in app.main.get("page_link")]
+    for finding in findings:
+        assert any({key: [value] for key, value in finding.query}.items() <= query.items() for query in linked), finding
+
+
 def test_a_prompt_with_words_that_the_model_lacks_is_read_by_the_one_that_knows_them_with_a_click() -> None:
     app = opened(model="sentences", prompt="O Romeo, Romeo")
     app.button(key="open a reader").click().run()

@@ -10,7 +10,8 @@ PAGE = Page(
     place=30,
     question="What does each head look at?",
     caption=(
-        "Every token (query) shares its attention among the tokens it may read (keys): point at one, or tap it, and see how much goes where."
+        "Every token (query) shares its attention among the tokens it may read (keys): point at one, or tap it, to see how much "
+        "goes where."
     ),
     sentence="What each head looks at, for every block and head.",
     step="In attention the tokens read each other: see which token reads which, head by head.",

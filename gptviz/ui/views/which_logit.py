@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from gptviz.settings.address_values import ANY
-from gptviz.text.datasets.word_kinds import other_of_its_kind
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views.contrasts import known_contrast
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import addresses, controls
 
@@ -77,20 +75,9 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         return Logit(token, None)
     if other_one not in (RIVAL, NEXT):
         return Logit(token, every.index(other_one))
-    rival = _rival(subject, token) if other_one == RIVAL and at_end and what == "token" else None
+    is_asked = other_one == RIVAL and at_end and what == "token"
+    rival = subject.lm.rival(subject.prompt, token) if is_asked else None
     return Logit(token, next(i for i in likely if i != token) if rival is None else rival)
-
-
-def _rival(subject: Subject, token: int) -> int | None:
-    """The wrong answer to a prompt with a known one, else the other word of the prompt that is of the same kind, such as a second
-    name; None where there is no such token.
-    """
-    known = known_contrast(subject.lm, subject.prompt, token)
-    if known is not None:
-        return subject.lm.token(known.wrong)
-    piece = subject.lm.tokenizer.piece(token)
-    other = other_of_its_kind(subject.prompt, piece.strip())
-    return None if other is None else subject.lm.tokenizer.id_of(piece.replace(piece.strip(), other))
 
 
 def _take_over(every: Sequence[str]) -> None:

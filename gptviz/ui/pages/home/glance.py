@@ -16,15 +16,19 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
 from gptviz.interp.reading.classification import judge
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.scanning import scan
 from gptviz.model import Config, parameter_count
+from gptviz.model.costs.effort import MOST, effort
 from gptviz.model.kinds import MODEL_KINDS
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.guesses import guesses, logits_after
-from gptviz.ui.widgets import in_quotes
+from gptviz.ui.widgets import escaped, in_quotes, pressed
 
-SHOWN = 8
+# Guesses on the map, and findings below it.
+SHOWN, MOST_FINDINGS = 8, 4
 # The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the end is read for it.
 MOST_WRITTEN, MOST_READ = 120, 512
 
@@ -115,3 +119,23 @@ def link_to_own_page(subject: Subject) -> None:
     st.caption(f"This model is {kind.with_article}: it {kind.does}; it does not continue a text.")
     page = frame.page_about(kind.name)
     frame.link(page, f"Look at it closely: {page.title}")
+
+
+def what_to_look_at(subject: Subject) -> None:
+    """The findings of all pages for this model and prompt, the most telling first, each with a link to its page. Of a large model
+    they are looked for when somebody asks.
+    """
+    if subject.kind != "decoder":
+        return
+    st.markdown("**What to look at**")
+    asked = ask(subject, scan, "Looking for what stands out")
+    is_quick = effort(subject.lm.model, len(subject.seen), max(1, subject.lm.model.config.n_layer)) <= MOST
+    if not is_quick and not pressed("Look for what stands out", key="scan", icon=":material/search:"):
+        return
+    for finding in asked.value[:MOST_FINDINGS]:
+        page, query = PAGES[finding.page], {**frame.shared_state(), **dict(finding.query)}
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            frame.link(page, query=query)
+            st.markdown(escaped(finding.sentence), width="content")
+    if not asked.value:
+        st.caption("Nothing stands out: no head, layer or part is far from what is usual in this model.")

@@ -1,0 +1,168 @@
+"""What stands out in a model that reads a prompt: heads of a known kind, what its guess comes from, and where it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gptviz.interp.changing.before_after import guess
+from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
+from gptviz.interp.explaining.attribution import attributed, stream_at
+from gptviz.interp.reading.lens import course
+from gptviz.interp.reading.lens import lens as compute_lens
+from gptviz.interp.units.head_scores import SCORES, head_scores
+from gptviz.interp.units.unit import Unit, heads_and_mlps
+from gptviz.machine import progress
+from gptviz.model.costs.effort import LITTLE, effort
+from gptviz.text.datasets.word_kinds import other_of_its_kind
+
+from .core import LanguageModel, method
+
+# A finding stands out if it is at least so far from what is usual, from 0 to 1.
+LEAST = 0.2
+# The kinds of heads that are looked for, each with what such a head does.
+KINDS = {
+    "induction": "looks at what followed an earlier copy of the token",
+    "previous_token": "looks at the token just before",
+    "duplicate_token": "looks at earlier copies of the token",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that stands out.
+
+    Attributes:
+        page: the name of the page that shows it.
+        query: what the address of that page says besides model and prompt.
+        sentence: what was found.
+        value: the number on that page.
+        usual: the number that it is compared with: that of the middle head, or what is there before.
+        strength: how far the value is from what is usual, from 0 to 1.
+    """
+
+    page: str
+    query: tuple[tuple[str, str], ...]
+    sentence: str
+    value: float
+    usual: float
+    strength: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self) | {"query": dict(self.query)}
+
+
+@method
+def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
+    """What stands out in a decoder that reads `prompt`, the most telling first; empty if nothing does.
+
+    Every finding is compared with a number of the model itself: a head with the middle one of all heads, a part of the guess with
+    the whole, both weighted by how much surer the guess is than one among equally likely tokens.
+
+    Raises:
+        ValueError: as in `encode`; the model is no decoder.
+    """
+    if lm.model.config.kind != "decoder":
+        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only a decoder is scanned")
+    ids = lm.inputs(prompt)[0].tolist()
+    parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
+    found = [finding for part in progress.each(iter(parts), len(parts), "look") for finding in part]
+    return tuple(sorted((one for one in found if one.strength >= LEAST), key=lambda one: -one.strength))
+
+
+@method
+def rival(lm: LanguageModel, prompt: str, token: int) -> int | None:
+    """The wrong answer to a prompt for which `token` is the right one: of a task with known answers, else the other word of the
+    prompt that is of the same kind, such as a second name. None where there is no such token.
+    """
+    known = () if lm.task is None else lm.task.contrasts()
+    for contrast in known:
+        if contrast.clean == prompt and lm.token(contrast.right) == token:
+            return lm.token(contrast.wrong)
+    piece = lm.tokenizer.piece(token)
+    other = other_of_its_kind(prompt, piece.strip())
+    return None if other is None else lm.tokenizer.id_of(piece.replace(piece.strip(), other))
+
+
+def _kinds_of_heads(lm: LanguageModel) -> Iterator[Finding]:
+    """The head that is most of each kind, over repeated random tokens."""
+    if lm.repeats is None or not lm.model.config.n_layer:
+        return
+    values = head_scores(lm.model, lm.repeats).values
+    for name, does in KINDS.items():
+        scores, usual = values[name], float(np.nanmedian(values[name]))
+        if np.isnan(scores).all():
+            continue
+        block, index = np.unravel_index(np.nanargmax(scores), scores.shape)
+        head, value = Unit("attention", int(block), int(index)), float(scores[block, index])
+        sentence = (
+            f"{_upper(head.title)} {does}: with {_percent(value)} of its attention, the middle head with {_percent(usual)}."
+        )
+        query = (("over", "Repeated random tokens"), ("score", SCORES[name].title), ("unit", head.name))
+        yield Finding("heads", query, sentence, value, usual, value - usual)
+
+
+def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
+    """The two heads that add most to the likeliest token, as far as it is ahead of its rival."""
+    try:
+        stream = stream_at(lm.model, ids)
+    except ValueError:  # a part of the model lets no sum through
+        return
+    order = stream.logits.argsort(descending=True).tolist()
+    token, other = order[0], rival(lm, prompt, order[0])
+    attribution = attributed(stream, token, order[1] if other is None else other)
+    heads = sorted((part for part in attribution.parts if part.name in attribution.sources), key=lambda part: -part.value)
+    usual = float(np.median([part.value for part in heads])) if heads else 0.0
+    names = " minus ".join(f"“{lm.tokenizer.label(one)}”" for one in (token, attribution.against) if one is not None)
+    certainty = _certainty(lm, ids)
+    for part in heads[:2]:
+        strength = certainty * min(1.0, (part.value - usual) / attribution.logit) if attribution.logit > 0 else 0.0
+        sentence = f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is {attribution.logit:.3g}."
+        yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
+
+
+def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
+    """The layer that raises the probability of the final guess most."""
+    lens = compute_lens(lm.model, ids, last=1)
+    if len(lens.layers) < 2:
+        return
+    risen = course(lm.model, lens, len(lens.layers) - 1, 0, lm.tokenizer.labels(), count=1).probability.values[0]
+    layer = int(np.diff(risen).argmax()) + 1
+    before, after = float(risen[layer - 1]), float(risen[layer])
+    label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
+    sentence = f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {_percent(before)} to {_percent(after)} there."
+    query = (("layer", lens.layers[layer].name), ("position", str(len(ids) - 1)))
+    yield Finding("lens", query, sentence, after, before, after - before)
+
+
+def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
+    """The head without which the likeliest token loses most of its probability, where all heads are tried quickly."""
+    heads = [one for one in heads_and_mlps(lm.model.config) if one.is_head]
+    if not heads or effort(lm.model, len(ids), len(heads)) > LITTLE:
+        return
+    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
+    whole = guess(lm.model, reading)
+    token = int(whole.argmax())
+    without = {one.unit: float(guess(twin, reading)[token]) for one, twin in edited_by_each(lm.model, list(map(UnitEdit, heads)))}
+    head = min(without, key=without.__getitem__)
+    before, after = float(whole[token]), without[head]
+    sentence = f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to {_percent(after)}."
+    yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
+
+
+def _certainty(lm: LanguageModel, ids: list[int]) -> float:
+    """How much likelier the likeliest token is than each of equally likely ones, from 0 to 1."""
+    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
+    return float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
