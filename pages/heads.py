@@ -35,4 +35,4 @@ if view == DOES:
     shown = Shown(found.table, does.code(read_by_heads, subject.prompt), view)
 else:
     shown = reads.show(read_by_heads)
-close(PAGE, does.tries(read_by_heads, subject.prompt), *shown)
+close(PAGE, does.tries(subject, read_by_heads), *shown)

@@ -134,18 +134,6 @@ def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
     assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
 
 
-def test_the_most_selective_head_is_asked_for_where_the_view_has_yet_to_come(labelled: LabelledTexts) -> None:
-    at = page(view=WORDS)
-    at.button(key="try The most selective head").click().run()
-    header, arrays = sent(at)
-    spread = arrays["fact spread"]
-    assert (header["asked"]["block"], header["asked"]["head"]) == np.unravel_index(spread.argmin(), spread.shape)
-    trace = gptviz.load("judge").trace(REVIEW)
-    shares = np.stack([trace[f"blocks.{block}.attention.pattern"][0].numpy() for block in range(2)])[:, :, 1:]
-    entropies = -(shares * np.log(shares)).sum(-1).mean(-1)
-    np.testing.assert_allclose(spread, np.exp(entropies), rtol=1e-4)
-
-
 def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labelled: LabelledTexts) -> None:
     at = page(view=HELD_OUT)
     held_out = LabelledSource(labelled, 0.5).split()[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining import context_use as interp
-from gptviz.text.datasets.sentences import contrasts
 from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.app.opening import opened, page_at, says
@@ -89,19 +86,6 @@ def test_over_the_data_held_out_the_loss_by_position_is_that_of_the_code() -> No
     np.testing.assert_allclose(loss, interp.by_position(lm.model, [row.tolist() for row in lm.rows(most=8_192)]).values[1:])
     quarter = len(loss) // 4
     assert f"{loss[:quarter].mean():.2f} nats in the first quarter of the positions, {loss[-quarter:].mean():.2f}" in says(at)
-
-
-def test_a_model_of_sentences_has_its_four_tasks_to_try_and_names_the_token_that_the_guess_needs() -> None:
-    at = opened(PAGE, model="sentences")
-    assert [b.label for b in at.button if str(b.key).startswith("try ")] == ["Names", "Agreement", "Brackets", "Colours"]
-    lm = gptviz.load("sentences")
-    for contrast, place in zip(contrasts(), (1, 1, 8, 3), strict=True):
-        used = lm.context_use(contrast.clean)
-        assert lm.tokenizer.label(used.ids[-1]) == contrast.right
-        after = math.exp(-float(used.loss[-1] + used.left_out.rise[-1, place]))
-        word = lm.tokenizer.label(used.ids[place])
-        assert f"Without “{word}” at position {place} its probability is {percent(after)}" in says(at)
-        assert after < 0.8, "a guess that needs its context"
 
 
 def test_rows_that_training_read_too_are_not_said_to_be_new() -> None:

@@ -59,23 +59,6 @@ def test_the_head_that_an_answer_needs_is_that_of_a_loop_and_the_sentence_says_w
     )
 
 
-def test_a_task_is_answered_less_often_without_the_head_that_it_needs(lm: LanguageModel) -> None:
-    drawn = Sentences().held_out()
-    assert drawn.part is not None
-    for question in view.answered(KEY):
-        found = view.needed_head(KEY, question)
-        assert found is not None
-        name = found.head.name
-        task = question.contrast.part
-        some = torch.from_numpy(drawn.ids[drawn.part == Sentences.parts.index(task)])
-        counted = torch.from_numpy(drawn.counted[drawn.part == Sentences.parts.index(task)])
-        with torch.inference_mode():
-            right = (lm.edited(name).model(some[:, :-1]).argmax(-1) == some[:, 1:])[counted].float().mean()
-        # Measured on some of the same sentences.
-        assert view.right_by_task(replace(KEY, edits=(name,)))[task] == pytest.approx(float(right), abs=0.08)
-        assert right < 0.9 < view.right_by_task(KEY)[task]
-
-
 def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_wrong_without_it(lm: LanguageModel) -> None:
     steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
     models = {step: gptviz.load("sentences", step=step) for step in steps}

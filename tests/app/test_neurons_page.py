@@ -19,12 +19,10 @@ from gptviz.interp.units.neurons import promoted
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
-from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.neurons import neurons
 from gptviz.ui.pages.neurons.neurons import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.subject.models import model_key
-from gptviz.ui.views.contrasts import known_since
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
 from tests.app.opening import chart, opened, page_at, press, ran, says
@@ -142,32 +140,6 @@ def test_what_is_suggested_shows_the_neuron_it_is_about() -> None:
     before, after = chart(at, "neuron steered")["data"]
     change = np.abs(numbers(after["x"]) - numbers(before["x"]))
     assert f"“{before['customdata'][int(change.argmax())]}”" in says(at)
-
-
-def test_of_known_answers_those_are_suggested_that_one_neuron_turns_over() -> None:
-    at, lm = page(model="sentences"), gptviz.load("sentences")
-    known = [one for one in Sentences().contrasts() if one.title in offered(at)]
-    assert known, "there is one"
-    said = says(at).replace("\\", "")
-    for one in known:
-        each = {}
-        for block in range(lm.model.config.n_layer):
-            mlp = f"blocks.{block}.mlp"
-            values = lm.attribute(one.clean, one.right, against=one.wrong, neurons_of=mlp).neurons[mlp]
-            each |= {(block, neuron): float(value) for neuron, value in enumerate(values)}
-        block, neuron = max(each, key=each.__getitem__)
-        added = f"neuron {neuron} of block {block} adds {each[block, neuron]:+.3g} to the logit of “{one.right}” minus that of"
-        assert f"{added} “{one.wrong}”" in said
-        since = known_since(model_key("sentences", "cpu"), one)
-        assert f"In its training it gives both answers from step {since:,} on: did the neuron appear then?" in said
-    at.button(key=f"try {one.title}").click().run()
-    assert str(at.query_params["unit"]) == f"blocks.{block}.mlp.neuron.{neuron}"
-    before, after = chart(at, "neuron steered")["data"]
-    leads = before["customdata"][int(numbers(after["x"]).argmax())]
-    at_right = before["customdata"].index(one.right)
-    shares = [percent(float(numbers(side["x"])[at_right])) for side in (before, after)]
-    assert f"“{one.right}” goes from {shares[0]} to {shares[1]}, and “{leads}” leads with" in says(at).replace("\\", "")
-    assert leads != one.right
 
 
 def test_a_neuron_that_is_kept_is_an_edit_on_every_page() -> None:

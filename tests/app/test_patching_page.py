@@ -16,7 +16,6 @@ import gptviz
 from gptviz.interp.changing.attribution_patching import TRUSTED, Preview, preview
 from gptviz.interp.changing.patching import Patched, PromptPair, patch
 from gptviz.model import Transformer
-from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.datasets.word_kinds import with_another_word
@@ -352,23 +351,11 @@ def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
         assert f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other" in one.notice
 
 
-def test_of_sentences_the_known_answers_are_suggested_with_the_head_that_restores_most_and_when_it_learned_them() -> None:
+def test_of_sentences_the_known_answers_are_suggested() -> None:
     lm = gptviz.load("sentences")
     default = default_prompt("decoder", lm.card)
     found = tries(read_prompt(model_key("sentences", "cpu"), lm, default, default))
-    assert len(found) == len(contrasts())
-    steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
-    for one, contrast in zip(found, contrasts(), strict=True):
-        assert (one.state["prompt"], one.state[CORRUPTED]) == (contrast.clean, contrast.corrupted)
-        asked = contrast.clean, contrast.corrupted
-        shares = lm.patch(*asked, contrast.right, contrast.wrong, "attention.z").shares
-        block, head = divmod(int(shares.argmax()), shares.shape[1])
-        assert f"head {head} of block {block} alone restores {maps.percents(float(shares.max()))}" in one.notice
-        since = int(re.findall(r"from step ([\d,]+) on", one.notice)[0].replace(",", ""))
-        for step in (since, steps[steps.index(since) - 1], steps[-1]):
-            early = gptviz.load("sentences", step=step)
-            likeliest = [int(early.trace(prompt, ["logits"])["logits"][0, -1].argmax()) for prompt in asked]
-            assert (likeliest == [lm.token(contrast.right), lm.token(contrast.wrong)]) == (step >= since)
+    assert [(one.state["prompt"], one.state[CORRUPTED]) for one in found] == [(one.clean, one.corrupted) for one in contrasts()]
 
 
 def test_the_pair_with_known_answers_is_what_the_prompt_is_corrupted_to() -> None:

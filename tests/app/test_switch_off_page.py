@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -22,9 +21,7 @@ from gptviz.interp.changing.edits import edit
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.switch_off import grid
-from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import before_after, loss_texts
-from gptviz.ui.views.contrasts import right_by_task
 from tests.app.opening import charts, opened, page_at, ran, views
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
@@ -134,20 +131,15 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     said = " ".join(one.value for one in at.caption)
     assert f"gives way to “{label}” ({percent(float(after.max()))})" in said
     offered = [button.label for button in at.button if str(button.key).startswith("try ")]
-    assert offered[:5] == [*(one.title for one in known), "When this head appeared"]
-    at.button(key=f"try {known[1].title}").click().run()
+    assert offered[:2] == [known[0].title, "When this head appeared"]
+    at.button(key=f"try {known[0].title}").click().run()
     edits = str(at.query_params["edits"])
-    assert at.text_area(key="prompt").value == known[1].clean
-    share = right_by_task(model_key("sentences", "cpu"))["agreement"]
-    less = right_by_task(replace(model_key("sentences", "cpu"), edits=(edits,)))["agreement"]
-    said = " ".join(one.value for one in at.caption)
-    assert f"in the task agreement, {percent(less)} are right without it, {percent(share)} with it" in said
-    assert int(guess(lm.edited(edits), known[1].clean).argmax()) == lm.token(known[1].wrong)
+    assert int(guess(lm.edited(edits), known[0].clean).argmax()) != lm.token(known[0].right)
     at.button(key="try When this head appeared").click().run()
     step = int(str(at.select_slider(key="step").value))
     early = gptviz.load("sentences", step=step)
-    answers = [int(guess(one, known[1].clean).argmax()) for one in (early, early.edited(edits))]
-    assert answers[0] == lm.token(known[1].right) != answers[1]
+    answers = [int(guess(one, known[0].clean).argmax()) for one in (early, early.edited(edits))]
+    assert answers[0] == lm.token(known[0].right) != answers[1]
 
 
 def test_any_piece_is_edited_from_the_list() -> None:

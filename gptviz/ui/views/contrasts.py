@@ -5,13 +5,12 @@ needs, and since which step of training.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 import torch
 
-from gptviz.data.registry import source_from
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
@@ -153,50 +152,29 @@ def loss_of_head(key: ModelKey, question: ContrastQuestion, found: NeededHead) -
     )
 
 
-@scrubber.same_at_every_step
-@jobs.data("Reading how it was trained", max_entries=64)
-def known_since(key: ModelKey, contrast: Contrast) -> int | None:
-    """The first snapshot from which on the model always gave the right answer to both prompts, or None if it has no snapshots, or
-    too many to be read quickly, or if it never did.
+def known_prompt(subject: Subject, state: Mapping[str, Any] | None = None) -> list[Try]:
+    """A suggestion for a model whose task has prompts with known answers: such a prompt, unless one is on screen.
+
+    Args:
+        subject: the model and the prompt on screen.
+        state: the values that it sets besides the prompt.
     """
-    since = None
-    for step in _steps(key):
-        lm = language_model(scrubber.at_step(key, step))
-        turned = replace(contrast, clean=contrast.corrupted, right=contrast.wrong, wrong=contrast.right)
-        if not all(_is_right(lm.model, _question(lm, one)) for one in (contrast, turned)):
-            since = None
-        elif since is None:
-            since = step
-    return since
+    found = answered(subject.key)
+    if not found or subject.prompt in [question.prompt for question in found]:
+        return []
+    question, right = found[0], in_quotes(subject.lm.tokenizer.label(found[0].right))
+    notice = f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. {question.contrast.about}"
+    return [Try(question.contrast.title, notice, {"prompt": question.prompt, **(state or {})})]
 
 
 def known_offers(
     subject: Subject, state: Mapping[str, Any] | None = None, query: Callable[[Unit], Mapping[str, str]] = lambda _: {}
 ) -> list[Try]:
-    """Two suggestions for a model whose task has prompts with known answers: such a prompt, unless it is on screen, and the step
-    of training at which the head that its answer needs appeared.
-
-    Args:
-        subject: the model and the prompt on screen.
-        state: the values that both set besides prompt and step.
-        query: the values that the second one writes into the address, given the head.
+    """`known_prompt`, and the step of training at which the head that a known answer needs appeared; `query` are the values that
+    the second one writes into the address, given the head.
     """
-    found, state = answered(subject.key), state or {}
-    offers = [when_it_appeared(subject.key, subject.prompt, query, **state)]
-    if found and subject.prompt not in [question.prompt for question in found]:
-        question = found[0]
-        right = in_quotes(subject.lm.tokenizer.label(question.right))
-        notice = f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. {question.contrast.about}"
-        offers.insert(0, Try(question.contrast.title, notice, {"prompt": question.prompt, **state}))
-    return [offer for offer in offers if offer is not None]
-
-
-def since_when(key: ModelKey, contrast: Contrast, part: str) -> str:
-    """A sentence, after a space, on when in training the model learned the answers of a pair, and whether a `part` of the model
-    appeared then, which is a question; empty if that is not known.
-    """
-    since = known_since(key, contrast)
-    return "" if since is None else f" In its training it gives both answers from step {since:,} on: did the {part} appear then?"
+    when = when_it_appeared(subject.key, subject.prompt, query, **(state or {}))
+    return [*known_prompt(subject, state), *([] if when is None else [when])]
 
 
 @dataclass(frozen=True)
@@ -269,13 +247,3 @@ def _steps(key: ModelKey) -> tuple[int, ...]:
     """The snapshots, if all of them can be read quickly; else none."""
     steps = scrubber.steps(key.name)
     return steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()
-
-
-@jobs.data("Testing the model on its tasks", max_entries=64)
-def right_by_task(key: ModelKey) -> dict[str, float]:
-    """How often the likeliest token is the right one in each task of the model, over some of the held-out data."""
-    lm = language_model(key)
-    source = source_from(dict(lm.card.source or {}))
-    found = source.measured(lm.model, lm.tokenizer, source.data(lm.tokenizer, lm.model.config), TESTED)
-    by_task: dict[str, float] = found.get("accuracy_by_task", {})
-    return by_task

@@ -12,11 +12,10 @@ from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import Decision, Worth, decision, decisive_token, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.interp.reading.next_token import probabilities
-from gptviz.interp.reading.overview import largest_head
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.text import WordTokenizer, words_of
 from gptviz.ui.records.attention import PAGE as ATTENTION_PAGE
-from gptviz.ui.records.classify import ATTENTION, WORDS
+from gptviz.ui.records.classify import WORDS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
@@ -273,8 +272,6 @@ def tries(subject: Subject) -> list[Try]:
         text, label, taken = wrong
         notice = f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which words mislead it?"
         offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
-    if subject.lm.model.config.n_layer and len(subject.seen) > 1:
-        offers.append(_selective(subject))
     return offers
 
 
@@ -312,15 +309,3 @@ def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
     read = tuple(tokenizer.encode(text).ids)
     same = read == (*subject.seen[: some[place]], *subject.seen[some[place] + 1 :])
     return (subject.labels[some[place]], text) if same else None
-
-
-def _selective(subject: Subject) -> Try:
-    """The head whose rows are spread over the fewest words."""
-    facts = attention.view(subject.key, attention.stack_read(subject, encoder_decoder.DECODER)).overview.facts
-    assert facts is not None  # there are two words
-    block, head = largest_head(-facts.spread)
-    notice = (
-        f"In block {block}, head {head} a word reads about {facts.spread[block, head]:.1f} of the {len(subject.seen)} words on "
-        "average, the fewest of all heads."
-    )
-    return Try("The most selective head", notice, {"view": ATTENTION, **attention.explorer_state(block=block, head=head)})

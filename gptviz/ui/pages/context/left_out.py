@@ -15,10 +15,9 @@ from gptviz.interp.explaining import context_use as interp
 from gptviz.interp.explaining.context_use import ByWindow, ContextUse, How, LeftOut, most_data
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST, effort
-from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import held_out
-from gptviz.ui.views.contrasts import known_contrasts
+from gptviz.ui.views.contrasts import known_prompt
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
 # Before the last token, which is not read: the model guesses it.
@@ -226,30 +225,10 @@ def loss_by_position(key: ModelKey) -> LabelledArray | None:
 
 def tries(subject: Subject, text: MeasuredText, how: How) -> list[Try]:
     """The suggestions for this model and text; every sentence is measured on this model."""
-    if known := known_contrasts(subject.lm):
-        return [_contrast(subject, contrast) for contrast in known]
-    offers = [_other_way(subject, text, how)]
+    offers = [*known_prompt(subject), _other_way(subject, text, how)]
     if (repeated := _repeated(subject)) is not None:
         offers.append(repeated)
     return offers
-
-
-def _contrast(subject: Subject, contrast: Contrast) -> Try:
-    """For a model of sentences: what its guess after the prompt of one task loses without the word that decides."""
-    lm = subject.lm
-    ids = with_guess(subject.key, tuple(lm.tokenizer.encode(contrast.clean).ids))
-    labels = tuple(map(lm.tokenizer.label, ids))
-    other = tuple(map(lm.tokenizer.label, lm.tokenizer.encode(contrast.corrupted).ids))
-    decide = [place for place, label in enumerate(other) if labels[place] == contrast.right or labels[place] != label]
-    rise = tokens_left_out(subject.key, ids, "replaced", tuple(decide), 0).rise[-1]
-    place, lost = decide[int(rise.argmax())], float(rise.max())
-    before = float(losses_of(subject.key, ids)[-1])
-    notice = (
-        f"After this sentence the model's guess is {in_quotes(labels[-1])}, with {percent(math.exp(-before))}. Without "
-        f"{named(MeasuredText(ids, labels, 0, 0), place)} its probability is {percent(math.exp(-before - lost))}: look along the "
-        "last row."
-    )
-    return Try(contrast.part.capitalize(), notice, {"prompt": contrast.clean, "how": "replaced"})
 
 
 def _other_way(subject: Subject, text: MeasuredText, how: How) -> Try:

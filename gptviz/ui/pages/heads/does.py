@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.components.cell_grid import Cell
-from gptviz.figures.kit.format import brief, counted, fixed, percent
+from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.kit.heat import attention_pattern
 from gptviz.interp.units.head_scores import SCORES, HeadScores
 from gptviz.ui.records.attention import PAGE as ATTENTION
@@ -20,10 +20,9 @@ from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject, language_model, opening
 from gptviz.ui.views import attention, edits, encoder_decoder, held_out
-from gptviz.ui.views.contrasts import ContrastQuestion, answered, known_contrasts, loss_of_head, needed_head, when_it_appeared
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.texts import in_code
-from gptviz.ui.widgets import Try, capitalised, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets import Try, capitalised, escaped, picking, show_figure, theme
 from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
 
@@ -195,11 +194,12 @@ def frame_of(found: HeadScores, columns: Sequence[str], order: Sequence[tuple[in
     return pd.DataFrame(rows)
 
 
-def tries(setting: HeadSetting, prompt: str) -> list[Try]:
-    """The suggestions for these heads, with the `prompt` on screen."""
+def tries(subject: Subject, setting: HeadSetting) -> list[Try]:
+    """The suggestions for these heads."""
     found = scores(setting)
-    offers = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
-    return [*_known(setting, prompt), *offers, *_copying(setting, found), *_composition(setting)]
+    kinds = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
+    known = known_offers(subject, BY_LOSS, lambda head: {CHOSEN: head.name})
+    return [*known, *kinds[: 2 - min(len(known), 1)], *_composition(setting)]
 
 
 def _of_kind(setting: HeadSetting, found: HeadScores, name: str) -> Try | None:
@@ -211,67 +211,6 @@ def _of_kind(setting: HeadSetting, found: HeadScores, name: str) -> Try | None:
         return None
     notice = f"Head {head} of block {block} {NOTICES[name].format(share=percent(share))}"
     return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: setting.unit(block, head).name})
-
-
-def _known(setting: HeadSetting, prompt: str) -> list[Try]:
-    """For a model that was trained on tasks with known answers: the heads that its answers need, one for each task, and when in
-    training one of them appeared.
-    """
-    offers = [_most_needed(setting), *(_needed(setting, question) for question in answered(setting.key))]
-    offers.append(when_it_appeared(setting.key, prompt, lambda head: {CHOSEN: head.name}, **BY_LOSS))
-    return [offer for offer in offers if offer is not None]
-
-
-def _most_needed(setting: HeadSetting) -> Try | None:
-    """The order of the heads by what is lost without them over data held out, where that is known."""
-    if not known_contrasts(language_model(setting.key)):
-        return None
-    tested = HeadSetting(setting.key, setting.stack, None, held_out=True)
-    found = with_losses(tested, HeadScores({}))
-    if "delta_loss" not in found.values:
-        return None
-    rises = found.values["delta_loss"]
-    first, second, third = (f"{setting.unit(*at).title} ({rises[at]:+.2f})" for at in ranked(found, "delta_loss")[:3])
-    few = int((rises > rises.max() / 10).sum())
-    notice = (
-        f"Over data held out, the loss of the answers rises most without {first}, {second} and {third}, in nats. {few} of "
-        f"{rises.size} heads matter more than a tenth of the first."
-    )
-    return Try("The heads that answers need", notice, BY_LOSS)
-
-
-def _needed(setting: HeadSetting, question: ContrastQuestion) -> Try | None:
-    """A prompt with a known answer, the head that the answer needs most, and where that looks at the end of the prompt."""
-    found = needed_head(setting.key, question)
-    if found is None or found.head.block is None or found.head.index is None:
-        return None
-    read = HeadSetting(setting.key, setting.stack, Read(question.ids, stack=setting.stack))
-    row = pattern(read, found.head.block, found.head.index).values[-1]
-    place = int(np.nanargmax(row))
-    token = in_quotes(language_model(setting.key).tokenizer.label(question.ids[place]))
-    notice = (
-        f"{loss_of_head(setting.key, question, found)} At the last token this head looks most at {token} (position {place}): "
-        f"{percent(float(row[place]))}."
-    )
-    state = {**BY_LOSS, "prompt": question.prompt}
-    return Try(question.contrast.title, notice, state, {CHOSEN: found.head.name})
-
-
-def _copying(setting: HeadSetting, found: HeadScores) -> list[Try]:
-    if "copying" not in known(found):
-        return []
-    values = found.values["copying"]
-    up, down = int((values > CLEARLY).sum()), int((values < -CLEARLY).sum())
-    block, head = ranked(found, "copying")[0]
-    most = f"Head {head} of block {block} copies most, with {values[block, head]:.2f}.".replace("-", "−")
-    notice = (
-        f"{up} of {counted(values.size, 'head')} make the tokens they read likelier, {down} less likely (the score beyond "
-        f"±{CLEARLY}). Is a head that looks back among the first? {most}"
-    )
-    if not up:
-        less = f", but {down} less likely" if down else ""
-        notice = f"No head makes the tokens it reads clearly likelier (the score above {CLEARLY}){less}. {most}"
-    return [Try("Who copies?", notice, {"view": DOES, "score": "copying"}, {CHOSEN: setting.unit(block, head).name})]
 
 
 def _composition(setting: HeadSetting) -> list[Try]:

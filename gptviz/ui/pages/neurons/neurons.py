@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,9 @@ import streamlit as st
 import torch
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.kit.format import brief, counted, percent, signed
+from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
-from gptviz.interp.explaining.attribution import attributed, stream_at
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units import neurons
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
@@ -28,7 +27,6 @@ from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import edits, held_out
-from gptviz.ui.views.contrasts import ContrastQuestion, answered, since_when
 from gptviz.ui.views.texts import OWN, PASSAGES, in_code, text_of
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -416,13 +414,7 @@ def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
     """The suggestions for these neurons."""
     activity = seen.activity
     most = activity.ranked("effect")[0]
-    asked = ((question, _known(setting.key, question)) for question in answered(setting.key))
     offers = [
-        *(
-            replace(known, notice=known.notice + since_when(setting.key, question.contrast, "neuron"))
-            for question, known in asked
-            if known is not None
-        ),
         Try(
             "The one with the largest effect",
             f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
@@ -440,66 +432,6 @@ def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
         )
         offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: setting.unit(found).name}))
     return [*offers, _strong(subject, setting, seen, most)]
-
-
-@jobs.data("Looking for the neuron that speaks most for an answer", max_entries=64)
-def _known(key: ModelKey, question: ContrastQuestion) -> Try | None:
-    """A prompt with a known answer: the neuron that speaks most for it, and what becomes of the answer if it is turned down."""
-    found = _speaker(key, question)
-    if found is None or found.neuron.block is None or found.neuron.index is None:
-        return None
-    block, neuron = found.neuron.block, found.neuron.index
-    over = NeuronSetting(key, block, HELD_OUT, "", TOKENS[1])
-    if not is_quick(over):
-        return None
-    times, shown = _turned_down(over, question, neuron)
-    lm, prompt = language_model(key), question.prompt
-    right, wrong = (lm.tokenizer.label(token) for token in (question.right, question.wrong))
-    labels, (before, after) = shown.axes[1].labels, shown.values
-    at, leads = labels.index(right), labels[int(after.argmax())]
-    if leads == right:  # this answer does not hang on one neuron
-        return None
-    how = "Switched off" if times == 0 else f"Set to {times:g} times its largest activation".replace("-", "−")
-    notice = (
-        f"After {in_quotes(prompt)} {found.neuron.title} adds {signed(found.value)} to the logit of {in_quotes(right)} minus "
-        f"that of {in_quotes(wrong)}, more than any other neuron. {how}, {in_quotes(right)} goes from "
-        f"{percent(float(before[at]))} to {percent(float(after[at]))}, and {in_quotes(leads)} leads with "
-        f"{percent(float(after.max()))}."
-    )
-    state = {"prompt": prompt, "text": over.kind, "tokens": over.most, "block": block, "times": times}
-    return Try(question.contrast.title, notice, state, {CHOSEN: found.neuron.name})
-
-
-def _speaker(key: ModelKey, question: ContrastQuestion) -> Speaker | None:
-    """The neuron, and what it adds to the difference of the two logits, or None if none adds anything, or no sum can be had."""
-    model = language_model(key).model
-    best = None
-    try:
-        stream = stream_at(model, question.ids)
-        for block in range(model.config.n_layer):
-            mlp = Unit("mlp", block).name
-            values = attributed(stream, question.right, question.wrong, mlp).neurons[mlp]
-            neuron = int(values.argmax())
-            if best is None or values[neuron] > best.value:
-                best = Speaker(Unit("mlp", block, neuron), float(values[neuron]))
-    except (ValueError, KeyError):  # a part of the model lets no sum through, or an edit took an MLP away
-        return None
-    return best if best is not None and best.value > 0 else None
-
-
-def _turned_down(over: NeuronSetting, question: ContrastQuestion, neuron: int) -> tuple[float, LabelledArray]:
-    """The guesses before and after with the neuron off, or as far below 0 as it takes until another token leads; off where that
-    does not happen. With the number of times that its largest activation is taken.
-    """
-    size = largest_activation(at_once(over).activity, neuron)
-    right = language_model(over.key).tokenizer.label(question.right)
-    downwards = [times for times in reversed(TIMES) if times <= 0]
-    each = {
-        times: steered_guesses(over.key, question.ids, over.block, neuron, float(f"{times * size:.6g}")) for times in downwards
-    }
-    turned = (times for times, shown in each.items() if shown.axes[1].labels[int(shown.values[1].argmax())] != right)
-    times = next(turned, downwards[0])
-    return times, each[times]
 
 
 def _strong(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> Try:

@@ -25,7 +25,7 @@ from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
-from gptviz.ui.views.contrasts import known_contrasts, since_when
+from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, pressed, show_figure, theme
 from gptviz.ui.widgets.picking import pick
 
@@ -436,12 +436,7 @@ def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
     known = (lm.tokenizer.encode(word).ids for word in (contrast.right, contrast.wrong))
     if answers is None or answers != tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
         return None
-    block, head, share = _best_head(subject.key, contrast)
-    notice = (
-        f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Computed exactly, head {head} of block "
-        f"{block} alone restores {percents(share)}: is it where it looks, or what it takes from there?"
-    )
-    notice += since_when(subject.key, contrast, "head")
+    notice = f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Which head alone brings it back?"
     return Try(contrast.title, notice, _asked(contrast.clean, contrast.corrupted), act=close_cell)
 
 
@@ -457,14 +452,6 @@ def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | Non
     # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it first.
     turned, _ = likeliest_answers(lm.model, PromptPair(pair.corrupted, pair.clean, 0, 0))
     return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _best_head(key: ModelKey, contrast: Contrast) -> tuple[int, int, float]:
-    """The head whose output restores most: its block, its number, and the share."""
-    lm = language_model(key)
-    found = lm.patch(contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, "attention.z")
-    return largest(found, 1)[0]
 
 
 def _asked(clean: str, corrupted: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, OutputText, longest_answer
 from gptviz.ui.views.read import Read
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs
-from gptviz.ui.widgets.sampling import PLAIN, sampling_controls
+from gptviz.ui.widgets.sampling import sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters
 # This many sources are looked through; a word counts as known if it is in one of them.
@@ -230,7 +230,6 @@ def remark(translation: Translation) -> None:
 
 def tries(translation: Translation) -> list[Try]:
     """The suggestions for this source and this output."""
-    config = translation.subject.lm.model.config
     hidden = cross_attention.hidden_by_mean(translation.computed.cross, None)
     b, h = hidden.sharpest
     offers: list[Try] = [
@@ -241,29 +240,10 @@ def tries(translation: Translation) -> list[Try]:
             {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
         ),
     ]
-    if config.n_head > 1:
-        about = (
-            "Each head of the last block has a colour of its own: do the heads share the work, or do they all read the same "
-            "tokens?"
-        )
-        state = {"view": CROSS_ATTENTION, **attention.explorer_state(heads="all", block=config.n_layer - 1)}
-        offers.append(Try("Every head", about, state))
-    about = (
-        "Each token is drawn at temperature 2, which makes unlikely tokens more likely. Does the output change? It can change "
-        "only where the model is not sure. Try other seeds."
-    )
-    offers.append(Try("Draw it", about, PLAIN | {"drawn": True, "temperature": 2.0, "view": NEXT_TOKEN, "output": ""}))
     if (wrong := _one_wrong(translation)) is not None:
         output, place = wrong
         about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
         offers.append(Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
-    if (translation.subject.lm.card.source or {}).get("pair_task") == "dates":
-        about = (
-            "In the source the year comes last and in words, but in the answer it comes first: where does the model begin to "
-            "read, and where does it find the 12?"
-        )
-        state = {"prompt": IN_WORDS, "output": "", "view": CROSS_ATTENTION, **attention.explorer_state(query=0)}
-        offers.append(Try("In words", about, state))
     about = (
         "Five outputs are followed side by side. What is below the line was cut and never came back. The thick path is the best "
         "output."
