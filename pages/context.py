@@ -12,18 +12,17 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
-text = left_out.text_of(subject)
-how = left_out.how_control()
-found = left_out.measured(subject, text, how)
-if found is None:
+asked = left_out.ask_use(subject)
+if asked is None or not left_out.is_finite(subject, asked.value):
     st.stop()
-left_out.which_tokens(subject, text, found.left_out)
+use, labels = asked.value, left_out.labels_of(subject, asked.value)
+left_out.which_tokens(subject, use, labels)
 left, right = st.columns(2, gap="medium")
 with left:
-    left_out.how_many(found.by_window)
+    left_out.how_many(use.by_window)
 with right:
-    left_out.where(text, found.loss)
+    left_out.where(labels, use.loss)
 left_out.over_data(subject)
 
-offers, numbers = left_out.tries(subject, text, how), found.left_out.labelled
-close(PAGE, offers, lambda: numbers(text.labels), code=left_out.code(subject, text, how))
+offers = left_out.tries(subject, dict(asked.settings).get("how", "replaced"))
+close(PAGE, offers, lambda: use.left_out.labelled(labels), code=left_out.code(subject, asked))

@@ -100,19 +100,23 @@ def pieces(lm: LanguageModel, text: str) -> list[Piece]:
 
 
 @method
-def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced") -> use.ContextUse:
+def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, last: int | None = None) -> use.ContextUse:
     """How much of `prompt` the model uses, its likeliest next token being the last guess: see
     `gptviz.interp.explaining.context_use`.
 
     Args:
         prompt: the text that the model reads.
         how: what leaving a token out means.
+        last: how many tokens at the end of the prompt are measured; all unless given.
 
     Raises:
         ValueError: the prompt is empty, the model is no decoder, or there is no such way to leave a token out.
     """
     ids = lm.seen(lm.encode(prompt)).tolist()
-    return use.context_use(lm.model, use.with_guess(lm.model, ids), how, lm.tokenizer.inside(ids).start)
+    kept = lm.tokenizer.inside(ids).start
+    if last is not None:
+        ids = [*ids[:kept], *ids[kept:][-last:]]
+    return use.context_use(lm.model, use.with_guess(lm.model, ids), how, kept)
 
 
 @method

@@ -18,6 +18,7 @@ from tests.app.opening import opened
 STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {}),
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
+    ("context", {"how": "removed"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
 ]
