@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from gptviz.runs import names
+from gptviz.runs import checkpoints, names
 
 from ..subject import on_screen
 
@@ -32,8 +32,8 @@ AT_ONCE, MOST_WAITING = 2, 2
 _places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
 
 
-def take_home(page: str) -> None:
-    """The ways to take the page called `page` home, in the state that its address gives."""
+def take_home(page: str, decoder: str | None) -> None:
+    """The ways to take the page called `page` home, in the state that its address gives, and the `decoder` on it."""
     query = dict(parse_qsl(on_screen.query()))
     st.markdown("**Take home**")
     st.caption(
@@ -51,6 +51,8 @@ def take_home(page: str) -> None:
                 key=f"take home {ending}",
                 on_click="ignore",
             )
+        if decoder is not None and checkpoints.folder_of(decoder) is not None:
+            _take_model_home(decoder)
 
 
 def take_lesson_home(name: str, *, key: str) -> None:
@@ -64,7 +66,7 @@ def take_lesson_home(name: str, *, key: str) -> None:
     st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
 
 
-def take_model_home(name: str) -> None:
+def _take_model_home(name: str) -> None:
     """A button for the model called `name`, a decoder, as plain Python."""
     about = (
         "The whole model as one file to read, with its weights beside it: tokenizer, forward pass and sampling in at most 250 "
