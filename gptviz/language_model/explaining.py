@@ -10,6 +10,8 @@ from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.interp.explaining.circuit import circuit as compute_circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
+from gptviz.interp.explaining.learning_step import LearningStep
+from gptviz.interp.explaining.learning_step import learning_step as compute_learning_step
 
 from .core import LanguageModel, method
 
@@ -41,6 +43,22 @@ def attribute(
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
     read = None if source is None else source.tolist()
     return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
+
+
+@method
+def learning_step(lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None) -> LearningStep:
+    """The first step of training on `prompt` alone, seen from one weight: see `gptviz.interp.explaining.learning_step`.
+
+    Args:
+        prompt: the text; of a longer one, as many of its last tokens are guessed as the context holds.
+        part: the name of a tensor of weights.
+        at: the place of the weight there; the one with the steepest slope unless given.
+
+    Raises:
+        ValueError: as in `trace` and `gptviz.interp.explaining.learning_step`.
+    """
+    ids = lm.encode(prompt)[-lm.model.config.context_length - 1 :]
+    return compute_learning_step(lm.model, ids.tolist(), part, at)
 
 
 @method
