@@ -46,18 +46,22 @@ def attribute(
 
 
 @method
-def learning_step(lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None) -> LearningStep:
+def learning_step(
+    lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None, *, last: int | None = None
+) -> LearningStep:
     """The first step of training on `prompt` alone, seen from one weight: see `gptviz.interp.explaining.learning_step`.
 
     Args:
-        prompt: the text; of a longer one, as many of its last tokens are guessed as the context holds.
+        prompt: the text; of a longer one, the last tokens are read that fit in the context.
         part: the name of a tensor of weights.
         at: the place of the weight there; the one with the steepest slope unless given.
+        last: guess no more than this many tokens, and read none before those.
 
     Raises:
         ValueError: as in `trace` and `gptviz.interp.explaining.learning_step`.
     """
-    ids = lm.encode(prompt)[-lm.model.config.context_length - 1 :]
+    guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
+    ids = lm.encode(prompt)[-guesses - 1 :]
     return compute_learning_step(lm.model, ids.tolist(), part, at)
 
 

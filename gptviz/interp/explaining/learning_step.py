@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,6 +24,8 @@ from gptviz.train.recipe import Recipe
 
 MOST_PARAMETERS = 50_000_000  # the model is copied in float64, with a gradient for each number
 POINTS = 41  # of the curve
+REACH = 6  # of the curve, to each side: so many times the weight, or the usual size of its tensor's weights if that is larger
+STEEPEST = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,7 @@ class LearningStep:
         ids: the text's tokens; the model guesses each but the first.
         part: the name of the tensor that the weight is in.
         at: its place there.
+        steepest: the places in that tensor with the steepest slopes, at most `STEEPEST`.
         losses: [T], the loss of each guess, in nats; `loss` is their mean.
         loss: the loss of the text before the step.
         error: [T, vocab_size], the derivative of each guess's own loss by its logits: p − y.
@@ -54,6 +59,7 @@ class LearningStep:
     ids: tuple[int, ...]
     part: str
     at: tuple[int, ...]
+    steepest: tuple[tuple[int, ...], ...]
     losses: Float64Array
     loss: float
     error: Float64Array
@@ -71,9 +77,18 @@ class LearningStep:
     weights: Float64Array
     curve: Float64Array
 
-    def labelled(self) -> LabelledArray:
-        """The loss beside the value of the weight: [value of the weight]."""
-        return LabelledArray(self.curve, (Axis("weight", tuple(f"{value:.6g}" for value in self.weights)),), "nats")
+    def way_back(self, labels: Sequence[str]) -> LabelledArray:
+        """From the loss of each guess down to its pull at the weight: [row, token read], each row in its own unit.
+
+        Args:
+            labels: the visible forms of the tokens that are read, all but the last.
+        """
+        right = self.error[np.arange(len(self.losses)), list(self.ids[1:])]
+        blocks = [(f"into block {index}", lengths) for index, lengths in enumerate(self.reaching[:-1])]
+        end = (f"out of block {len(blocks) - 1}" if blocks else "embedding", self.reaching[-1])
+        rows = [("loss", self.losses), ("p − y", right), end, *reversed(blocks), ("pull", self.pulls)]
+        names, values = zip(*rows, strict=True)
+        return LabelledArray(np.array(values), (Axis("from the loss to the weight", names), Axis("token", tuple(labels))), "")
 
 
 def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
@@ -105,8 +120,9 @@ def learning_step(
     losses = F.cross_entropy(logits, text[0, 1:], reduction="none")  # [T]
     tensor = exact.get_parameter(part)
     slopes, *streams = torch.autograd.grad(losses.mean(), [tensor, *record.values.values()], retain_graph=True)
-    if at is None:
-        at = tuple(int(place) for place in torch.unravel_index(slopes.abs().argmax(), slopes.shape))
+    largest = slopes.abs().flatten().topk(min(STEEPEST, slopes.numel())).indices
+    steepest = tuple(tuple(int(place) for place in torch.unravel_index(index, slopes.shape)) for index in largest)
+    at = steepest[0] if at is None else at
     pulls = [torch.autograd.grad(loss, tensor, retain_graph=True)[0][at].item() for loss in losses]
     error = logits.detach().softmax(-1)
     error[torch.arange(len(error)), text[0, 1:]] -= 1
@@ -115,6 +131,7 @@ def learning_step(
         ids=tuple(ids),
         part=part,
         at=at,
+        steepest=steepest,
         losses=losses.detach().cpu().numpy(),
         loss=losses.mean().item(),
         error=error.cpu().numpy(),
@@ -156,7 +173,7 @@ def _copy(model: Transformer) -> Transformer:
 def _curve(model: Transformer, text: Tensor, tensor: Tensor, at: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Values of a weight, evenly around the one it has, and the loss with each: [POINTS] and [POINTS]."""
     own = tensor[at].clone()
-    reach = 2 * torch.maximum(own.abs(), tensor.square().mean().sqrt())
+    reach = REACH * torch.maximum(own.abs(), tensor.square().mean().sqrt())
     values = own + torch.linspace(-1, 1, POINTS, dtype=torch.float64, device=own.device) * reach
     losses = []
     for value in values:
@@ -166,7 +183,7 @@ def _curve(model: Transformer, text: Tensor, tensor: Tensor, at: tuple[int, ...]
     return values, torch.stack(losses)
 
 
-def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe) -> dict[str, float | None]:
+def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe) -> dict[str, Any]:
     """The optimiser's step, in the numbers and in the order of the trainer."""
     trained = _copy(model)
     tensor = trained.get_parameter(part)
@@ -178,7 +195,7 @@ def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], reci
     for optimiser in steps:
         optimiser.step()
     mean = root = None
-    state = next((each.state[tensor] for each in steps if tensor in each.state), {})
+    state: dict[str, Tensor] = next((each.state[tensor] for each in steps if tensor in each.state), {})
     if "exp_avg" in state:
         mean = state["exp_avg"][at].item() / (1 - recipe.beta1)
         root = (state["exp_avg_sq"][at].item() / (1 - recipe.beta2)) ** 0.5
