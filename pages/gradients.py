@@ -8,11 +8,17 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.interp.reading.gradients import GRADIENT, STREAM, WEIGHTS
-from gptviz.ui.pages.gradients import by_block
+from gptviz.ui.pages.gradients import by_block, one_step
+from gptviz.ui.records.gradients import STEP, VIEWS
 from gptviz.ui.shell.around import cores
 from gptviz.ui.shell.close import close
 from gptviz.ui.widgets import controls
 
+about = "Gradients: the way back through many blocks, in fresh models. One step: a model of yours learns from a text."
+view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
+if view == STEP:
+    close(PAGE, *one_step.show(), view)
+    st.stop()
 controls.notices_in(st.container())
 chosen = by_block.setup()
 cores.share()  # no model is opened here, which would do it

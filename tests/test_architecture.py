@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.model": {"torch", "cachetools", "gguf", "gptviz.settings", "gptviz.machine"},
     "gptviz.text": {"numpy", "tokenizers", "sentencepiece", "jinja2", "gptviz.settings", "gptviz.machine"},
     "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
+    "gptviz.twin": {"torch", "gptviz.settings", "gptviz.model", "gptviz.text"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
         *("gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text"),
@@ -31,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.train": {"torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.data"},
     "gptviz.runs": {
         *("torch", "safetensors", "filelock", "tqdm", "gptviz._version", "gptviz.settings", "gptviz.machine"),
-        *("gptviz.model", "gptviz.text", "gptviz.data", "gptviz.train", "gptviz.pretrained"),
+        *("gptviz.model", "gptviz.text", "gptviz.twin", "gptviz.data", "gptviz.train", "gptviz.pretrained"),
     },
     "gptviz.labelled_array": {"numpy"},
     "gptviz.interp": {

@@ -24,12 +24,11 @@ def _options(this: Parser) -> None:
     )
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt", "gguf", "peft", "html", "notebook"],
+        choices=["zip", "transformers", "nanogpt", "gguf", "peft", "python", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
         "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA adapter the folder that PEFT "
-        "opens; "
-        "of a page, html: one file that needs no server; notebook: its code for Jupyter; default: zip, of a page html, or what "
-        "the ending of --out says",
+        "opens; python: of a decoder a folder with one file to read, which needs Python alone, and its weights; of a page, html: "
+        "one file that needs no server; notebook: its code for Jupyter; default: zip, of a page html, or as --out ends",
     )
     this.add_argument(
         "--weights",

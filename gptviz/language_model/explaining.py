@@ -10,6 +10,8 @@ from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.interp.explaining.circuit import circuit as compute_circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
+from gptviz.interp.explaining.learning_step import LearningStep
+from gptviz.interp.explaining.learning_step import learning_step as compute_learning_step
 
 from .core import LanguageModel, method
 
@@ -41,6 +43,26 @@ def attribute(
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
     read = None if source is None else source.tolist()
     return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
+
+
+@method
+def learning_step(
+    lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None, *, last: int | None = None
+) -> LearningStep:
+    """The first step of training on `prompt` alone, seen from one weight: see `gptviz.interp.explaining.learning_step`.
+
+    Args:
+        prompt: the text; of a longer one, the last tokens are read that fit in the context.
+        part: the name of a tensor of weights.
+        at: the place of the weight there; the one with the steepest slope unless given.
+        last: guess no more than this many tokens, and read none before those.
+
+    Raises:
+        ValueError: as in `trace` and `gptviz.interp.explaining.learning_step`.
+    """
+    guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
+    ids = lm.encode(prompt)[-guesses - 1 :]
+    return compute_learning_step(lm.model, ids.tolist(), part, at)
 
 
 @method

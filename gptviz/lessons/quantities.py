@@ -20,7 +20,7 @@ from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, Question
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
-from gptviz.language_model import LanguageModel, load
+from gptviz.language_model import LanguageModel, explaining, load
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import GENERATED, CharTokenizer, cleaned, passages, visible
@@ -382,6 +382,16 @@ def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
     if not len(places):
         raise ValueError(f"{token!r:.40} is not among the 1,000 likeliest tokens there")
     return int(places[0]) + 1
+
+
+def learning(lm: LanguageModel, prompt: str, part: str, what: str) -> float:
+    """A number of the step that learning from `prompt` takes, seen from the weight with the steepest slope in the tensor `part`:
+    "slope", "before", "after" (the weight), "loss", "loss_before" or "loss_after".
+    """
+    names = ("slope", "before", "after", "loss", "loss_before", "loss_after")
+    if what not in names:
+        raise ValueError(f"there is no {what!r:.40} of a step; there is {', '.join(names)}")
+    return float(getattr(explaining.learning_step(lm, prompt, part), what))
 
 
 def parameters(lm: LanguageModel) -> int:

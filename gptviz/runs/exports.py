@@ -1,4 +1,4 @@
-"""The formats in which a model can be exported: gptviz's own, those of `transformers`, nanoGPT, GGUF, and PEFT for adapters."""
+"""The formats in which a model can be exported: gptviz's own, those of `transformers`, nanoGPT, GGUF, PEFT, and plain Python."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from gptviz.pretrained.places.hub import is_name
 from gptviz.pretrained.sources import nanogpt
 from gptviz.pretrained.sources.gguf_header import USUAL_END, end_in_place, header_of
 from gptviz.pretrained.writing import Written, write_nanogpt, write_transformers
+from gptviz.twin import writing as twin
 
 from . import checkpoints, names, sharing
 from .card import Card
@@ -105,6 +106,7 @@ class _Files(Format):
     """A folder with the files of another program, or a single file."""
 
     is_single: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = False  # whether the change of an adapter is added in float32
 
     @abstractmethod
     def check(self, config: Config, family: str | None, folder: Path) -> None:
@@ -127,7 +129,7 @@ class _Files(Format):
             OSError: the disk is full or not writable.
         """
         with progress.part(0, 2):
-            written = _written(folder)
+            written = _written(folder, exactly=self.is_exact)
         self.write_files(written, fresh)
 
     def why_not(self, folder: Path) -> str | None:
@@ -266,12 +268,39 @@ class PeftFormat(_Files):
             raise NotExpressibleError(str(error)) from None
 
 
+class PythonFormat(_Files):
+    """The plain twin: a decoder as one file of Python, with its weights beside it."""
+
+    title, ending, is_exact = "Plain Python", "-python", True
+    about = "Tokenizer, forward pass and sampling in one file to read, which needs Python alone; its weights lie beside it."
+
+    def is_for(self, folder: Path) -> bool:
+        return checkpoints.read_config(folder).kind == "decoder"
+
+    def check(self, config: Config, family: str | None, folder: Path) -> None:
+        try:
+            twin.check(config, checkpoints.read_tokenizer(folder))
+        except ValueError as error:
+            raise NotExpressibleError(str(error)) from None
+
+    def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
+        return twin.BYTES_A_NUMBER * parameter_count(checkpoints.read_config(folder))
+
+    def write_model(self, folder: Path, fresh: Path) -> None:
+        self.check(checkpoints.read_config(folder), None, folder)
+        super().write_model(folder, fresh)
+
+    def write_files(self, model: Written, folder: Path) -> None:
+        twin.write(model.name, model.config, model.tokenizer, model.weights, model.ends, folder)
+
+
 FORMATS: dict[str, Format] = {
     "zip": ZipFormat(),
     "transformers": TransformersFormat(),
     "nanogpt": NanoGPTFormat(),
     "gguf": GGUFFormat(),
     "peft": PeftFormat(),
+    "python": PythonFormat(),
 }
 
 
@@ -287,8 +316,8 @@ def _check_free(to: Path) -> None:
         raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
 
 
-def _written(folder: Path) -> Written:
-    """The model in `folder` with all that is written.
+def _written(folder: Path, *, exactly: bool = False) -> Written:
+    """The model in `folder` with all that is written; `exactly` as in `_weights`.
 
     Raises:
         CheckpointError: it cannot be opened.
@@ -298,7 +327,7 @@ def _written(folder: Path) -> Written:
         name=names.possible(folder.name),
         config=config,
         tokenizer=checkpoints.read_tokenizer(folder),
-        weights=_weights(folder, config),
+        weights=_weights(folder, config, exactly=exactly),
         family=card.family,
         card=_about(config, card),
         licence=card.licence,
@@ -310,13 +339,17 @@ def _written(folder: Path) -> Written:
     )
 
 
-def _weights(folder: Path, config: Config) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored; of an adapter, those of its base with its changes."""
+def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:
+    """The weights in the types in which they are stored; of an adapter, those of its base with its changes.
+
+    Changed weights are in float32 if they are to be had `exactly`.
+    """
     if checkpoints.is_adapter(folder):
-        weights = _weights(checkpoints.base_of(folder), config)
+        weights = _weights(checkpoints.base_of(folder), config, exactly=exactly)
         for part, factors in checkpoints.read_factors(folder).items():
             matrix = weights[f"{part}.weight"]
-            weights[f"{part}.weight"] = (matrix.float() + factors.change).to(matrix.dtype)
+            changed = matrix.float() + factors.change
+            weights[f"{part}.weight"] = changed if exactly else changed.to(matrix.dtype)
         return weights
     if checkpoints.is_reference(folder):
         return sharing.weights_of(checkpoints.source_of(folder), config)

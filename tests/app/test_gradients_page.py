@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import gptviz
 from gptviz.figures.kit.format import power
+from gptviz.interp.explaining.learning_step import POINTS
 from gptviz.interp.reading import gradients
 from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table, tries
 from tests.app.opening import charts, page_at, ran
+from tests.drawn import numbers
 
 SENTENCE = "The gradient says how to lower the loss."
 
@@ -112,3 +115,39 @@ def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away(
     assert low < -45
     assert "runs out" not in below_the_title(at)
     assert not [control for control in page(std="0.24").segmented_control if control.key == "scale"], "one axis holds all"
+
+
+def step(**query: str) -> AppTest:
+    return page(view="One step", **query)
+
+
+def test_one_step_shows_the_way_back_to_the_weight_with_the_steepest_slope() -> None:
+    at = step(model="induction", prompt="7 3 9 7 3")
+    lm = gptviz.load("induction")
+    found = lm.learning_step("7 3 9 7 3", "blocks.0.attention.output.weight")  # type: ignore[attr-defined]
+    way, around = charts(at)
+    np.testing.assert_allclose(numbers(way["data"][0]["customdata"]), found.way_back("7397").values)
+    lines = {line["name"]: (numbers(line["x"]), numbers(line["y"])) for line in around["data"]}
+    np.testing.assert_allclose(lines["loss"][1], found.curve)
+    x, y = lines["tangent"]
+    np.testing.assert_allclose(np.diff(y) / np.diff(x), found.slope)
+    assert lines["as it is"][1] == pytest.approx([found.loss])
+    assert any(f"from {found.loss_before:.4f} to {found.loss_after:.4f}" in text.value for text in at.markdown)
+    assert at.selectbox(key="at").value == ", ".join(map(str, found.at))
+
+
+def test_the_weight_may_be_any_other_and_the_slider_moves_it() -> None:
+    at = step(model="ladder-0", part="embed.weight", at="12, 5", moved="3", prompt="ROMEO")
+    assert not at.warning
+    found = gptviz.load("ladder-0").learning_step("ROMEO", "embed.weight", (12, 5))  # type: ignore[attr-defined]
+    lines = {line["name"]: line for line in charts(at)[1]["data"]}
+    assert numbers(lines["moved"]["x"]) == pytest.approx([found.weights[POINTS // 2 + 3]])
+    assert found.slope == 0, "the text does not have this token, and another matrix guesses"
+    assert step(model="ladder-0", part="embed.weight", at="12, 64").warning
+
+
+@pytest.mark.parametrize(("model", "prompt", "said"), [("classifier", "good", "choose a decoder"), ("ladder-0", "R", "longer")])
+def test_where_there_is_no_step_it_says_why(model: str, prompt: str, said: str) -> None:
+    at = step(model=model, prompt=prompt)
+    assert any(said in info.value for info in at.info)
+    assert not charts(at)

@@ -393,12 +393,14 @@ def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model
     assert [label.partition(" (")[0].removesuffix(", zipped") for label in downloads(at)] == [
         each.title for key, each in FORMATS.items() if key != "peft"
     ]
-    assert sum("Left out: the course of its training." in caption.value for caption in at.caption) == 2
+    assert sum("Left out: the course of its training." in caption.value for caption in at.caption) == 3
     at = page(model="one")
-    assert [label.partition(" (")[0] for label in downloads(at)] == [FORMATS["zip"].title]
+    assert [label.partition(" (")[0].removesuffix(", zipped") for label in downloads(at)] == [
+        FORMATS[key].title for key in ("zip", "python")
+    ]
     assert [caption.value for caption in at.caption if "residual (here post-norm)" in caption.value.replace("\\", "")]
     at = page(model="shakespeare")
-    assert len(downloads(at)) == 1
+    assert len(downloads(at)) == 2
 
 
 def test_a_run_without_weights_is_saved_nowhere(tiny_model: TinyModel) -> None:

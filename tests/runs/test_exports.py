@@ -147,12 +147,12 @@ def test_the_shipped_models_say_which_formats_they_have() -> None:
         for name in ("shakespeare", "bpe", "reversal", "classifier", "seq2seq", "finetune-lora")
     }
     assert formats == {
-        "shakespeare": ["zip"],
-        "bpe": ["zip", "transformers", "nanogpt", "gguf"],
-        "reversal": ["zip", "transformers"],
+        "shakespeare": ["zip", "python"],
+        "bpe": ["zip", "transformers", "nanogpt", "gguf", "python"],
+        "reversal": ["zip", "transformers", "python"],
         "classifier": ["zip"],
         "seq2seq": ["zip"],
-        "finetune-lora": ["zip", "transformers", "nanogpt", "peft"],
+        "finetune-lora": ["zip", "transformers", "nanogpt", "peft", "python"],
     }
 
 

@@ -120,7 +120,7 @@ def open_page(page: Page) -> None:
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
                 tour.tour_button(page)
                 glossary.words_button(page)
-                share(page.name)
+                share(page.name, model_on_screen() if kind == "decoder" else None)
         st.caption(_about(page.caption, kind))
     begun.set()
 

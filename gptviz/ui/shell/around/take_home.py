@@ -1,8 +1,9 @@
-"""Downloads: a page as one HTML file that needs no server, or as a notebook; a lesson as one HTML file."""
+"""Downloads: a page as one HTML file that needs no server, or as a notebook; a lesson so too; a model as plain Python."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import streamlit as st
+
+from gptviz.runs import checkpoints, names
 
 from ..subject import on_screen
 
@@ -29,8 +32,8 @@ AT_ONCE, MOST_WAITING = 2, 2
 _places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
 
 
-def take_home(page: str) -> None:
-    """The ways to take the page called `page` home, in the state that its address gives."""
+def take_home(page: str, decoder: str | None) -> None:
+    """The ways to take the page called `page` home, in the state that its address gives, and the `decoder` on it."""
     query = dict(parse_qsl(on_screen.query()))
     st.markdown("**Take home**")
     st.caption(
@@ -48,6 +51,8 @@ def take_home(page: str) -> None:
                 key=f"take home {ending}",
                 on_click="ignore",
             )
+        if decoder is not None and checkpoints.folder_of(decoder) is not None:
+            _take_model_home(decoder)
 
 
 def take_lesson_home(name: str, *, key: str) -> None:
@@ -61,6 +66,32 @@ def take_lesson_home(name: str, *, key: str) -> None:
     st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
 
 
+def _take_model_home(name: str) -> None:
+    """A button for the model called `name`, a decoder, as plain Python."""
+    about = (
+        "The whole model as one file to read, with its weights beside it: tokenizer, forward pass and sampling in at most 250 "
+        "lines that need no library. Not for models of more than 5 million parameters, nor for all from elsewhere: the page Runs "
+        "says which part is missing."
+    )
+    look: dict[str, Any] = {"icon": ":material/data_object:", "help": about, "on_click": "ignore"}
+    file = f"{names.possible(name)}-python.zip"
+    st.download_button(
+        "The model as plain Python", partial(written_model, name), file, "application/zip", key="take home model", **look
+    )
+
+
+def written_model(name: str) -> bytes:
+    """The model as plain Python, in a zip file.
+
+    Raises:
+        RuntimeError: as in `written_file`.
+    """
+    with _turn(), tempfile.TemporaryDirectory() as folder:
+        inside = names.possible(name)
+        _export([name, "--format", "python", "--to", f"{folder}/{inside}"], "")
+        return Path(shutil.make_archive(f"{folder}/{inside}-python", "zip", folder, inside)).read_bytes()
+
+
 def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
     """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a page runs from its beginning.
 
@@ -70,15 +101,23 @@ def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
     with _turn(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"taken.{ending}"
         # The state goes through stdin: an address may be too long for a command line, which other users could also read.
-        command = [sys.executable, "-m", "gptviz", "export", what, "--state", "-", "--out", str(out)]
-        said = json.dumps(dict(query))
-        try:
-            ended = subprocess.run(command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None
-        if ended.returncode:
-            raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the file could not be written")
+        _export([what, "--state", "-", "--out", str(out)], json.dumps(dict(query)))
         return out.read_bytes()
+
+
+def _export(options: list[str], said: str) -> None:
+    """Run the command `export` with these options, and with `said` on its standard input.
+
+    Raises:
+        RuntimeError: it failed or took too long.
+    """
+    command = [sys.executable, "-m", "gptviz", "export", *options]
+    try:
+        ended = subprocess.run(command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None
+    if ended.returncode:
+        raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the file could not be written")
 
 
 @contextmanager

@@ -1,0 +1,150 @@
+"""One step of learning on the reader's text: from the loss back to one weight, the optimiser's step, and the loss around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import streamlit as st
+
+from gptviz.figures.kit.format import counted
+from gptviz.figures.training import learning_step as figures
+from gptviz.interp.explaining.learning_step import MOST_PARAMETERS, POINTS, LearningStep, parts_of
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import explaining
+from gptviz.model import Transformer, parameter_count
+from gptviz.train.recipe import Recipe
+from gptviz.ui.records.gradients import STEP
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import Try, controls, show_figure, theme
+
+MOST_GUESSED = 40  # tokens: each is followed back on its own
+
+
+class Shown(NamedTuple):
+    """What the page has to say below the view."""
+
+    offers: list[Try]
+    numbers: Callable[[], LabelledArray] | None
+    code: str | None
+
+
+def show() -> Shown:
+    """The view."""
+    subject = subject_bar()
+    if (why := _why_not(subject)) is not None:
+        st.info(why)
+        return Shown([], None, None)
+    asked = _ask(subject)
+    found, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
+    show_figure(
+        figures.way_back(found.way_back(labels[:-1]), theme(), height=26 * (len(found.reaching) + 3) + 76),
+        key="way back",
+        alt=f"From the loss of {counted(len(found.losses), 'guess', 'guesses')} back to one weight: {_slope(found)}",
+    )
+    st.caption(
+        f"{_slope(found)} Each column is a token that is read, from the loss of the guess after it down to its pull at the "
+        "weight; each row has its own scale, blue above zero and orange below."
+    )
+    st.markdown(_step(found))
+    _around(found)
+    code = asked.code("result.slope, result.pulls, result.before, result.after, result.loss_after")
+    return Shown(_tries(), lambda: found.way_back(labels[:-1]), code)
+
+
+def _why_not(subject: Subject) -> str | None:
+    """The reason why there is no step of learning to show, or None."""
+    config = subject.lm.model.config
+    if config.kind != "decoder":
+        return "A step is followed back in models that go on with a text: choose a decoder above."
+    if parameter_count(config) > MOST_PARAMETERS:
+        return f"This model is too large: a step is followed back in models of up to {MOST_PARAMETERS:,} parameters."
+    return "There is nothing to guess: write a longer prompt." if len(subject.seen) < 2 else None
+
+
+def _ask(subject: Subject) -> Asked[LearningStep]:
+    """The step, seen from the weight that the controls choose."""
+    parts = parts_of(subject.lm.model)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        about = "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes queries, keys and values."
+        part = controls.select("Weights", list(parts), key="part", help=about, default=_usual(subject.lm.model))
+    title = "Following the loss back"
+    steepest: Asked[LearningStep] = ask(subject, explaining.learning_step, title, part=part, last=MOST_GUESSED)
+    places = [", ".join(map(str, place)) for place in steepest.value.steepest]
+
+    def is_place(typed: str) -> bool:
+        numbers = re.findall(r"\d+", typed)
+        sizes = parts[part]
+        return len(numbers) == len(sizes) and all(int(number) < size for number, size in zip(numbers, sizes, strict=True))
+
+    with right:
+        about = "Row and column of the weight; listed are those with the steepest slopes, and any other can be typed."
+        place = controls.select("Row, column", places, key="at", help=about, other=is_place, follows=True)
+    if place == places[0]:
+        return steepest
+    at = tuple(map(int, re.findall(r"\d+", place)))
+    return ask(subject, explaining.learning_step, title, part=part, at=at, last=MOST_GUESSED)
+
+
+def _usual(model: Transformer) -> str:
+    """The tensor that the view opens on: what the first MLP or attention writes with, or the embedding."""
+    usual = ("blocks.0.mlp.down.weight", "blocks.0.attention.output.weight", "embed.weight")
+    return next(name for name in usual if name in parts_of(model))
+
+
+def _slope(found: LearningStep) -> str:
+    return f"Loss {found.loss:.4f} nats; slope at this weight {_number(found.slope)}, the mean of the pulls in the last row."
+
+
+def _step(found: LearningStep) -> str:
+    """The optimiser's step in numbers, as Markdown."""
+    recipe = Recipe(steps=1)
+    scale = min(1.0, found.clipped / found.norm) if found.clipped and found.norm else 1.0
+    shortened = (
+        f" All slopes together are {found.norm:.3g} long, so each is multiplied by {scale:.3g} first." if scale < 1 else ""
+    )
+    assert found.mean is not None
+    assert found.root is not None
+    return (
+        f"**The step.**{shortened} AdamW divides the mean of the slopes so far, {_number(found.mean)}, by the root of the mean "
+        f"of their squares, {_number(found.root)}: in a first step only the sign is left. Times the learning rate "
+        f"{recipe.learning_rate:g}, the weight goes from {_number(found.before, 6)} to {_number(found.after, 6)}. All weights "
+        f"take their step at once: **the loss goes from {found.loss_before:.4f} to {found.loss_after:.4f}**."
+    )
+
+
+def _around(found: LearningStep) -> None:
+    """The loss around the weight, and a slider that moves it."""
+    middle = POINTS // 2
+    about = "By so many points of the curve: the loss if this weight had another value, all others being as they are."
+    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
+    weight, at = float(found.weights[moved]), (float(found.weights[middle]), found.loss)
+    promised = found.loss + found.slope * (weight - at[0])
+    said = (
+        f"With the weight at {_number(weight)} the loss is {found.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
+        f"says {promised:.4f}."
+    )
+    show_figure(
+        figures.around(found.weights, found.curve, at, found.slope, moved, theme(), height=300),
+        key="around the weight",
+        alt=f"The loss by the value of this weight, with the tangent at {_number(at[0])}. {said}",
+    )
+    st.caption(said)
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def _tries() -> list[Try]:
+    return [
+        Try(
+            "The embedding",
+            "The vector of a token that the text has gets a slope; that of another token has none, unless the same matrix also "
+            "guesses tokens.",
+            {"view": STEP, "part": "embed.weight"},
+        )
+    ]
