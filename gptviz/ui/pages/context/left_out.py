@@ -27,7 +27,7 @@ MOST_READ, FEWEST_READ = 160, 32
 
 
 def ask_use(subject: Subject) -> Asked[ContextUse] | None:
-    """How the model uses the end of the prompt, as much as can be measured in some seconds, with the control `how`: what leaving a
+    """How the model uses the end of the prompt, as much as can be measured in some seconds. The control `how` says what leaving a
     token out means. None where there is too little text.
     """
     how = controls.select(

@@ -45,7 +45,7 @@ USUAL: dict[Kind, tuple[str, ...]] = {
     "encoder-decoder": ("loss", "accuracy", "heads.entropy"),
 }
 # What a model of a task is known for, before all else.
-OF_TASKS = (("accuracy", "waves"), ("loss.by_task",), ("accuracy",))
+OF_TASKS = (("accuracy", "waves"), ("loss.by_task",))
 MOST_CHOSEN = 8
 # A score of a head that changed by less than this in all of the training is no event of it.
 CLEARLY = 0.25
