@@ -25,6 +25,7 @@ with logit.refused():
     chosen = logit.setting(subject, text, position, of, less)
     found = chosen.found()
 
+logit.verdict(chosen, found)
 left, right = st.columns([1, 1], gap="medium")
 with left:
     logit.parts(chosen, found)
@@ -32,7 +33,6 @@ with right:
     part = logit.part_control(found)
     if found.grid(subject.lm.model.config).values.size:
         logit.grid(chosen, found, part)
-logit.verdict(chosen, found)
 if part is not None:
     logit.split(chosen, found, part)
     logit.into(chosen, part)
