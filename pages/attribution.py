@@ -25,7 +25,7 @@ with logit.refused():
     chosen = logit.setting(subject, text, position, of, less)
     found = chosen.found()
 
-logit.verdict(chosen, found)
+st.markdown(logit.result(chosen, found))
 left, right = st.columns([1, 1], gap="medium")
 with left:
     logit.parts(chosen, found)
@@ -33,6 +33,7 @@ with right:
     part = logit.part_control(found)
     if found.grid(subject.lm.model.config).values.size:
         logit.grid(chosen, found, part)
+logit.verdict(chosen, found)
 if part is not None:
     logit.split(chosen, found, part)
     logit.into(chosen, part)

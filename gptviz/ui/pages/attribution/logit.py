@@ -248,6 +248,15 @@ def _name_of(block: int, label: str) -> str:
     return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
 
 
+def result(setting: AttributionSetting, found: Attribution) -> str:
+    """Which head or MLP speaks most for the token, in a sentence."""
+    units = [part for part in found.parts if not part.name.endswith("bias")]
+    best = max(units, key=lambda part: part.value)
+    whole = f"{in_quotes(setting.name(setting.token))}"
+    whole += "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
+    return f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of {signed(found.sum)}."
+
+
 def verdict(setting: AttributionSetting, found: Attribution) -> None:
     """The logit in a sentence, and whether the parts add up to it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
