@@ -1,0 +1,206 @@
+"""The page "Try it": what JavaScript computes and packs is what torch computes and Python packs."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import shutil
+import subprocess
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gptviz
+from gptviz.components import attention_explorer, kit, lens_grid, sampling_ledger
+from gptviz.generate.sampling import Sampling, uniform
+from gptviz.interp.reading import attention, overview
+from gptviz.language_model import LanguageModel
+from gptviz.runs import checkpoints
+from gptviz.takehome.live import PARTS, lacks
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
+LIVE = [name for name in SHIPPED if not lacks(checkpoints.BUNDLED / name)]
+NEAR = 1e-4
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+
+
+def prompts_of(lm: LanguageModel, count: int) -> list[str]:
+    """Prompts of different lengths: the pieces of random tokens of the vocabulary; one is longer than the context."""
+    random = np.random.default_rng(7)
+    context, size = lm.model.config.context_length, lm.tokenizer.vocab_size
+    lengths = [context + 3, 1, *random.integers(2, context + 1, count)][:count]
+    return ["".join(lm.tokenizer.piece(int(i)) for i in random.integers(0, size, length)).strip() or "a" for length in lengths]
+
+
+def computed(name: str, prompts: list[str], steps: int) -> dict[str, Any]:
+    """What node answers for a model."""
+    asked = {"folder": str(checkpoints.BUNDLED / name), "prompts": prompts, "steps": steps}
+    script = ROOT / "tests" / "js" / "live.js"
+    done = subprocess.run(["node", str(script)], input=json.dumps(asked), capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def unpacked(text: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return kit.unpack(base64.b64decode(text))
+
+
+def assert_alike(found: str, expected: bytes) -> None:
+    """Two payloads have the same header, and arrays that differ by rounding alone."""
+    (header, arrays), (known, values) = unpacked(found), kit.unpack(expected)
+    if "scale" in header:
+        header["scale"] = pytest.approx(header["scale"], rel=1e-12)
+    assert header == known
+    assert list(arrays) == list(values)
+    for name, array in arrays.items():
+        assert (array.dtype, array.shape) == (values[name].dtype, values[name].shape), name
+        np.testing.assert_allclose(array, values[name], rtol=NEAR, atol=NEAR, err_msg=name)
+
+
+def check(name: str, count: int, steps: int) -> None:
+    """Everything that node computes of a model, beside the library."""
+    lm = gptviz.load(name)
+    prompts = prompts_of(lm, count)
+    answer = computed(name, prompts, steps)
+    assert answer["labels"] == lm.tokenizer.labels()
+    for prompt, found in zip(prompts, answer["answers"], strict=True):
+        ids = lm.tokenizer.encode(prompt).ids
+        assert found["ids"] == ids
+        check_pass(lm, ids, found)
+        seen = lm.seen(torch.tensor(ids)).tolist()
+        check_ledger(lm, ids, seen, found["ledger"])
+        check_lens(lm, seen, found["lens"])
+        if lm.model.config.n_layer:
+            check_attention(lm, seen, found["attention"])
+        generation = lm.generation(prompt, Sampling(temperature=0))
+        list(islice(generation, steps))
+        assert found["written"] == generation.ids[0, len(ids) :].tolist()
+
+
+def check_pass(lm: LanguageModel, ids: list[int], found: dict[str, Any]) -> None:
+    """Logits and patterns."""
+    seen = lm.seen(torch.tensor(ids))
+    with torch.inference_mode():
+        logits = lm.model(seen[None])[0].numpy()
+    _, arrays = unpacked(found["computed"])
+    np.testing.assert_allclose(arrays["logits"].reshape(logits.shape), logits, rtol=0, atol=NEAR)
+    if lm.model.config.n_layer:
+        for block, pattern in enumerate(attention.patterns(lm.model, seen.tolist()).blocks):
+            np.testing.assert_allclose(arrays[f"pattern {block}"].reshape(pattern.shape), pattern, rtol=0, atol=NEAR)
+
+
+def check_ledger(lm: LanguageModel, ids: list[int], seen: list[int], found: str) -> None:
+    """The payload of the ledger."""
+    header, _ = unpacked(found)
+    with torch.inference_mode():
+        logits = lm.model(torch.tensor([seen]))[0, -1].numpy()
+    made = sampling_ledger.payload(
+        logits,
+        lm.tokenizer.labels(),
+        about=None,
+        title=f"name, the token after position {len(seen) - 1}",
+        code=header["code"],
+        numbers=np.array([uniform(seed, len(ids)).item() for seed in range(sampling_ledger.SEEDS)]),
+        takes=True,
+        note=", as on Generate with this seed",
+        prompt="".join(lm.tokenizer.label(i) for i in seen).replace("␣", " "),
+    )
+    known, arrays = kit.unpack(made.data)
+    labels = unpacked(found)[1]["labels"]
+    assert json.loads(labels.tobytes()) == json.loads(arrays.pop("labels").tobytes())
+    assert_alike(found, kit.pack(known | {key: header[key] for key in ("vocabulary", "generation")}, **arrays, labels=labels))
+
+
+def check_lens(lm: LanguageModel, seen: list[int], found: str) -> None:
+    """The payload of the lens. Where two tokens are equally likely either may come first."""
+    from gptviz.interp.reading.lens import lens
+
+    header, arrays = unpacked(found)
+    label, top = lm.tokenizer.label, min(20, lm.tokenizer.vocab_size)
+    read = lens(lm.model, seen, top=top)
+    of = {key: header[key] for key in ("of", "model", "code")}
+    made = lens_grid.payload(read, label, **of, vocab_size=lm.model.config.vocab_size, spaced=lm.tokenizer.is_spaced)
+    known, values = kit.unpack(made)
+    names, expected = np.array(header.pop("names"))[arrays.pop("top")], np.array(known.pop("names"))[values.pop("top")]
+    chances = read.probability
+    apart = np.abs(np.diff(chances, axis=-1, prepend=np.inf, append=-np.inf)) > NEAR
+    is_clear = apart[..., 1:] & apart[..., :-1]
+    assert (names == expected)[is_clear].all()
+    rank, ranks = arrays.pop("rank"), values.pop("rank")
+    assert (np.abs(rank - ranks) <= 1).all()
+    assert_alike(base64.b64encode(kit.pack(header, **arrays)).decode(), kit.pack(known, **values))
+
+
+def check_attention(lm: LanguageModel, seen: list[int], found: str) -> None:
+    """The payload of the explorer."""
+    header, _ = unpacked(found)
+    reading = attention.read(lm.model, seen)
+    looks = overview.overview_of(reading.patterns, seen)
+    facts = {} if looks.facts is None else dataclasses.asdict(looks.facts)
+    config = lm.model.config
+    heads = attention_explorer.Heads(
+        patterns=reading.patterns.blocks,
+        blocked=reading.patterns.blocked,
+        q=reading.q,
+        k=reading.k,
+        moved=reading.moved,
+        position=reading.position,
+        rollout=attention.rollout(reading.patterns),
+        thumbnails=np.asarray(looks.thumbnails.values, np.float32),
+        facts={name: values for name, values in facts.items() if values is not None},
+        scale=reading.scale,
+        sharing=config.n_head // config.key_heads,
+        without_first=looks.without_first,
+        scaled=reading.scaled,
+    )
+    labels = [lm.tokenizer.label(i) for i in seen]
+    given = {"queries": labels, "keys": labels, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
+    given |= {
+        "spaced": lm.tokenizer.is_spaced,
+        "pooling": looks.pooling,
+        "hidden": [],
+        "asked": None,
+        "number": 0,
+        "edited": None,
+    }
+    assert_alike(
+        found, attention_explorer.payload(heads, given | {key: header[key] for key in ("of", "model", "code", "edited")})
+    )
+
+
+@needs_node
+@pytest.mark.parametrize("name", LIVE)
+def test_a_browser_computes_and_packs_what_the_library_does(name: str) -> None:
+    check(name, 3, 20)
+
+
+@needs_node
+@pytest.mark.full
+@pytest.mark.parametrize("name", LIVE)
+def test_so_for_twenty_prompts_and_texts_of_two_hundred_tokens(name: str) -> None:
+    check(name, 20, 200)
+
+
+@needs_node
+def test_both_know_the_same_parts_and_draw_the_same_numbers() -> None:
+    answer = computed("ladder-0", [], 0)
+    for name in ("norm", "residual", "positions", "activation"):
+        assert sorted(answer["tables"][name]) == sorted(PARTS[name])
+    expected = [[uniform(seed, position).item() for position in (0, 7, 255, 12345)] for seed in (0, 1, 99)]
+    assert answer["numbers"] == expected
+
+
+def test_what_lacks_a_part_is_left_out_by_name() -> None:
+    left = {name: lacks(checkpoints.BUNDLED / name) for name in SHIPPED if name not in LIVE}
+    assert left == {
+        "classifier": "positions sinusoidal",
+        "classifier-no-dropout": "positions sinusoidal",
+        "finetune-lora": "an adapter",
+        "seq2seq": "positions sinusoidal",
+    }
