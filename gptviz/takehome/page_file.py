@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from gptviz._version import __version__
 from gptviz.components import kit
+from gptviz.components.kit import modules
 from gptviz.machine.location import FOLDER
 
 from .page import (
@@ -74,11 +75,11 @@ def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
     """The scripts that files about these pages share, by the names of their files."""
     every = list(pages)
     views = {view.name for page in every for view in page.all(SavedView)}
-    found = {f"{view}.js": "\n".join(_shared(name, content) for name, content in _of_view(view)) for view in sorted(views)}
+    found = {f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view)) for view in sorted(views)}
     return found | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
 
 
-def _shared(name: str, content: str) -> str:
+def handed(name: str, content: str) -> str:
     return f"(globalThis.gptvizShared ??= {{}})[{json.dumps(name)}] = {json.dumps(content)};"
 
 
@@ -234,23 +235,23 @@ class _Writer:
 
     def scripts(self) -> str:
         """The data of all views and figures, then the scripts that show them."""
-        parts = [f'<script type="application/json" id="data-{name}">{_inert(data)}</script>' for name, data in self.data.items()]
+        parts = [f'<script type="application/json" id="data-{name}">{inert(data)}</script>' for name, data in self.data.items()]
         for view in sorted(self.views):
             if self.shared:
                 parts.append(f'<script src="{self.shared}/{view}.js"></script>')
                 continue
-            parts += [f'<script type="application/json" id="{name}">{_inert(script)}</script>' for name, script in _of_view(view)]
+            parts += [f'<script type="application/json" id="{name}">{inert(script)}</script>' for name, script in _of_view(view)]
         if self.has_figures and self.shared:
             parts.append(f'<script src="{self.shared}/plotly.js"></script>')
         elif self.has_figures:
             parts.append(f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>")
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
-        files = [(HERE / name).read_text(encoding="utf-8") for name, is_needed in own.items() if is_needed]
+        files = [modules.joined(HERE / name) for name, is_needed in own.items() if is_needed]
         parts += [f'<script type="module">{content}</script>' for content in files]
         return "\n".join(parts)
 
 
-def _inert(data: str) -> str:
+def inert(data: str) -> str:
     """JSON or base64 inside a script element: nothing in it can end the element."""
     return data.replace("<", "\\u003c")
 

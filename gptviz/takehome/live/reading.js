@@ -34,10 +34,31 @@ export class Reading {
     return `import gptviz\n\nlm = gptviz.load(${JSON.stringify(this.model)})\n`;
   }
 
+  /** The prompt up to `position`, and a token. @param {number} position @param {number} token */
+  with(position, token) {
+    const { texts } = this.tokenizer,
+      rest = this.ids.length - 1 - position;
+    const before = rest
+      ? this.text
+          .slice(0, -rest)
+          .map((id) => texts[id])
+          .join("")
+          .trimStart()
+      : this.prompt;
+    return before + texts[token];
+  }
+
   /** The logits after the token at `position`. @param {number} position */
   after(position) {
     const size = this.decoder.vocabSize;
     return this.logits.slice(position * size, (position + 1) * size);
+  }
+
+  /** The likeliest token after the one at `position`, and its probability. @param {number} position */
+  likeliest(position) {
+    const shares = softmax(this.after(position)),
+      most = shares.indexOf(Math.max(...shares));
+    return { before: this.labels[position], label: this.tokenizer.labels[most], probability: shares[most] };
   }
 
   /** The tokens, each with the probability that the ones before it gave it. @param {number} selected */

@@ -5,6 +5,7 @@
  * @property {boolean} spaced whether tokens stand apart in a text
  * @property {(text: string) => number[]} encode
  * @property {string[]} labels the visible forms of all tokens, by id
+ * @property {string[]} texts what each token adds to a text
  */
 
 const SYMBOLS = /** @type {Record<string, string>} */ ({ " ": "␣", "\n": "⏎", "\t": "⇥" });
@@ -22,11 +23,13 @@ export function visible(text) {
   return [...text].map(form).join("");
 }
 
-/** One token for each piece that `read` finds. @param {string[]} pieces @param {number} unknown @param {(text: string) => string[]} read */
-function ofList(pieces, unknown, read) {
+/** One token for each piece that `read` finds. @param {string[]} pieces @param {number} unknown @param {boolean} spaced @param {(text: string) => string[]} read */
+function ofList(pieces, unknown, spaced, read) {
   const ids = new Map(pieces.map((piece, id) => [piece, id]));
   return {
+    spaced,
     labels: pieces.map(visible),
+    texts: spaced ? pieces.map((piece) => ` ${piece}`) : pieces,
     encode: (/** @type {string} */ text) => read(text).map((piece) => ids.get(piece) ?? unknown),
   };
 }
@@ -34,23 +37,18 @@ function ofList(pieces, unknown, read) {
 /** @param {any} fields @returns {Tokenizer} */
 function ofCharacters({ characters, unknown }) {
   const every = unknown === null || characters.includes(unknown) ? characters : [...characters, unknown];
-  return { spaced: false, ...ofList(every, Math.max(0, every.indexOf(unknown ?? " ")), (text) => [...text]) };
+  return ofList(every, Math.max(0, every.indexOf(unknown ?? " ")), false, (text) => [...text]);
 }
 
 /** @param {any} fields @returns {Tokenizer} */
-function ofSymbols({ symbols }) {
-  return { spaced: true, ...ofList(symbols, 0, (text) => text.match(/\S+/g) ?? []) };
-}
+const ofSymbols = ({ symbols }) => ofList(symbols, 0, true, (text) => text.match(/\S+/g) ?? []);
 
 const WORD = /⟨end⟩|⟨unknown⟩|[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*|\S/gu;
 
 /** @param {any} fields @returns {Tokenizer} */
 function ofCasedWords({ words }) {
   const quoted = (/** @type {string} */ text) => text.replace(/(?<![^\s([{“‘])"/g, "“").replaceAll('"', "”");
-  return {
-    spaced: true,
-    ...ofList([...words, "⟨end⟩", "⟨unknown⟩"], words.length + 1, (text) => quoted(text).match(WORD) ?? []),
-  };
+  return ofList([...words, "⟨end⟩", "⟨unknown⟩"], words.length + 1, true, (text) => quoted(text).match(WORD) ?? []);
 }
 
 // GPT-2's way to cut a text, before any merge.
@@ -82,23 +80,22 @@ function ofMerges({ model }) {
     model.merges.map((/** @type {string | string[]} */ pair, /** @type {number} */ i) => [[pair].flat().join(" "), i]),
   );
   const word = (/** @type {string} */ text) => Array.from(new TextEncoder().encode(text), (byte) => letters[byte]);
-  /** @type {string[]} */
-  const labels = [];
-  for (const [token, id] of Object.entries(model.vocab))
-    labels[id] = shown(Array.from(token, (letter) => bytes.get(letter) ?? 0));
+  const tokens = Object.entries(model.vocab).sort(([, a], [, b]) => a - b);
+  const data = tokens.map(([token]) => Uint8Array.from(token, (letter) => bytes.get(letter) ?? 0));
   return {
     spaced: false,
-    labels,
+    labels: data.map(shown),
+    texts: data.map((one) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(one)),
     encode: (text) => (text.match(CUT) ?? []).flatMap((piece) => merged(word(piece), ranks)).map((token) => model.vocab[token]),
   };
 }
 
-/** The visible form of bytes; those that are no whole character are in hexadecimal. @param {number[]} bytes */
+/** The visible form of bytes; those that are no whole character are in hexadecimal. @param {Uint8Array} bytes */
 function shown(bytes) {
   try {
-    return visible(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
+    return visible(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    return `<${bytes.map((byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join(" ")}>`;
+    return `<${Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join(" ")}>`;
   }
 }
 

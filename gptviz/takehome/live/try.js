@@ -1,0 +1,166 @@
+// The page "Try it": a model, a prompt, and what the model makes of it, computed in the reader's browser (worker.js).
+
+import { percent } from "../../components/kit/text.js";
+import { mounted, partOf } from "../mounting.js";
+
+/** @typedef {{ models: Record<string, string>, views: Record<string, { view: string, caption: string }>, app: string }} About `models`: the first prompt of each */
+
+/** @type {About} */
+const about = JSON.parse(partOf("about"));
+const LATER = 150; // milliseconds after a letter was typed
+const query = () => new URLSearchParams(location.search);
+const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
+const [model, prompt, said, link, caption] = ["#model", "#prompt", "#said", "#app", "#caption"].map(find);
+const worker = new Worker(URL.createObjectURL(new Blob([JSON.parse(partOf("worker"))])));
+
+// A view puts back what it wrote into the address and finds changed: here nobody but this page and its views write there.
+/** @type {any} */ (globalThis).navigation?.addEventListener("currententrychange", (/** @type {Event} */ event) =>
+  event.stopImmediatePropagation(),
+);
+
+// The link to the app follows what this page and its views write. A browser that refuses an address does not keep the choice.
+const replace = history.replaceState.bind(history);
+history.replaceState = (...given) => {
+  try {
+    replace(...given);
+    lead();
+  } catch (error) {
+    console.warn(error);
+  }
+};
+
+/** Write values into the address; null takes a key out. @param {Record<string, string | null>} values */
+function write(values) {
+  const url = new URL(location.href);
+  for (const [key, value] of Object.entries(values))
+    value === null ? url.searchParams.delete(key) : url.searchParams.set(key, value);
+  history.replaceState(null, "", url);
+}
+
+/** What the address asks for. */
+function asked() {
+  const of = query(),
+    name = of.get("model") ?? "",
+    view = of.get("view") ?? "";
+  const chosen = name in about.models ? name : Object.keys(about.models)[0];
+  return {
+    model: chosen,
+    prompt: of.get("prompt") ?? about.models[chosen],
+    view: view in about.views ? view : Object.keys(about.views)[0],
+    position: of.has("position") ? Number(of.get("position")) : null,
+  };
+}
+
+/** The files of a model, which come when it is chosen. @param {string} name */
+function filesOf(name) {
+  return new Promise((done, failed) => {
+    const script = Object.assign(document.createElement("script"), { src: `models/${name}.js`, onerror: failed });
+    script.onload = () => done(JSON.parse(partOf(`model-${name}`)));
+    document.head.append(script);
+  });
+}
+
+const known = new Set();
+/** The answer is awaited; and whether something else was asked for meanwhile. */
+const waiting = { isBusy: false, again: false };
+
+/** Ask for what the address says; at most one answer is awaited. @param {Record<string, unknown>} [more] */
+async function ask(more = {}) {
+  if (waiting.isBusy) {
+    waiting.again = true;
+    return;
+  }
+  waiting.isBusy = true;
+  const wanted = asked();
+  said.textContent = known.has(wanted.model) ? "" : `Loading ${wanted.model} …`;
+  const files = known.has(wanted.model) ? undefined : await filesOf(wanted.model);
+  known.add(wanted.model);
+  worker.postMessage({ ...wanted, ...more, files });
+}
+
+/** @type {{ tokens?: (data: Uint8Array) => void, view?: (data: Uint8Array) => void, name?: string }} */
+const shown = {};
+
+/** A new place for a view. @param {string} id @param {string} view @param {import("../mounting.js").Send} send */
+function placed(id, view, send) {
+  const place = find(`#${id}`);
+  place.replaceChildren(Object.assign(document.createElement("div"), { id: view }));
+  return mounted(place.firstChild, view, send);
+}
+
+/** What a reader did in a view. @param {string} event @param {any} value */
+function told(event, value) {
+  if (event === "take") ask({ take: value.token });
+  if (event === "pick") choose({ position: String(value.at), view: "next_token" });
+  if (event === "open") said.textContent = "The app shows what else is likely in this cell: see “Open in the app”.";
+}
+
+worker.onmessage = async ({ data }) => {
+  waiting.isBusy = false;
+  if (data.prompt !== undefined) return choose({ prompt: data.prompt, position: null });
+  if (waiting.again) {
+    waiting.again = false;
+    return ask();
+  }
+  const { view, caption: words } = about.views[data.asked.view];
+  caption.textContent = words;
+  said.textContent = data.empty ? "The prompt has no token of this model." : sentence(data);
+  if (data.empty) return;
+  shown.tokens ??= await placed("tokens", "token_strip", told);
+  shown.tokens(data.tokens);
+  if (shown.name !== view && data.payload) shown.view = await placed("view", view, told);
+  if (!data.payload) find("#view").replaceChildren();
+  shown.name = data.payload ? view : undefined;
+  if (data.payload) shown.view?.(data.payload);
+  document.body.dataset.shown = data.asked.view;
+};
+worker.onerror = (event) => (said.textContent = `This cannot be computed: ${event.message}`);
+
+/** @param {any} answer */
+function sentence({ payload, missing, likeliest: { before, label, probability } }) {
+  if (!payload) return "This model has no blocks and therefore no attention.";
+  const cut = missing ? ` The first ${missing} tokens of the prompt do not fit into its context: it does not read them.` : "";
+  return `After “${before}” the model’s guess is “${label}”, with ${percent(probability)}.${cut}`;
+}
+
+/** @param {Record<string, string | null>} values for the address */
+function choose(values) {
+  write(values);
+  present();
+  ask();
+}
+
+/** Bring the controls in line with the address. */
+function present() {
+  const now = asked();
+  model.value = now.model;
+  if (prompt.value !== now.prompt) prompt.value = now.prompt;
+  for (const button of document.querySelectorAll("#views button")) {
+    button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.view === now.view));
+  }
+  lead();
+}
+
+/** Let the link lead to the page of the app that shows the same. */
+function lead() {
+  const now = asked(),
+    choices = query();
+  choices.delete("view");
+  choices.set("model", now.model);
+  choices.set("prompt", now.prompt);
+  link.href = `${about.app}/${now.view}?${choices}`;
+}
+
+model.onchange = () => choose({ model: model.value, prompt: null, position: null });
+/** @type {ReturnType<typeof setTimeout>} */
+let typed;
+prompt.oninput = () => {
+  clearTimeout(typed);
+  typed = setTimeout(() => choose({ prompt: prompt.value, position: null }), LATER);
+};
+for (const button of document.querySelectorAll("#views button")) {
+  button.addEventListener("click", () => choose({ view: /** @type {HTMLElement} */ (button).dataset.view ?? null }));
+}
+window.addEventListener("popstate", () => choose({}));
+present();
+ask();
