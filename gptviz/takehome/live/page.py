@@ -13,6 +13,7 @@ from pathlib import Path
 from gptviz._version import __version__
 from gptviz.components import kit
 from gptviz.components.kit import modules
+from gptviz.language_model import load
 from gptviz.runs import checkpoints
 
 from ..page_file import colours, handed, inert, style
@@ -24,7 +25,7 @@ APP = "http://localhost:8501"  # where Streamlit puts the app of one's own machi
 
 
 # The views of the page, by the page of the app that shows the same: their folders in `gptviz.components`.
-VIEWS = {"next_token": "sampling_ledger", "attention": "attention_explorer", "lens": "lens_grid"}
+VIEWS = {"next_token": "sampling_ledger", "attention": "attention_explorer", "lens": "lens_grid", "generate": "generation_tree"}
 SCRIPTS = ("token_strip", *VIEWS.values())
 
 
@@ -55,7 +56,7 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     (folder / MODELS).mkdir(exist_ok=True)
     for name, of in folders.items():
         if name not in missing:
-            (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(of))), encoding="utf-8")
+            (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(name, of))), encoding="utf-8")
     left = "".join(f" {name} ({why})" for name, why in missing.items())
     values = {
         "page_style": kit.page_style(),
@@ -72,11 +73,13 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     (folder / f"{NAME}.html").write_text(text, encoding="utf-8")
 
 
-def _files(folder: Path) -> dict[str, object]:
+def _files(name: str, folder: Path) -> dict[str, object]:
     """The files of a checkpoint as worker.js takes them."""
-    config, tokenizer = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("config", "tokenizer"))
+    config, tokenizer = (json.loads((folder / f"{file}.json").read_text(encoding="utf-8")) for file in ("config", "tokenizer"))
     weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
-    return {"config": config, "tokenizer": tokenizer, "weights": weights}
+    lm = load(name)
+    stops = {"ends": sorted(lm.end_tokens), "whole": lm.sequence_length}
+    return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops
 
 
 def _scripts(shared: str, prompts: Mapping[str, str], page: LivePage) -> str:

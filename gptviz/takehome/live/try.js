@@ -8,6 +8,8 @@ import { mounted, partOf } from "../mounting.js";
 /** @type {About} */
 const about = JSON.parse(partOf("about"));
 const LATER = 150; // milliseconds after a letter was typed
+const PACE = 50; // milliseconds from one token of a playing text to the next
+const PLAIN = { temperature: 1, top_k: 0, top_p: 1, seed: 0 };
 const query = () => new URLSearchParams(location.search);
 const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
 const [model, prompt, said, link, caption] = ["#model", "#prompt", "#said", "#app", "#caption"].map(find);
@@ -29,6 +31,16 @@ history.replaceState = (...given) => {
   }
 };
 
+let playing = false;
+const buttons = /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll("#writing button"));
+const settings = /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("#writing input"));
+
+/** Let the text grow by itself, or stop it. @param {boolean} goes */
+function play(goes) {
+  playing = goes;
+  buttons[0].textContent = goes ? "Pause" : "Play";
+}
+
 /** Write values into the address; null takes a key out. @param {Record<string, string | null>} values */
 function write(values) {
   const url = new URL(location.href);
@@ -48,6 +60,8 @@ function asked() {
     prompt: of.get("prompt") ?? about.models[chosen],
     view: view in about.views ? view : Object.keys(about.views)[0],
     position: of.has("position") ? Number(of.get("position")) : null,
+    sampling: Object.fromEntries(Object.entries(PLAIN).map(([key, usual]) => [key, Number(of.get(key) ?? usual)])),
+    playing,
   };
 }
 
@@ -61,13 +75,13 @@ function filesOf(name) {
 }
 
 const known = new Set();
-/** The answer is awaited; and whether something else was asked for meanwhile. */
-const waiting = { isBusy: false, again: false };
+/** Whether an answer is awaited, and what was asked for meanwhile. */
+const waiting = { isBusy: false, next: /** @type {Record<string, unknown> | null} */ (null) };
 
 /** Ask for what the address says; at most one answer is awaited. @param {Record<string, unknown>} [more] */
 async function ask(more = {}) {
   if (waiting.isBusy) {
-    waiting.again = true;
+    waiting.next = more;
     return;
   }
   waiting.isBusy = true;
@@ -90,7 +104,11 @@ function placed(id, view, send) {
 
 /** What a reader did in a view. @param {string} event @param {any} value */
 function told(event, value) {
-  if (event === "take") ask({ take: value.token });
+  if (event === "take" && !("at" in value)) return ask({ act: "append", token: value.token });
+  if (["go", "take", "attend"].includes(event)) {
+    play(false);
+    ask({ act: event, ...value });
+  }
   if (event === "pick") choose({ position: String(value.at), view: "next_token" });
   if (event === "open") said.textContent = "The app shows what else is likely in this cell: see “Open in the app”.";
 }
@@ -98,9 +116,10 @@ function told(event, value) {
 worker.onmessage = async ({ data }) => {
   waiting.isBusy = false;
   if (data.prompt !== undefined) return choose({ prompt: data.prompt, position: null });
-  if (waiting.again) {
-    waiting.again = false;
-    return ask();
+  if (waiting.next) {
+    const { next } = waiting;
+    waiting.next = null;
+    return ask(next);
   }
   const { view, caption: words } = about.views[data.asked.view];
   caption.textContent = words;
@@ -113,6 +132,9 @@ worker.onmessage = async ({ data }) => {
   shown.name = data.payload ? view : undefined;
   if (data.payload) shown.view?.(data.payload);
   document.body.dataset.shown = data.asked.view;
+  if (!playing) return;
+  if (data.isAtEnd || data.asked.view !== "generate") play(false);
+  else setTimeout(() => playing && ask({ act: "step" }), PACE);
 };
 worker.onerror = (event) => (said.textContent = `This cannot be computed: ${event.message}`);
 
@@ -138,6 +160,8 @@ function present() {
   for (const button of document.querySelectorAll("#views button")) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.view === now.view));
   }
+  find("#writing").hidden = now.view !== "generate";
+  for (const input of settings) input.value = String(now.sampling[input.name]);
   lead();
 }
 
@@ -160,6 +184,16 @@ prompt.oninput = () => {
 };
 for (const button of document.querySelectorAll("#views button")) {
   button.addEventListener("click", () => choose({ view: /** @type {HTMLElement} */ (button).dataset.view ?? null }));
+}
+for (const button of buttons) {
+  button.addEventListener("click", () => {
+    const act = button.name === "play" ? "step" : button.name;
+    play(button.name === "play" && !playing);
+    ask(button.name === "play" && !playing ? {} : { act });
+  });
+}
+for (const input of settings) {
+  input.addEventListener("change", () => input.checkValidity() && choose({ [input.name]: String(input.valueAsNumber) }));
 }
 window.addEventListener("popstate", () => choose({}));
 present();
