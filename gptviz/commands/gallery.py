@@ -70,6 +70,7 @@ def _lessons() -> Iterator[Exhibit]:
 def _pages() -> Iterator[Exhibit]:
     """Each page as its picture shows it, in its other states, and about another model."""
     from gptviz.takehome.gallery import Exhibit
+    from gptviz.takehome.live.page import VIEWS
     from gptviz.takehome.page import read_page
     from gptviz.ui.menu import PAGES
 
@@ -78,7 +79,7 @@ def _pages() -> Iterator[Exhibit]:
             continue  # about the models and runs of this machine
         first = {"model": page.opens_on} if page.opens_on else {}
         queries = [first | dict(page.pictured), *(first | dict(state) for state in page.states)]
-        if page.has_model and "decoder" in page.kinds:
+        if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:  # “Try it” shows those about any model
             queries.append({"model": next(one for one in ALSO_ABOUT if one != page.opens_on)})
         for number, query in enumerate(queries):
             name = page.name if number == 0 else f"{page.name}-{number + 1}"
@@ -98,7 +99,8 @@ def _live() -> LivePage:
     folders = {folder.name: folder for folder in sorted(shipped)}
     names = [*ALSO_ABOUT, *(name for name in folders if name not in ALSO_ABOUT)]
     prompts = {name: _prompt(folders[name]) for name in names}
-    return LivePage(prompts, {name: PAGES[name].title for name in VIEWS}, {name: PAGES[name].caption for name in VIEWS})
+    titles, captions = ({name: getattr(PAGES[name], words) for name in VIEWS} for words in ("title", "caption"))
+    return LivePage(prompts, titles, captions, usual=ALSO_ABOUT[-1])
 
 
 def _prompt(folder: Path) -> str:

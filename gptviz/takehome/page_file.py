@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -37,6 +37,7 @@ from .page import (
 )
 
 HERE = Path(__file__).parent
+OwnPrompt = Callable[[str, Mapping[str, str]], str]
 MOST_ROWS = 2_000
 # Streamlit adds to Markdown: icons, colours, and equations between dollar signs.
 _ICON = re.compile(r":material/\w+:")
@@ -44,7 +45,7 @@ _COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
 
 
-def as_html(page: PageContent, shared: str = "") -> str:
+def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -> str:
     """The page as one HTML file that needs no server.
 
     Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
@@ -53,9 +54,10 @@ def as_html(page: PageContent, shared: str = "") -> str:
         page: the page.
         shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
             the file has its scripts in itself.
+        own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.
     """
-    writer = _Writer(shared)
-    body = "\n".join(writer.written(piece) for piece in page.pieces)
+    writer = _Writer(shared, own)
+    body = writer.whole(page)
     values = {
         "address": escape(urlencode(page.query)),
         "title": escape(f"{page.title} · gptviz"),
@@ -133,8 +135,8 @@ def _variables(scheme: str) -> str:
 class _Writer:
     """Writes pieces as HTML, and remembers which scripts they need."""
 
-    def __init__(self, shared: str) -> None:
-        self.shared = shared
+    def __init__(self, shared: str, own: OwnPrompt | None) -> None:
+        self.shared, self.own = shared, own
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = self.has_questions = False
@@ -160,6 +162,12 @@ class _Writer:
         }
         return writers[type(piece)](piece)
 
+    def whole(self, page: PageContent) -> str:
+        """All of a page, and a link to where the reader's own prompt can be typed."""
+        address = self.own(page.name, page.query) if self.own is not None else ""
+        link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>'] if address else []
+        return "\n".join([*(self.written(piece) for piece in page.pieces), *link])
+
     def _heading(self, heading: Heading) -> str:
         level = min(6, heading.level + self._lower)
         return f"<h{level}>{escape(heading.text) if heading.plain else self._inline(heading.text)}</h{level}>"
@@ -167,7 +175,7 @@ class _Writer:
     def _page(self, page: PageContent) -> str:
         """A page inside another: its views read its own address, and its headings are below those of the outer page."""
         self._lower += 2
-        inside = "\n".join(self.written(piece) for piece in page.pieces)
+        inside = self.whole(page)
         self._lower -= 2
         return f'<section class="page" data-address="{escape(urlencode(page.query))}">{inside}</section>'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import gptviz
 from gptviz.__main__ import main
+from gptviz.generate.sampling import Sampling
 from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
@@ -121,6 +123,30 @@ def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Cal
     answered(page, "attention")
     page.locator(".head").last.click()
     expect(page.locator(".head[aria-pressed=true]")).to_have_attribute("aria-label", re.compile("[Bb]lock 2, head 3"))
+
+
+def test_a_text_grows_and_takes_another_branch(without_network: Callable[[int, int], Page], live: str) -> None:
+    page = without_network(1280, 900)
+    prompt = "O Romeo"
+    page.goto(f"{live}?model=ladder-8&prompt={prompt}&view=generate&temperature=0&seed=5")
+    answered(page, "generate")
+    written = page.locator("#view .status")
+    expect(written).to_have_text("40 tokens")
+    lm = gptviz.load("ladder-8")
+    generation = lm.generation(prompt, Sampling(temperature=0))
+    list(islice(generation, 40))
+    chips = [lm.tokenizer.label(i) for i in generation.ids[0].tolist()]
+    assert page.locator("#view .run.strong button.chip:not(.prompt)").all_text_contents() == chips[-40:]
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(written).to_have_text(re.compile("4[3-9] tokens"))
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Restart").click()
+    expect(written).to_have_text("0 tokens")
+    page.get_by_label("Temperature", exact=True).fill("1.5")
+    page.get_by_label("Temperature", exact=True).press("Enter")
+    page.get_by_role("button", name="Step").click()
+    expect(written).to_have_text("1 token")
+    assert parse_qs(urlsplit(page.url).query)["temperature"] == ["1.5"]
 
 
 def test_a_link_opens_the_same_state_and_leads_to_the_app(without_network: Callable[[int, int], Page], live: str) -> None:

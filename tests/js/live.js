@@ -8,9 +8,11 @@ import { uniform } from "../../gptviz/takehome/live/draws.js";
 import { ACTIVATIONS, NORMS, POSITIONS, RESIDUALS } from "../../gptviz/takehome/live/parts.js";
 import { Reading } from "../../gptviz/takehome/live/reading.js";
 import { TOKENIZERS, tokenizer } from "../../gptviz/takehome/live/tokenizers.js";
+import { Tree } from "../../gptviz/takehome/live/tree.js";
 
 const { folder, prompts, steps } = JSON.parse(readFileSync(0, "utf-8"));
 const json = (name) => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf-8"));
+const SAMPLING = { temperature: 0.8, top_k: 5, top_p: 0.9, seed: 3 };
 const base64 = (bytes) => Buffer.from(bytes).toString("base64");
 const config = json("config").config;
 const decoder = new Decoder(config, new Uint8Array(readFileSync(`${folder}/model.safetensors`)));
@@ -25,6 +27,15 @@ function greedy(ids) {
   return text.slice(ids.length);
 }
 
+/** A text that was drawn, and a branch that goes on with another token at its second place. */
+function grown(reading) {
+  const tree = new Tree(reading, [], null);
+  for (let i = 0; i < 6; i++) tree.act({ act: "step", sampling: SAMPLING });
+  tree.act({ act: "take", at: 1, token: 0, sampling: SAMPLING });
+  for (let i = 0; i < 2; i++) tree.act({ act: "step", sampling: SAMPLING });
+  return tree.packed(SAMPLING, false);
+}
+
 const answers = prompts.map((prompt) => {
   const ids = tokens.encode(prompt),
     reading = new Reading("name", decoder, tokens, prompt);
@@ -36,6 +47,7 @@ const answers = prompts.map((prompt) => {
     ledger: base64(reading.ledger(reading.ids.length - 1)),
     lens: base64(reading.lens()),
     attention: patterns.length ? base64(reading.attention()) : null,
+    tree: base64(grown(reading)),
     written: greedy(ids),
   };
 });

@@ -16,9 +16,14 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.components import attention_explorer, kit, lens_grid, sampling_ledger
+from gptviz.components import attention_explorer, generation_tree, kit, lens_grid, sampling_ledger
+from gptviz.components.generation_tree.finished import Finished
+from gptviz.components.generation_tree.look import Ghost, Look
+from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling, uniform
+from gptviz.generate.tree import Tree
 from gptviz.interp.reading import attention, overview
+from gptviz.interp.reading.next_token import predict
 from gptviz.language_model import LanguageModel
 from gptviz.runs import checkpoints
 from gptviz.takehome.live import PARTS, lacks
@@ -78,6 +83,7 @@ def check(name: str, count: int, steps: int) -> None:
         check_lens(lm, seen, found["lens"])
         if lm.model.config.n_layer:
             check_attention(lm, seen, found["attention"])
+        check_tree(lm, ids, found["tree"])
         generation = lm.generation(prompt, Sampling(temperature=0))
         list(islice(generation, steps))
         assert found["written"] == generation.ids[0, len(ids) :].tolist()
@@ -172,6 +178,43 @@ def check_attention(lm: LanguageModel, seen: list[int], found: str) -> None:
     assert_alike(
         found, attention_explorer.payload(heads, given | {key: header[key] for key in ("of", "model", "code", "edited")})
     )
+
+
+def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
+    """The payload of a tree that was grown by the same steps: live.js lists them."""
+    header, arrays = unpacked(found)
+    sampling = Sampling(temperature=0.8, top_k=5, top_p=0.9, seed=3)
+    tree = Tree(Generation(lm.model, torch.tensor(ids), sampling))
+    for _ in range(6):
+        tree.step()
+    tree.go(1)
+    tree.take(0)
+    for _ in range(2):
+        tree.step()
+    next_one = predict(tree.after().logits, sampling)
+    top = np.argsort(-next_one.before, kind="stable")[: tree.n_candidates].tolist()
+    ghosts = [Ghost(i, float(next_one.before[i]), float(next_one.after[i]), str(next_one.cut[i])) for i in top]
+    same = {key: header[key] for key in ("number", "prompt", "status", "heading", "address", "code")}
+    assert same["prompt"] == [lm.tokenizer.label(i) for i in lm.seen(torch.tensor(ids)).tolist()]
+    described = "temperature 0.8, top-k 5, top-p 0.9"
+    look = Look(**same, label=lm.tokenizer.label, described=lambda _: described, ghosts=ghosts, spaced=lm.tokenizer.is_spaced)
+    packed = generation_tree.packed(tree, look, Finished())
+    known, values = kit.unpack(packed.data)
+    del known["part_names"]  # they have attention alone: the tree has few nodes
+    steps, expected = attention_by_step(arrays), attention_by_step(values)
+    for part in packed.parts:
+        expected |= attention_by_step(kit.unpack(part.data)[1])
+    assert sorted(steps) == sorted(expected)
+    for place, weights in steps.items():
+        np.testing.assert_allclose(weights, expected[place], atol=1e-3)
+    assert_alike(base64.b64encode(kit.pack(header, **arrays)).decode(), kit.pack(known, **values))
+
+
+def attention_by_step(arrays: dict[str, np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
+    """The numbers of each step by its node, first key and keys; they are taken out of `arrays`."""
+    places, numbers = arrays.pop("place"), arrays.pop("attention")
+    ends = [*places[:, 3].tolist(), len(numbers)][1:]
+    return {tuple(place[:3].tolist()): numbers[place[3] : end] for place, end in zip(places, ends, strict=True)}
 
 
 @needs_node

@@ -113,11 +113,12 @@ export class Tree {
   packed(sampling, playing) {
     const { model, prompt, decoder, tokenizer, text, opened } = this.reading,
       path = this.path();
+    const ghosts = this.candidates(sampling); // computed before the steps are listed
     const steps = playing ? null : Array.from(decoder.blocks.length ? this.computed.values() : [], ({ step }) => step);
     const settings = new Set(
       path.map(({ drawn }) => (drawn ? `drawn with ${drawn}, seed ${sampling.seed}` : "some tokens chosen by hand")),
     );
-    const tree = { nodes: [...this.nodes.values()], most: CANDIDATES, ghosts: this.candidates(sampling), steps };
+    const tree = { nodes: [...this.nodes.values()], most: CANDIDATES, ghosts, steps };
     return payload({ ...tree, heads: [decoder.blocks.length, decoder.config.n_head] }, tokenizer.labels, {
       ...{ number: numberOf(this.reading.of), current: this.current, prompt: this.reading.labels, prompt_length: text.length },
       ...{
