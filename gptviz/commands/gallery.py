@@ -109,7 +109,7 @@ def _prompt(folder: Path) -> str:
     from gptviz.runs import checkpoints
 
     source = checkpoints.read_card(folder).source
-    return (source_from(source).example if source and "task" in source else None) or BEGINNING
+    return (source_from(dict(source)).example if source and "task" in source else None) or BEGINNING
 
 
 COMMAND = Command(

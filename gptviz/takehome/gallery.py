@@ -84,7 +84,7 @@ def write_gallery(
     needed: list[PageContent] = []
     for exhibit in exhibits:
         content = exhibit.content()
-        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED, live and live.address))
+        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED, None if live is None else live.address))
         # The scripts that a page needs, without its data: those of sixty pages do not fit into memory.
         views = {view.name for view in content.all(SavedView)}
         figures = (Figure("", ""),) if content.all(Figure) else ()

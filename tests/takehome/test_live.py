@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import gptviz
 from gptviz.components import attention_explorer, generation_tree, kit, lens_grid, sampling_ledger
@@ -25,8 +26,10 @@ from gptviz.generate.tree import Tree
 from gptviz.interp.reading import attention, overview
 from gptviz.interp.reading.next_token import predict
 from gptviz.language_model import LanguageModel
+from gptviz.model import Config, build
 from gptviz.runs import checkpoints
 from gptviz.takehome.live import PARTS, lacks
+from gptviz.text import CharTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
@@ -249,3 +252,23 @@ def test_what_lacks_a_part_is_left_out_by_name() -> None:
         "finetune-lora": "an adapter",
         "seq2seq": "positions sinusoidal",
     }
+
+
+@needs_node
+def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path) -> None:
+    config = Config(vocab_size=7, context_length=8, d_model=16, n_layer=2, n_head=4, n_kv_head=2, positions="rotary")
+    model = build(config, seed=0).eval()
+    (tmp_path / "config.json").write_text(json.dumps({"format": 1, "config": dataclasses.asdict(config)}))
+    (tmp_path / "tokenizer.json").write_text(CharTokenizer("abcdef ").to_json())
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    assert not lacks(tmp_path)
+    found = computed(str(tmp_path), ["fed cab"], 1)["answers"][0]
+    ids = torch.tensor([found["ids"]])
+    with torch.inference_mode():
+        logits = model(ids)[0].numpy()
+    _, arrays = unpacked(found["computed"])
+    np.testing.assert_allclose(arrays["logits"].reshape(logits.shape), logits, atol=NEAR)
+    _, shown = unpacked(found["attention"])
+    reading = attention.read(model, found["ids"])
+    np.testing.assert_allclose(shown["k"], reading.k, atol=NEAR)
+    np.testing.assert_allclose(shown["moved"], reading.moved, atol=NEAR)

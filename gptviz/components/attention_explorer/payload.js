@@ -2,26 +2,7 @@
 
 import { pack, shaped } from "../kit/pack.js";
 
-/**
- * All heads over one text: see `Heads` in __init__.py.
- *
- * @typedef {object} Heads
- * @property {number} n_head
- * @property {number} size numbers of a head
- * @property {number} length tokens
- * @property {boolean} triangle whether exactly the keys after a query are masked
- * @property {Float32Array[]} patterns for each block [n_head, query, key]
- * @property {Float32Array} q [n_block, n_head, query, size]
- * @property {Float32Array} k [n_block, n_head, key, size]
- * @property {Float32Array} moved [n_block, n_head, key]
- * @property {Float32Array[]} rollout for each block [query, key]
- * @property {Float32Array & { shape: number[] }} thumbnails [n_block, n_head, down, across]
- * @property {Float32Array | null} without_first
- * @property {Record<string, Float32Array>} facts [n_block, n_head] each
- * @property {number} scale
- * @property {number} sharing
- * @property {Float32Array | null} scaled [n_block, query]
- */
+/** @typedef {Record<string, any>} Heads all heads over one text: see `Heads` in __init__.py, and `heads` in gptviz/takehome/live/heads.js */
 
 /** @param {Heads} heads @param {Record<string, any>} header */
 export function payload(heads, header) {
