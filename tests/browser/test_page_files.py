@@ -116,6 +116,12 @@ def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Cal
     best = lm.tokenizer.label(int(chances.argmax()))
     expect(page.get_by_role("status").first).to_contain_text(f"After “old” the model’s guess is “{best}”, with")
     expect(page.locator("#tokens .chip")).to_have_text(prompt.split())
+    page.get_by_label("Prompt").fill("Mary saw the zebra")
+    expect(page.get_by_role("status").first).to_contain_text("Not in its vocabulary, so it reads another token instead: zebra.")
+    page.get_by_label("Prompt").fill("")
+    expect(page.get_by_role("status").first).to_have_text("Type a prompt: this one has nothing that the model reads.")
+    page.get_by_label("Prompt").fill(prompt)
+    expect(page.get_by_role("status").first).to_contain_text("After “old”")
     # A token that is taken goes on with the prompt.
     page.get_by_role("button", name="Take it").click()
     expect(page.get_by_label("Prompt")).to_have_value(re.compile(rf"{prompt} \S+"))

@@ -4,6 +4,7 @@
  * @typedef {object} Tokenizer
  * @property {boolean} spaced whether tokens stand apart in a text
  * @property {(text: string) => number[]} encode
+ * @property {(text: string) => string[]} lacking the pieces of a text that the vocabulary lacks
  * @property {string[]} labels the visible forms of all tokens, by id
  * @property {string[]} texts what each token adds to a text
  */
@@ -31,6 +32,7 @@ function ofList(pieces, unknown, spaced, read) {
     labels: pieces.map(visible),
     texts: spaced ? pieces.map((piece) => ` ${piece}`) : pieces,
     encode: (/** @type {string} */ text) => read(text).map((piece) => ids.get(piece) ?? unknown),
+    lacking: (/** @type {string} */ text) => read(text).filter((piece) => !ids.has(piece)),
   };
 }
 
@@ -84,6 +86,7 @@ function ofMerges({ model }) {
   const data = tokens.map(([token]) => Uint8Array.from(token, (letter) => bytes.get(letter) ?? 0));
   return {
     spaced: false,
+    lacking: () => [], // every byte has a token
     labels: data.map(shown),
     texts: data.map((one) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(one)),
     encode: (text) => (text.match(CUT) ?? []).flatMap((piece) => merged(word(piece), ranks)).map((token) => model.vocab[token]),

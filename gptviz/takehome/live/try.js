@@ -8,6 +8,7 @@ import { mounted, partOf } from "../mounting.js";
 /** @type {About} */
 const about = JSON.parse(partOf("about"));
 const LATER = 150; // milliseconds after a letter was typed
+const MOST_NAMED = 5; // pieces of a prompt that the vocabulary lacks
 const PACE = 50; // milliseconds from one token of a playing text to the next
 const PLAIN = { temperature: 1, top_k: 0, top_p: 1, seed: 0 };
 const query = () => new URLSearchParams(location.search);
@@ -87,9 +88,13 @@ async function ask(more = {}) {
   waiting.isBusy = true;
   const wanted = asked();
   said.textContent = known.has(wanted.model) ? "" : `Loading ${wanted.model} …`;
-  const files = known.has(wanted.model) ? undefined : await filesOf(wanted.model);
-  known.add(wanted.model);
-  worker.postMessage({ ...wanted, ...more, files });
+  try {
+    const files = known.has(wanted.model) ? undefined : await filesOf(wanted.model);
+    known.add(wanted.model);
+    worker.postMessage({ ...wanted, ...more, files });
+  } catch {
+    fail(`the file models/${wanted.model}.js is not here`);
+  }
 }
 
 /** @type {{ tokens?: (data: Uint8Array) => void, view?: (data: Uint8Array) => void, name?: string }} */
@@ -113,17 +118,11 @@ function told(event, value) {
   if (event === "open") said.textContent = "The app shows what else is likely in this cell: see “Open in the app”.";
 }
 
-worker.onmessage = async ({ data }) => {
-  waiting.isBusy = false;
-  if (data.prompt !== undefined) return choose({ prompt: data.prompt, position: null });
-  if (waiting.next) {
-    const { next } = waiting;
-    waiting.next = null;
-    return ask(next);
-  }
+/** Show an answer. @param {any} data */
+async function show(data) {
   const { view, caption: words } = about.views[data.asked.view];
   caption.textContent = words;
-  said.textContent = data.empty ? "The prompt has no token of this model." : sentence(data);
+  said.textContent = data.empty ? "Type a prompt: this one has nothing that the model reads." : sentence(data);
   if (data.empty) return;
   shown.tokens ??= await placed("tokens", "token_strip", told);
   shown.tokens(data.tokens);
@@ -132,17 +131,34 @@ worker.onmessage = async ({ data }) => {
   shown.name = data.payload ? view : undefined;
   if (data.payload) shown.view?.(data.payload);
   document.body.dataset.shown = data.asked.view;
-  if (!playing) return;
-  if (data.isAtEnd || data.asked.view !== "generate") play(false);
-  else setTimeout(() => playing && ask({ act: "step" }), PACE);
+}
+
+worker.onmessage = async ({ data }) => {
+  const isOld = waiting.next !== null || data.prompt !== undefined;
+  if (!isOld) await show(data);
+  const { next } = waiting;
+  Object.assign(waiting, { isBusy: false, next: null });
+  if (data.prompt !== undefined) choose({ prompt: data.prompt, position: null });
+  else if (next) ask(next);
+  else if (playing && (data.isAtEnd || data.asked.view !== "generate")) play(false);
+  else if (playing) setTimeout(() => playing && ask({ act: "step" }), PACE);
 };
-worker.onerror = (event) => (said.textContent = `This cannot be computed: ${event.message}`);
+worker.onerror = (event) => fail(event.message);
+
+/** @param {string} why */
+function fail(why) {
+  waiting.isBusy = false;
+  said.textContent = `This cannot be computed: ${why}`;
+}
 
 /** @param {any} answer */
-function sentence({ payload, missing, likeliest: { before, label, probability } }) {
+function sentence({ payload, missing, lacking, likeliest: { before, label, probability } }) {
   if (!payload) return "This model has no blocks and therefore no attention.";
   const cut = missing ? ` The first ${missing} tokens of the prompt do not fit into its context: it does not read them.` : "";
-  return `After “${before}” the model’s guess is “${label}”, with ${percent(probability)}.${cut}`;
+  const unknown = lacking.length
+    ? ` Not in its vocabulary, so it reads another token instead: ${lacking.slice(0, MOST_NAMED).join(" ")}.`
+    : "";
+  return `After “${before}” the model’s guess is “${label}”, with ${percent(probability)}.${cut}${unknown}`;
 }
 
 /** @param {Record<string, string | null>} values for the address */

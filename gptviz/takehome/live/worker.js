@@ -31,8 +31,9 @@ function answered({ model, prompt, files, ...asked }) {
   const last = reading.ids.length - 1,
     at = Math.min(asked.position ?? last, last);
   if (asked.act === "append") return { prompt: reading.with(at, asked.token) };
-  const missing = reading.text.length - reading.ids.length;
-  return { tokens: reading.tokens(at), missing, likeliest: reading.likeliest(at), ...seen(reading, at, asked) };
+  const missing = reading.text.length - reading.ids.length,
+    lacking = [...new Set(tokens.lacking(prompt))];
+  return { tokens: reading.tokens(at), missing, lacking, likeliest: reading.likeliest(at), ...seen(reading, at, asked) };
 }
 
 /** What the view that is looked at is given. @param {Reading} of @param {number} at @param {any} asked */
