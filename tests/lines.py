@@ -37,7 +37,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 2_850,
     "gptviz/ui/views": 2_800,
     "gptviz/ui/widgets": 1_350,
-    "tests": 61_500,
+    "tests": 61_550,
     "views' scripts and styles": 17_950,
 }
 
