@@ -82,6 +82,7 @@ def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
 
 
 def handed(name: str, content: str) -> str:
+    """A script that hands `content` over to the page under a name, as `partOf` of mounting.js looks for it."""
     return f"(globalThis.gptvizShared ??= {{}})[{json.dumps(name)}] = {json.dumps(content)};"
 
 

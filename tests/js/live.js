@@ -1,5 +1,5 @@
 // What the page "Try it" computes of a model, for tests/takehome/test_live.py, which compares it with torch. On standard input: the
-// folder of a checkpoint, prompts, how many tokens are written after each, and whether the tables of parts are asked for.
+// folder of a checkpoint, prompts, and how many tokens are written after each.
 
 import { readFileSync } from "node:fs";
 import { pack, shaped } from "../../gptviz/components/kit/pack.js";

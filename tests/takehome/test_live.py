@@ -29,6 +29,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
 from gptviz.takehome.live import PARTS, lacks
+from gptviz.takehome.live.page import LivePage
 from gptviz.text import CharTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,3 +273,11 @@ def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path
     reading = attention.read(model, found["ids"])
     np.testing.assert_allclose(shown["k"], reading.k, atol=NEAR)
     np.testing.assert_allclose(shown["moved"], reading.moved, atol=NEAR)
+
+
+def test_a_page_of_the_app_leads_to_the_same_view_unless_it_shows_more() -> None:
+    page = LivePage({"sentences": "Mary", "finetune-lora": "O"}, {}, {}, usual="sentences")
+    assert page.address("attention", {"block": "1"}) == "try.html?view=attention&model=sentences&block=1"
+    assert page.address("attention", {"blocks.0.mlp": "zero"}) == ""  # an edited model
+    assert page.address("attention", {"model": "finetune-lora"}) == ""
+    assert page.address("heads", {}) == ""

@@ -24,8 +24,6 @@ from . import HERE, lacks
 NAME = "try"
 MODELS = "models"
 APP = "http://localhost:8501"  # where Streamlit puts the app of one's own machine
-
-
 # The views of the page, by the page of the app that shows the same: their folders in `gptviz.components`.
 VIEWS = {"next_token": "sampling_ledger", "attention": "attention_explorer", "lens": "lens_grid", "generate": "generation_tree"}
 SCRIPTS = ("token_strip", *VIEWS.values())
