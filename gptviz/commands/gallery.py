@@ -13,9 +13,12 @@ from .lessons import content_of
 
 if TYPE_CHECKING:
     from gptviz.takehome.gallery import Exhibit
+    from gptviz.takehome.live.page import LivePage
 
 # A page is shown about one of these too: words are easy to read, and characters are of a real text.
 ALSO_ABOUT = ("sentences", "shakespeare")
+# The first prompt of models of texts.
+BEGINNING = "O Romeo, Romeo! wherefore art thou "
 
 
 def _options(this: argparse.ArgumentParser) -> None:
@@ -33,21 +36,24 @@ def run(options: argparse.Namespace) -> None:
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.gallery import browser, write_gallery
+    from gptviz.takehome.live.page import NAME
 
     every = [*_lessons(), *_pages()]
-    known = list(dict.fromkeys(one.of for one in every))
+    known = list(dict.fromkeys((NAME, *(one.of for one in every))))
     for name in options.only:
         if name not in known:
             raise UsageError(f"there is no lesson and no page {name!r:.40}{instead(name, known)}")
     exhibits = [one for one in every if not options.only or one.of in options.only]
+    live = _live() if not options.only or NAME in options.only else None
     pictures = not options.without_thumbnails
-    for number, exhibit in enumerate(write_gallery(options.out, exhibits, thumbnails=pictures), 1):
+    for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures), 1):
         print(f"{number} of {len(exhibits)}: {exhibit.title}", file=sys.stderr, flush=True)
+    files = [f"{name}.html" for name in (*([NAME] if live else []), *(one.name for one in exhibits))]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     if options.json:
-        print_json({"path": str(options.out.absolute()), "files": [f"{one.name}.html" for one in exhibits], "bytes": written})
+        print_json({"path": str(options.out.absolute()), "files": files, "bytes": written})
         return
-    print(f"The gallery is in {options.out / 'index.html'}: {len(exhibits)} files beside it ({in_bytes(written)})")
+    print(f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it ({in_bytes(written)})")
     if pictures and browser() is None:
         print("There are no small pictures: no Chromium or Chrome was found on this machine")
 
@@ -64,6 +70,7 @@ def _lessons() -> Iterator[Exhibit]:
 def _pages() -> Iterator[Exhibit]:
     """Each page as its picture shows it, in its other states, and about another model."""
     from gptviz.takehome.gallery import Exhibit
+    from gptviz.takehome.live.page import VIEWS
     from gptviz.takehome.page import read_page
     from gptviz.ui.menu import PAGES
 
@@ -72,12 +79,37 @@ def _pages() -> Iterator[Exhibit]:
             continue  # about the models and runs of this machine
         first = {"model": page.opens_on} if page.opens_on else {}
         queries = [first | dict(page.pictured), *(first | dict(state) for state in page.states)]
-        if page.has_model and "decoder" in page.kinds:
+        if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:  # “Try it” shows those about any model
             queries.append({"model": next(one for one in ALSO_ABOUT if one != page.opens_on)})
         for number, query in enumerate(queries):
             name = page.name if number == 0 else f"{page.name}-{number + 1}"
             title = page.title if number == 0 else f"{page.title}: {', '.join(query.values())}"
             yield Exhibit(name, page.name, page.group, title, page.sentence, lambda of=page.name, at=query: read_page(of, at))  # type: ignore[misc]
+
+
+def _live() -> LivePage:
+    """The page “Try it”, about the decoders that ship: it opens on the small one whose words are easy to read."""
+    from gptviz.runs import checkpoints
+    from gptviz.takehome.live.page import VIEWS, LivePage
+    from gptviz.ui.menu import PAGES
+
+    shipped = [
+        of for of in checkpoints.BUNDLED.iterdir() if (of / "config.json").is_file() and checkpoints.read_kind(of) == "decoder"
+    ]
+    folders = {folder.name: folder for folder in sorted(shipped)}
+    names = [*ALSO_ABOUT, *(name for name in folders if name not in ALSO_ABOUT)]
+    prompts = {name: _prompt(folders[name]) for name in names}
+    titles, captions = ({name: getattr(PAGES[name], words) for name in VIEWS} for words in ("title", "caption"))
+    return LivePage(prompts, titles, captions, usual=ALSO_ABOUT[-1])
+
+
+def _prompt(folder: Path) -> str:
+    """A first prompt for a model: an example of its task, or, for a model of texts, the beginning of one."""
+    from gptviz.data.registry import source_from
+    from gptviz.runs import checkpoints
+
+    source = checkpoints.read_card(folder).source
+    return (source_from(dict(source)).example if source and "task" in source else None) or BEGINNING
 
 
 COMMAND = Command(

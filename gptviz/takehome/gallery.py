@@ -19,6 +19,7 @@ from PIL import Image
 from gptviz._version import __version__
 from gptviz.machine.files import in_place_of
 
+from .live.page import NAME, SCRIPTS, LivePage, write_live
 from .page import Figure, PageContent, SavedView
 from .page_file import HERE, as_html, colours, shared_scripts, style
 
@@ -53,12 +54,22 @@ class Exhibit:
     content: Callable[[], PageContent]
 
 
-def write_gallery(folder: Path, exhibits: Sequence[Exhibit], *, thumbnails: bool = True) -> Iterator[Exhibit]:
+TRY = Exhibit(
+    *(NAME, NAME, "With your own prompt", "Try it"),
+    "Type a text, and see tokens, guesses and attention of a model: your browser computes it.",
+    lambda: PageContent(NAME, {}, ()),  # it has no fixed content
+)
+
+
+def write_gallery(
+    folder: Path, exhibits: Sequence[Exhibit], *, live: LivePage | None = None, thumbnails: bool = True
+) -> Iterator[Exhibit]:
     """Write the files of the exhibits, what they share, and `index.html`; each exhibit is given once its file is written.
 
     Args:
         folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
         exhibits: what is shown.
+        live: what the page “Try it” shows; None for no such page.
         thumbnails: whether a browser that is found on this machine takes a small picture of each.
 
     Raises:
@@ -73,17 +84,21 @@ def write_gallery(folder: Path, exhibits: Sequence[Exhibit], *, thumbnails: bool
     needed: list[PageContent] = []
     for exhibit in exhibits:
         content = exhibit.content()
-        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED))
+        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED, None if live is None else live.address))
         # The scripts that a page needs, without its data: those of sixty pages do not fit into memory.
         views = {view.name for view in content.all(SavedView)}
         figures = (Figure("", ""),) if content.all(Figure) else ()
         needed.append(PageContent(content.name, {}, (*(SavedView(view, b"") for view in views), *figures)))
         yield exhibit
+    if live is not None:
+        needed.append(PageContent(NAME, {}, tuple(SavedView(view, b"") for view in SCRIPTS)))
+        write_live(folder, SHARED, live)
     (folder / SHARED).mkdir(exist_ok=True)
     for name, script in shared_scripts(needed).items():
         _write(folder / SHARED / name, script)
-    shown = _thumbnails(folder, exhibits) if thumbnails else set()
-    _write(index, _index(exhibits, shown))
+    listed = [*([] if live is None else [TRY]), *exhibits]
+    shown = _thumbnails(folder, listed) if thumbnails else set()
+    _write(index, _index(listed, shown))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,9 +1,7 @@
 // Shows the views of a page that was taken home. There is no server: what is asked of one is answered by a sentence.
 
 import { noteSizes } from "../components/page_helpers/paper.js";
-
-/** @param {string} text */
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+import { bytesIn, mounted, partOf } from "./mounting.js";
 
 // A file has no address that a view could read or write: it reads that of the page that it was on.
 const page = /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis));
@@ -30,27 +28,10 @@ function explain(host) {
 
 /** @param {HTMLElement} view */
 async function show(view) {
-  const shared = /** @type {{gptvizShared?: Record<string, string>}} */ (/** @type {unknown} */ (globalThis)).gptvizShared;
-  const part = (/** @type {string} */ name) => document.getElementById(name)?.textContent ?? shared?.[name] ?? "";
-  const script = JSON.parse(part(`script-${view.dataset.view}`));
-  const style = JSON.parse(part(`style-${view.dataset.view}`));
-  const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
-  const parentElement = view.attachShadow({ mode: "open" });
-  parentElement.append(
-    Object.assign(document.createElement("style"), { textContent: style }),
-    Object.assign(document.createElement("div"), { className: "root" }),
-  );
   const of = /** @type {HTMLElement | null} */ (view.closest("[data-address]"));
+  const showIn = await mounted(view, view.dataset.view ?? "", () => explain(view));
   page[Symbol.for("gptviz address")] = of?.dataset.address ?? "";
-  const send = () => explain(view);
-  module.default({
-    name: view.id,
-    key: view.id,
-    data: bytes(part(`data-${view.id}`).trim()),
-    parentElement,
-    setTriggerValue: send,
-    setStateValue: send,
-  });
+  showIn(bytesIn(partOf(`data-${view.id}`).trim()));
   view.dataset.shown = "yes";
 }
 

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from gptviz._version import __version__
 from gptviz.components import kit
+from gptviz.components.kit import modules
 from gptviz.machine.location import FOLDER
 
 from .page import (
@@ -36,6 +37,7 @@ from .page import (
 )
 
 HERE = Path(__file__).parent
+OwnPrompt = Callable[[str, Mapping[str, str]], str]
 MOST_ROWS = 2_000
 # Streamlit adds to Markdown: icons, colours, and equations between dollar signs.
 _ICON = re.compile(r":material/\w+:")
@@ -43,7 +45,7 @@ _COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
 _EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
 
 
-def as_html(page: PageContent, shared: str = "") -> str:
+def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -> str:
     """The page as one HTML file that needs no server.
 
     Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
@@ -52,9 +54,10 @@ def as_html(page: PageContent, shared: str = "") -> str:
         page: the page.
         shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
             the file has its scripts in itself.
+        own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.
     """
-    writer = _Writer(shared)
-    body = "\n".join(writer.written(piece) for piece in page.pieces)
+    writer = _Writer(shared, own)
+    body = writer.whole(page)
     values = {
         "address": escape(urlencode(page.query)),
         "title": escape(f"{page.title} · gptviz"),
@@ -74,11 +77,12 @@ def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
     """The scripts that files about these pages share, by the names of their files."""
     every = list(pages)
     views = {view.name for page in every for view in page.all(SavedView)}
-    found = {f"{view}.js": "\n".join(_shared(name, content) for name, content in _of_view(view)) for view in sorted(views)}
+    found = {f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view)) for view in sorted(views)}
     return found | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
 
 
-def _shared(name: str, content: str) -> str:
+def handed(name: str, content: str) -> str:
+    """A script that hands `content` over to the page under a name, as `partOf` of mounting.js looks for it."""
     return f"(globalThis.gptvizShared ??= {{}})[{json.dumps(name)}] = {json.dumps(content)};"
 
 
@@ -132,8 +136,8 @@ def _variables(scheme: str) -> str:
 class _Writer:
     """Writes pieces as HTML, and remembers which scripts they need."""
 
-    def __init__(self, shared: str) -> None:
-        self.shared = shared
+    def __init__(self, shared: str, own: OwnPrompt | None) -> None:
+        self.shared, self.own = shared, own
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = self.has_questions = False
@@ -159,6 +163,12 @@ class _Writer:
         }
         return writers[type(piece)](piece)
 
+    def whole(self, page: PageContent) -> str:
+        """All of a page, and a link to where the reader's own prompt can be typed."""
+        address = self.own(page.name, page.query) if self.own is not None else ""
+        link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>'] if address else []
+        return "\n".join([*(self.written(piece) for piece in page.pieces), *link])
+
     def _heading(self, heading: Heading) -> str:
         level = min(6, heading.level + self._lower)
         return f"<h{level}>{escape(heading.text) if heading.plain else self._inline(heading.text)}</h{level}>"
@@ -166,7 +176,7 @@ class _Writer:
     def _page(self, page: PageContent) -> str:
         """A page inside another: its views read its own address, and its headings are below those of the outer page."""
         self._lower += 2
-        inside = "\n".join(self.written(piece) for piece in page.pieces)
+        inside = self.whole(page)
         self._lower -= 2
         return f'<section class="page" data-address="{escape(urlencode(page.query))}">{inside}</section>'
 
@@ -234,23 +244,23 @@ class _Writer:
 
     def scripts(self) -> str:
         """The data of all views and figures, then the scripts that show them."""
-        parts = [f'<script type="application/json" id="data-{name}">{_inert(data)}</script>' for name, data in self.data.items()]
+        parts = [f'<script type="application/json" id="data-{name}">{inert(data)}</script>' for name, data in self.data.items()]
         for view in sorted(self.views):
             if self.shared:
                 parts.append(f'<script src="{self.shared}/{view}.js"></script>')
                 continue
-            parts += [f'<script type="application/json" id="{name}">{_inert(script)}</script>' for name, script in _of_view(view)]
+            parts += [f'<script type="application/json" id="{name}">{inert(script)}</script>' for name, script in _of_view(view)]
         if self.has_figures and self.shared:
             parts.append(f'<script src="{self.shared}/plotly.js"></script>')
         elif self.has_figures:
             parts.append(f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>")
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
-        needed = [name for name, is_needed in own.items() if is_needed]
-        parts += [f'<script type="module">{kit.modules.joined(HERE / name)}</script>' for name in needed]
+        files = [modules.joined(HERE / name) for name, is_needed in own.items() if is_needed]
+        parts += [f'<script type="module">{content}</script>' for content in files]
         return "\n".join(parts)
 
 
-def _inert(data: str) -> str:
+def inert(data: str) -> str:
     """JSON or base64 inside a script element: nothing in it can end the element."""
     return data.replace("<", "\\u003c")
 

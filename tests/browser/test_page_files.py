@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+import gptviz
 from gptviz.__main__ import main
+from gptviz.generate.sampling import Sampling
 from gptviz.takehome.page import Code, ControlValue, PageContent, PlainText, read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
@@ -93,6 +97,100 @@ def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -
     assert painted in (ground, "rgba(0, 0, 0, 0)")
     assert contrast(hexadecimal(text), hexadecimal(ground)) >= LEAST
     context.close()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page "Try it" in a folder."""
+    folder = tmp_path_factory.mktemp("gallery")
+    assert main(["gallery", "--out", str(folder), "--only", "try", "--without-thumbnails"]) == 0
+    first = [folder / "try.html", folder / "models" / "sentences.js", *(folder / "shared").iterdir()]
+    assert sum(file.stat().st_size for file in first) < 3 * 10**6
+    return (folder / "try.html").as_uri()
+
+
+def answered(page: Page, view: str) -> None:
+    """Wait for an answer in this view."""
+    expect(page.locator(f"body[data-shown={view}]")).to_have_count(1)
+
+
+def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Callable[[int, int], Page], live: str) -> None:
+    page = without_network(1280, 900)
+    page.goto(live)
+    answered(page, "next_token")
+    prompt = "Mary saw the old"
+    page.get_by_label("Prompt").fill(prompt)
+    lm = gptviz.load("sentences")
+    ids = lm.encode(prompt)
+    chances = lm.model(ids[None])[0, -1].softmax(-1)
+    best = lm.tokenizer.label(int(chances.argmax()))
+    expect(page.get_by_role("status").first).to_contain_text(f"After “old” the model’s guess is “{best}”, with")
+    expect(page.locator("#tokens .chip")).to_have_text(prompt.split())
+    page.get_by_label("Prompt").fill("Mary saw the zebra")
+    expect(page.get_by_role("status").first).to_contain_text("Not in its vocabulary, so it reads another token instead: zebra.")
+    page.get_by_label("Prompt").fill("")
+    expect(page.get_by_role("status").first).to_have_text("Type a prompt: this one has nothing that the model reads.")
+    page.get_by_label("Prompt").fill(prompt)
+    expect(page.get_by_role("status").first).to_contain_text("After “old”")
+    # A token that is taken goes on with the prompt.
+    page.get_by_role("button", name="Take it").click()
+    expect(page.get_by_label("Prompt")).to_have_value(re.compile(rf"{prompt} \S+"))
+    page.get_by_role("button", name="Attention").click()
+    answered(page, "attention")
+    page.locator(".head").last.click()
+    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute("aria-label", re.compile("[Bb]lock 2, head 3"))
+
+
+def test_a_text_grows_and_takes_another_branch(without_network: Callable[[int, int], Page], live: str) -> None:
+    page = without_network(1280, 900)
+    prompt = "O Romeo"
+    page.goto(f"{live}?model=ladder-8&prompt={prompt}&view=generate&temperature=0&seed=5")
+    answered(page, "generate")
+    written = page.locator("#view .status")
+    expect(written).to_have_text("40 tokens")
+    lm = gptviz.load("ladder-8")
+    generation = lm.generation(prompt, Sampling(temperature=0))
+    list(islice(generation, 40))
+    chips = [lm.tokenizer.label(i) for i in generation.ids[0].tolist()]
+    assert page.locator("#view .run.strong button.chip:not(.prompt)").all_text_contents() == chips[-40:]
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(written).to_have_text(re.compile("4[3-9] tokens"))
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Restart").click()
+    expect(written).to_have_text("0 tokens")
+    page.get_by_label("Temperature", exact=True).fill("1.5")
+    page.get_by_label("Temperature", exact=True).press("Enter")
+    page.get_by_role("button", name="Step").click()
+    expect(written).to_have_text("1 token")
+    assert parse_qs(urlsplit(page.url).query)["temperature"] == ["1.5"]
+
+
+def test_a_link_opens_the_same_state_and_leads_to_the_app(without_network: Callable[[int, int], Page], live: str) -> None:
+    page = without_network(390, 844)
+    page.goto(f"{live}?model=ladder-8&prompt=O+Romeo&view=attention&block=4&head=2")
+    answered(page, "attention")
+    expect(page.get_by_label("Model")).to_have_value("ladder-8")
+    expect(page.get_by_label("Prompt")).to_have_value("O Romeo")
+    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute("aria-label", re.compile("[Bb]lock 4, head 2"))
+    page.locator(".head").first.click()
+    expect(page.locator(".head").first).to_have_attribute("aria-pressed", "true")
+    link = page.get_by_role("link", name="Open in the app")
+    expect(link).not_to_have_attribute("href", re.compile("block=4"))
+    address = urlsplit(link.get_attribute("href") or "")
+    assert (address.netloc, address.path) == ("localhost:8501", "/attention")
+    asked = parse_qs(address.query)
+    assert (asked["model"], asked["prompt"], asked.get("block", ["0"])) == (["ladder-8"], ["O Romeo"], ["0"])
+    page.get_by_role("button", name="Logit lens").click()
+    answered(page, "lens")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    reopened = page.url
+    page.goto("about:blank")
+    page.goto(reopened)
+    answered(page, "lens")
+    # A model without blocks has guesses and no attention.
+    page.get_by_label("Model").select_option("ladder-0")
+    page.get_by_role("button", name="Attention").click()
+    expect(page.get_by_role("status").first).to_have_text("This model has no blocks and therefore no attention.")
 
 
 @pytest.mark.full

@@ -71,5 +71,6 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: Capture) -
     asked = ["gallery", "--out", str(out), "--without-thumbnails", "--json"]
     said = json.loads(printed(capsys, *asked, "--only", "positions")[0])
     assert said["files"] == ["positions.html", "positions-2.html"]
+    assert not (out / "try.html").exists()
     assert said["bytes"] == sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     assert "there is no lesson and no page 'position': did you mean 'positions'?" in error(capsys, *asked, "--only", "position")

@@ -1,0 +1,111 @@
+"""The files of the page “Try it”: the page itself, and for each model a script that hands over the files of its checkpoint."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from urllib.parse import urlencode
+
+from gptviz._version import __version__
+from gptviz.components import kit
+from gptviz.components.kit import modules
+from gptviz.language_model import load
+from gptviz.runs import checkpoints
+
+from ..page_file import colours, handed, inert, style
+from . import HERE, lacks
+
+NAME = "try"
+MODELS = "models"
+APP = "http://localhost:8501"  # where Streamlit puts the app of one's own machine
+# The views of the page, by the page of the app that shows the same: their folders in `gptviz.components`.
+VIEWS = {"next_token": "sampling_ledger", "attention": "attention_explorer", "lens": "lens_grid", "generate": "generation_tree"}
+SCRIPTS = ("token_strip", *VIEWS.values())
+# The keys of an address that the page reads, itself or by its views: an address with any other has a state that it does not show.
+_KEYS = {
+    *("model", "prompt", "position", "temperature", "top_k", "top_p", "seed", "tokens", "log", "block", "head", "heads", "show"),
+    *("direction", "query", "key", "sort", "least", "layer", "colour", "words", "attended"),
+}
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """What the page shows.
+
+    Attributes:
+        prompts: the first prompt of each model, the first model first; those that a browser cannot compute are named on the page.
+        titles: of each page in `VIEWS`.
+        captions: for each page in `VIEWS` a sentence above its view.
+        usual: the model that a page of the app is about where its address names none.
+    """
+
+    prompts: Mapping[str, str]
+    titles: Mapping[str, str]
+    captions: Mapping[str, str]
+    usual: str
+
+    @cached_property
+    def missing(self) -> dict[str, str]:
+        """The models that a browser cannot compute, and what they lack."""
+        return {name: found for name in self.prompts if (found := lacks(checkpoints.find(name)))}
+
+    def address(self, page: str, query: Mapping[str, str]) -> str:
+        """The address, as seen from a file beside it, at which it shows what a page of the app shows; empty where it does not."""
+        model = query.get("model", self.usual)
+        if page not in VIEWS or model not in self.prompts or model in self.missing or not query.keys() <= _KEYS:
+            return ""
+        return f"{NAME}.html?{urlencode({'view': page, 'model': model} | dict(query))}"
+
+
+def write_live(folder: Path, shared: str, page: LivePage) -> None:
+    """Write the page and its models into `folder`, where `shared` is the folder with the `SCRIPTS` of views.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
+    (folder / MODELS).mkdir(exist_ok=True)
+    for name in prompts:
+        (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8")
+    left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
+    values = {
+        "page_style": kit.page_style(),
+        "colours": colours(),
+        "style": style(),
+        "options": "".join(f"<option>{escape(name)}</option>" for name in prompts),
+        "buttons": "".join(f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS),
+        "left": escape(f"Not here, since this page lacks a part of them: {left}." if left else ""),
+        "version": __version__,
+        "scripts": _scripts(shared, prompts, page),
+    }
+    template = (HERE / "try.html").read_text(encoding="utf-8")
+    text = re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+    (folder / f"{NAME}.html").write_text(text, encoding="utf-8")
+
+
+def _files(name: str) -> dict[str, object]:
+    """The files of a checkpoint as worker.js takes them."""
+    folder, lm = checkpoints.find(name), load(name)
+    config, tokenizer = (json.loads((folder / f"{file}.json").read_text(encoding="utf-8")) for file in ("config", "tokenizer"))
+    weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
+    stops = {"ends": sorted(lm.end_tokens), "whole": lm.sequence_length}
+    return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops
+
+
+def _scripts(shared: str, prompts: Mapping[str, str], page: LivePage) -> str:
+    views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
+    about = {"models": prompts, "views": views, "app": APP}
+    data = {"about": json.dumps(about), "worker": json.dumps(modules.joined(HERE / "worker.js"))}
+    return "\n".join(
+        [
+            *(f'<script type="application/json" id="{name}">{inert(text)}</script>' for name, text in data.items()),
+            *(f'<script src="{shared}/{name}.js"></script>' for name in SCRIPTS),
+            f'<script type="module">{modules.joined(HERE / "try.js")}</script>',
+        ]
+    )

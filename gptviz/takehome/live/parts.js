@@ -1,0 +1,119 @@
+// The parts of a decoder, one small function each, as in gptviz/model/parts. The vectors of T tokens lie one after the other.
+
+/** @typedef {Float32Array & { shape: number[] }} Tensor @typedef {{ weight: Tensor, bias?: Tensor }} Weights */
+
+/** x [T, n] → x Wᵀ + b, [T, m], with W [m, n]. @param {Float32Array} x @param {Weights} weights */
+export function linear(x, { weight, bias }) {
+  const [wide, inner] = weight.shape,
+    length = x.length / inner;
+  const y = new Float32Array(length * wide);
+  for (let row = 0; row < wide; row++) {
+    const first = row * inner,
+      added = bias ? bias[row] : 0;
+    let t = 0;
+    // Four tokens at a time: each weight is read once for them.
+    for (; t + 4 <= length; t += 4) {
+      let [a, b, c, d] = [0, 0, 0, 0];
+      for (let i = 0, at = t * inner; i < inner; i++, at++) {
+        const w = weight[first + i];
+        a += w * x[at];
+        b += w * x[at + inner];
+        c += w * x[at + 2 * inner];
+        d += w * x[at + 3 * inner];
+      }
+      for (const [i, sum] of [a, b, c, d].entries()) y[(t + i) * wide + row] = sum + added;
+    }
+    for (; t < length; t++) y[t * wide + row] = dot(weight, first, x, t * inner, inner) + added;
+  }
+  return y;
+}
+
+/** The product of two vectors of `size` numbers. @param {Float32Array} a @param {number} i @param {Float32Array} b @param {number} j @param {number} size */
+export function dot(a, i, b, j, size) {
+  let [even, odd] = [0, 0];
+  for (const last = i + size - 1; i < last; i += 2, j += 2) {
+    even += a[i] * b[j];
+    odd += a[i + 1] * b[j + 1];
+  }
+  return size % 2 ? even + odd + a[i] * b[j] : even + odd;
+}
+
+/** @param {Float32Array} a @param {Float32Array} b */
+const sum = (a, b) => a.map((one, i) => one + b[i]);
+
+/**
+ * Each vector of `size` numbers minus its mean, by its standard deviation, times a gain, plus a bias.
+ *
+ * @param {Float32Array} x @param {number} size @param {Partial<Weights>} weights @param {number} eps
+ */
+function layerNorm(x, size, { weight, bias }, eps) {
+  const y = new Float32Array(x.length);
+  for (let at = 0; at < x.length; at += size) {
+    let [mean, square] = [0, 0];
+    for (let i = 0; i < size; i++) mean += x[at + i] / size;
+    for (let i = 0; i < size; i++) square += (x[at + i] - mean) ** 2 / size;
+    const scale = 1 / Math.sqrt(square + eps);
+    for (let i = 0; i < size; i++) y[at + i] = (x[at + i] - mean) * scale * (weight?.[i] ?? 1) + (bias?.[i] ?? 0);
+  }
+  return y;
+}
+
+/** By the name of the norm in a config: the norm, and its usual ε. @type {Record<string, { norm: typeof layerNorm, eps: number }>} */
+export const NORMS = { layernorm: { norm: layerNorm, eps: 1e-5 } };
+
+/** The error function: its series, of which no term is negative. @param {number} x */
+function erf(x) {
+  if (Math.abs(x) > 5.5) return Math.sign(x);
+  let [term, total] = [x, x];
+  for (let n = 1; Math.abs(term) > 1e-17; n++) total += term *= (2 * x * x) / (2 * n + 1);
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * total;
+}
+
+/** @type {Record<string, (x: number) => number>} */
+export const ACTIVATIONS = {
+  relu: (x) => Math.max(0, x),
+  relu2: (x) => Math.max(0, x) ** 2,
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+};
+
+/** @typedef {(x: Float32Array) => Float32Array} Sublayer @type {Record<string, (x: Float32Array, f: Sublayer, norm: Sublayer) => Float32Array>} */
+export const RESIDUALS = {
+  none: (x, f) => f(x),
+  plain: (x, f) => sum(x, f(x)),
+  "pre-norm": (x, f, norm) => sum(x, f(norm(x))),
+  "post-norm": (x, f, norm) => norm(sum(x, f(x))),
+};
+
+/**
+ * What positions change: the vectors that come in, or a query or key of `size` numbers, in place; `p` is the place in the text.
+ *
+ * @typedef {object} Positions
+ * @property {(x: Float32Array, first: number, table: Weights) => Float32Array} [embed]
+ * @property {(vectors: Float32Array, at: number, size: number, p: number, base: number) => void} [turn]
+ */
+
+/** @type {Record<string, Positions>} */
+export const POSITIONS = {
+  none: {},
+  learned: { embed: (x, first, { weight }) => sum(x, weight.subarray(first * weight.shape[1])) },
+  rotary: {
+    turn(vectors, at, size, p, base) {
+      for (let i = at, half = size / 2; i < at + half; i++) {
+        const angle = p * base ** ((at - i) / half),
+          [cos, sin] = [Math.cos(angle), Math.sin(angle)],
+          [a, b] = [vectors[i], vectors[i + half]];
+        vectors[i] = a * cos - b * sin;
+        vectors[i + half] = b * cos + a * sin;
+      }
+    },
+  },
+};
+
+/** Numbers to shares that sum to 1, in place, of those from `at` on. @param {Float32Array} x @param {number} at @param {number} size */
+export function softmax(x, at = 0, size = x.length) {
+  let [most, total] = [-Infinity, 0];
+  for (let i = at; i < at + size; i++) most = Math.max(most, x[i]);
+  for (let i = at; i < at + size; i++) total += Math.exp(x[i] - most);
+  for (let i = at; i < at + size; i++) x[i] = Math.exp(x[i] - most) / total;
+  return x;
+}
