@@ -7,8 +7,10 @@ import hashlib
 import torch
 
 from gptviz.interp.reading import fitted_lens as lenses
+from gptviz.interp.reading import probes
 from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
 from gptviz.interp.reading.layers import layers
+from gptviz.interp.reading.probes import Probed
 from gptviz.runs import fitted
 
 from .core import LanguageModel, method
@@ -42,6 +44,38 @@ def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None) -> F
     kept = {"matrices": found.matrices, "biases": found.biases, "measured": torch.from_numpy(found.measured)}
     fitted.keep(digest, kept)
     return found
+
+
+@method
+def probe_labels(lm: LanguageModel) -> dict[str, str]:
+    """The labels that probes of this model can be fitted to, in words, by name: first those of its task."""
+    task = lm.task
+    own = {} if task is None else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
+    return own | probes.FROM_TEXT
+
+
+@method
+def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
+    """How well a label of tokens can be read from the stream after each layer: see `gptviz.interp.reading.probes`.
+
+    Args:
+        label: one of `probe_labels`.
+        text: what is read; by default the data that was held out of training, as always for a label of the task.
+
+    Raises:
+        ValueError: there is no such label; as in `rows`; or as in `probes.probe`.
+        OSError: the data is not here.
+    """
+    if label not in (known := probe_labels(lm)):
+        raise ValueError(f"{lm.name} has no label {label!r:.40}: choose one of {', '.join(known)}")
+    if label not in probes.FROM_TEXT and lm.task is not None:
+        ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
+        values = lm.task.token_labels(ids)[label].tolist()
+        own = [[None if value < 0 else str(value) for value in row] for row in values]
+        return probes.probe(lm.model, [torch.from_numpy(row) for row in ids], own)
+    read = rows(lm, text, probes.MOST_TOKENS)
+    pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]
+    return probes.probe(lm.model, read, [probes.text_labels(some, label) for some in pieces])
 
 
 def _digest(lm: LanguageModel, *settings: str | None) -> str:

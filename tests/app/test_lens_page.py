@@ -14,8 +14,9 @@ from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.lens import settled
 from gptviz.machine import job
-from gptviz.ui.pages.lens import fitted, grid
+from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.views.texts import OWN
 from gptviz.ui.widgets import visit
 from tests.app.opening import chart, charts, opened, ran, views
 from tests.drawn import numbers
@@ -172,7 +173,7 @@ def test_every_decoder_has_a_lens(changes: dict[str, Any], rows: int, tiny_model
 
 def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
-    own = {"fitted": fitted.OWN, "own": TEXT * 20}
+    own = {"fitted": OWN, "own": TEXT * 20}
     at = opened(PAGE, model="writer", prompt=TEXT, kind="tuned", **own)
     while going := [one for one in job._begun.values() if one.is_active]:
         going[0].wait()

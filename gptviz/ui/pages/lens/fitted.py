@@ -11,12 +11,10 @@ from gptviz.interp.reading.layers import layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
 from gptviz.ui.shell.subject import Subject, ask
-from gptviz.ui.views import held_out
-from gptviz.ui.views.texts import OWN, PASSAGES, text_of
+from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.widgets import capitalised, controls, show_figure, theme
 
 NAMES: dict[LensKind, str] = {"logit": "logit lens", "jacobian": "Jacobian lens", "tuned": "tuned lens"}
-HELD_OUT = "Held-out data"
 _HEIGHT = 300
 
 
@@ -32,9 +30,7 @@ def choice(subject: Subject) -> tuple[LensKind, str | None]:
     kind = KINDS[offered.index(controls.select("Lens", offered, key="kind", help=about, segmented=True))]
     if kind == "logit":
         return kind, None
-    kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
-    text = controls.select("Fitted to", kinds, key="fitted", help="The text over which the lens is fitted, and measured.")
-    return kind, None if text == HELD_OUT else text_of(text, subject.prompt)
+    return kind, text_to_fit(subject)
 
 
 def found(subject: Subject, kind: LensKind, text: str | None) -> FittedLens | None:
