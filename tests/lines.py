@@ -37,7 +37,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 2_900,
     "gptviz/ui/views": 2_900,
     "gptviz/ui/widgets": 1_450,
-    "tests": 61_900,
+    "tests": 61_950,
     "views' scripts and styles": 16_900,
 }
 
