@@ -37,3 +37,12 @@ def test_the_oldest_files_go_where_all_are_too_many_bytes(tmp_path: Path, monkey
     monkeypatch.setattr(fitted, "MOST_BYTES", 1_200)
     fitted.keep("d", {"one": torch.zeros(100)})
     assert sorted(path.stem for path in (tmp_path / "fitted").glob("*.safetensors")) == ["a", "d"]
+
+
+def test_a_read_only_server_writes_nothing_and_has_the_last_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
+    monkeypatch.setattr(fitted, "_in_memory", {})
+    for name in "abc":
+        fitted.keep(name, {"one": torch.ones(2)})
+    assert not (tmp_path / "fitted").exists()
+    assert [bool(fitted.kept(name)) for name in "abc"] == [False, True, True]

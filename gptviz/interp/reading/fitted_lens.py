@@ -39,8 +39,10 @@ FEWEST, MOST_TOKENS = 128, 8_192
 # there that is unlike all others.
 ROW, LEFT_OUT = 64, 16
 # A map of the tuned lens is fitted in so many steps, by Adam with this rate, which falls to 0; each step reads so many tokens.
-STEPS, RATE, BATCH = 120, 4e-3, 128
-FEWEST_STEPS = 40
+STEPS, RATE, BATCH = 250, 3e-3, 256
+FEWEST_STEPS = 30
+# Steps of fewer multiplications are computed by one thread: where cores are busy, several wait for each other ten times as long.
+SMALL = 1e9
 
 
 @dataclass(frozen=True)
@@ -169,11 +171,15 @@ def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Te
     each = 6 * config.d_model * (config.d_model + config.vocab_size)  # multiplications of a step for each token
     batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * each))))
     steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * each))))
-    for layer in range(n_layer - 1):
-        draw = torch.Generator().manual_seed(seed)
-        chosen = [torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)]
-        with progress.part(layer + 1, n_layer, step="layer"):
-            _tune(model, streams[layer], streams[-1], matrices[layer], biases[layer], chosen)
+    draw, threads = torch.Generator().manual_seed(seed), torch.get_num_threads()
+    chosen = [torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)]
+    torch.set_num_threads(1 if batch * each < SMALL else threads)
+    try:
+        for layer in range(n_layer - 1):
+            with progress.part(layer + 1, n_layer, step="layer"):
+                _tune(model, streams[layer], streams[-1], matrices[layer], biases[layer], chosen)
+    finally:
+        torch.set_num_threads(threads)
     return matrices, biases
 
 
