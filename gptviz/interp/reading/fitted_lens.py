@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
+from gptviz.machine.cores import sharing
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import IDENTITY, Edit, Record, Transformer
 from gptviz.model.costs.effort import n_parameters
@@ -138,11 +139,12 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
     counted[:, : min(LEFT_OUT, ids.shape[1] // 4)] = 0
     taps = [layer.tap for layer in layers(config)]
     record = Record(taps)
-    with torch.enable_grad():
+    with torch.enable_grad(), sharing() as share:
         model(ids, tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record), logits_at=slice(-1, None))
         streams = [record.values[tap] for tap in taps]
         found = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
         for row in range(config.d_model):
+            share()
             asked = torch.zeros_like(streams[-1])
             asked[..., row] = there
             effects = torch.autograd.grad(streams[-1], streams, asked, retain_graph=True)
@@ -171,15 +173,13 @@ def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Te
     each = 6 * config.d_model * (config.d_model + config.vocab_size)  # multiplications of a step for each token
     batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * each))))
     steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * each))))
-    draw, threads = torch.Generator().manual_seed(seed), torch.get_num_threads()
+    draw = torch.Generator().manual_seed(seed)
     chosen = [torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)]
-    torch.set_num_threads(1 if batch * each < SMALL else threads)
-    try:
+    with sharing(1 if batch * each < SMALL else None) as share:
         for layer in range(n_layer - 1):
+            share()
             with progress.part(layer + 1, n_layer, step="layer"):
                 _tune(model, streams[layer], streams[-1], matrices[layer], biases[layer], chosen)
-    finally:
-        torch.set_num_threads(threads)
     return matrices, biases
 
 
