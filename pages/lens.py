@@ -7,19 +7,28 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.lens import grid
+from gptviz.ui.pages.lens import fitted, grid
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
 result, picture = st.container(), st.container()
-asked = grid.ask_lens(subject)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    kind, fitted_to = fitted.choice(subject)
+    blocks_only = grid.blocks_only(subject)
+own = None if kind == "logit" else fitted.found(subject, kind, fitted_to)
+if kind != "logit" and own is None:
+    close(PAGE)
+    st.stop()
+asked = grid.ask_lens(subject, kind, fitted_to, blocks_only)
 with picture:
     if not grid.grid(subject, asked):
         st.stop()
 lens = asked.value
 result.markdown(grid.where_the_answer_comes_from(subject, lens))
-st.caption(grid.about_rows(subject, lens))
+st.caption(f"{grid.about_rows(subject, lens)} {fitted.about(kind)}")
+if own is not None:
+    fitted.foretold(subject, own, kind)
 cell = grid.opened(asked)
 followed = grid.follow(subject, lens, cell)
 course = grid.course_of(asked, cell, followed)

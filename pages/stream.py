@@ -7,8 +7,8 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.stream import vectors
-from gptviz.ui.records.stream import MAP
+from gptviz.ui.pages.stream import probes, vectors
+from gptviz.ui.records.stream import MAP, PROBES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
@@ -18,8 +18,15 @@ subject = subject_bar()
 read = read_by(subject)
 chosen = None
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    if vectors.view_control() == MAP:
+    view = vectors.view_control(is_probed=subject.kind == "decoder")
+    if view == MAP:
         chosen = vectors.map_controls(subject, read)
+    elif view == PROBES:
+        asked = probes.ask_probe(subject)
+if view == PROBES:
+    table = probes.show(subject, asked)
+    close(PAGE, vectors.tries(subject, read), None if table is None else lambda: table, probes.code(asked), view)
+    st.stop()
 picture = st.container()
 index = vectors.position_control(subject, read)
 

@@ -258,3 +258,12 @@ def test_every_rung_of_the_ladder_that_can_help_lowers_the_loss() -> None:
     assert losses[-1] == min(losses)
     assert losses[2] < losses[1]  # attention
     assert losses[5] < losses[4]  # residual connections
+
+
+def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffled_labels_stay_at_chance() -> None:
+    found = gptviz.load("addition").probe("carry")
+    assert found.accuracy[1] > 0.99 > 0.9 > found.accuracy[0]
+    assert found.appears is not None
+    assert found.appears.name == "blocks.0.attention"
+    deviation = (0.25 / len(found.layers) / 750) ** 0.5
+    assert abs(found.control.mean() - 0.5) < 6 * deviation

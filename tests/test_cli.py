@@ -1013,6 +1013,34 @@ def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Captu
     assert blocks["layers"] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
 
 
+def test_a_fitted_lens_is_read_in_place_of_the_logit_lens(capsys: Capture, tiny_model: TinyModel, tmp_path: Path) -> None:
+    tiny_model("mine", text="abcdefg ")
+    (tmp_path / "words.txt").write_text("a cab a bed a bag " * 5)
+    to = "--fit-to", str(tmp_path / "words.txt")
+    plain, tuned = (answered(capsys, "lens", "mine", "--prompt", "a cab", "--kind", kind, *to) for kind in ("logit", "tuned"))
+    assert plain.keys() == tuned.keys()
+    assert plain["top"][-1] == tuned["top"][-1]
+    assert plain["top"][0] != tuned["top"][0]
+    said = gptviz.load("mine").lens("a cab", kind="tuned", fitted_to="a cab a bed a bag " * 5)
+    assert tuned["top"][0][0][0]["probability"] == pytest.approx(float(said.probability[0, 0, 0]))
+
+
+def test_the_probe_has_the_accuracies_of_the_library_by_layer(capsys: Capture, tiny_model: TinyModel, tmp_path: Path) -> None:
+    tiny_model("mine", text="abcdefg ")
+    text = "a cab a bed a bag " * 8
+    (tmp_path / "words.txt").write_text(text)
+    asked = "probe", "mine", "--label", "word", "--corpus", str(tmp_path / "words.txt")
+    known, found = gptviz.load("mine").probe("word", text), answered(capsys, *asked, "--layer", "all")
+    assert [list(row) for row in found] == [["layer", "accuracy", "control"]] * 5
+    assert [row["layer"] for row in found] == [layer.name for layer in known.layers]
+    assert [row["accuracy"] for row in found] == pytest.approx(known.accuracy.tolist())
+    assert [row["control"] for row in found] == pytest.approx(known.control.tolist())
+    assert known.said in " ".join(output(capsys, *asked).split())
+    assert answered(capsys, *asked, "--layer", "blocks.0.mlp") == [found[2]]
+    assert "no layer blocks.9" in error(capsys, *asked, "--layer", "blocks.9")
+    assert "no label 'mood': choose one of case, word" in error(capsys, "probe", "mine", "--label", "mood")
+
+
 def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     seen, tokens = gptviz.load("mine").stream("a cab"), list("a cab")

@@ -16,6 +16,7 @@ import gptviz
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing.attribution_patching import preview
 from gptviz.interp.changing.patching import PromptPair, patch
+from gptviz.interp.reading import fitted_lens
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -331,6 +332,22 @@ def test_edits_have_one_reference_text(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     with pytest.raises(ValueError, match="another reference text already"):
         lm.edited("blocks.0.mlp=mean", text="the fox").edited("blocks.1.mlp=mean", text="the dog")
+
+
+def test_a_lens_is_fitted_once_for_the_same_weights_and_text(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("mine", text="abc ")
+    lm, text = gptviz.load("mine"), "a cab " * 20
+    first = lm.fitted_lens("jacobian", text)
+    fits: list[str] = []
+    monkeypatch.setattr(fitted_lens, "fit", lambda model, rows, kind: fits.append(kind) or first)
+    again = lm.fitted_lens("jacobian", text)
+    assert torch.equal(first.matrices, again.matrices)
+    assert first.measured.tolist() == again.measured.tolist()
+    assert not fits
+    lm.edited("blocks.0.mlp").fitted_lens("jacobian", text)
+    lm.fitted_lens("tuned", text)
+    lm.fitted_lens("jacobian", text[6:])
+    assert fits == ["jacobian", "tuned", "jacobian"]
 
 
 def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() -> None:

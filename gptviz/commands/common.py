@@ -8,7 +8,8 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,6 +199,20 @@ def token_text(lm: LanguageModel, token: int) -> str:
 def answer(lm: LanguageModel, number: int) -> str:
     """The answer of a model: the text of a token, or a classifier's label."""
     return lm.labels[number] if lm.model.config.kind == "classifier" else token_text(lm, number)
+
+
+@contextmanager
+def with_bar() -> Iterator[None]:
+    """Show on a terminal how far the computation in this block is."""
+    from tqdm import tqdm
+
+    from gptviz.machine import progress
+
+    with (
+        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None) as bar,
+        progress.listening(lambda now: bar.update(now.share - bar.n)),
+    ):
+        yield
 
 
 def warn_of_unknown(encoding: Encoding) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, Parser, add_model, opened, print_folded, print_json, print_table, warn_of_unknown
+from .common import Command, Parser, add_model, opened, print_folded, print_json, print_table, warn_of_unknown, with_bar
 
 
 def _options(this: Parser) -> None:
@@ -18,10 +18,7 @@ def _options(this: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """The command `history NAME [--measure NAME] [--prompt TEXT] [--token TEXT] [--against TEXT] [--json]`."""
-    from tqdm import tqdm
-
     from gptviz.interp.over_training.measures import MEASURES
-    from gptviz.machine import progress
 
     if options.measure == "list":
         rows = [
@@ -38,10 +35,7 @@ def run(options: argparse.Namespace) -> None:
     lm = opened(options)
     if options.prompt is not None:
         warn_of_unknown(lm.tokenizer.encode(options.prompt))
-    with (
-        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None) as bar,
-        progress.listening(lambda now: bar.update(now.share - bar.n)),
-    ):
+    with with_bar():
         found = lm.over_training(options.measure, options.prompt, options.token, options.against)
     if options.json:
         series = [{"name": name, "values": found.values[:, i].tolist()} for i, name in enumerate(found.series)]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_folded, print_json, token_text, warn_of_unknown
+from .common import (
+    Command,
+    Parser,
+    UsageError,
+    add_model,
+    opened,
+    print_folded,
+    print_json,
+    token_text,
+    warn_of_unknown,
+    with_bar,
+)
 
 if TYPE_CHECKING:
     from gptviz.interp.reading.lens import Lens
@@ -17,17 +28,24 @@ def _options(this: Parser) -> None:
     this.add_argument("--top", type=int, default=5, metavar="K", help="how many of the likeliest tokens; default 5")
     about = "after each block alone, and not within it: quicker with a large model"
     this.add_argument("--blocks-only", action="store_true", help=about)
+    about = "what the head reads: the stream as it is, or brought to the last layer by a lens that is fitted once and kept"
+    this.add_argument("--kind", choices=["logit", "jacobian", "tuned"], default="logit", help=f"{about}; default logit")
+    this.add_argument("--fit-to", metavar="PATH", help="a text file to fit it to; default: the data held out of training")
 
 
 def run(options: argparse.Namespace) -> None:
-    """The command `lens NAME --prompt TEXT [--top K] [--blocks-only] [--json]`."""
+    """The command `lens NAME --prompt TEXT [--top K] [--blocks-only] [--kind KIND] [--fit-to PATH] [--json]`."""
+    from gptviz.text import read_corpus
+
     if options.top < 1:
         raise UsageError(f"--top is {options.top}; it must be 1 or more")
     lm = opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(f"{options.name} is a classifier and guesses no token: use classify {options.name} --text TEXT")
     warn_of_unknown(lm.tokenizer.encode(options.prompt))
-    seen = lm.lens(options.prompt, top=options.top, blocks_only=options.blocks_only)
+    text = None if options.fit_to is None else read_corpus(options.fit_to).text
+    with with_bar():
+        seen = lm.lens(options.prompt, top=options.top, blocks_only=options.blocks_only, kind=options.kind, fitted_to=text)
     if options.json:
         print_json(_content(lm, seen))
         return

@@ -10,6 +10,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
 from gptviz.interp.reading.experts import routing
+from gptviz.interp.reading.fitted_lens import LensKind
 from gptviz.interp.reading.lens import Course, Lens
 from gptviz.interp.reading.lens import course as compute_course
 from gptviz.interp.reading.lens import lens as compute_lens
@@ -20,6 +21,7 @@ from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
 from .core import LanguageModel, method
+from .fitted import fitted_lens
 
 
 @method
@@ -42,6 +44,8 @@ def lens(
     last: int | None = None,
     top: int = 5,
     blocks_only: bool = False,
+    kind: LensKind = "logit",
+    fitted_to: str | None = None,
 ) -> Lens:
     """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
 
@@ -51,15 +55,21 @@ def lens(
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
         blocks_only: leave out the layers within a block.
+        kind: "logit", or a lens that is fitted to the model, once: "jacobian" or "tuned".
+        fitted_to: as in `fitted_lens`.
 
     Raises:
-        ValueError: as in `trace`; the model is a classifier, or `top` is below 1.
+        ValueError: as in `trace`; the model is a classifier, or `top` is below 1; or as in `fitted_lens`.
+        OSError: as in `fitted_lens`.
     """
     if top < 1:
         raise ValueError(f"top is {top}; it must be 1 or more")
     ids, source, following = lm.reading(prompt, target)
     read = None if source is None else source.tolist()
-    return compute_lens(lm.model, ids.tolist(), read, following=following, last=last, top=top, blocks_only=blocks_only)
+    fitted = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
+    return compute_lens(
+        lm.model, ids.tolist(), read, following=following, last=last, top=top, blocks_only=blocks_only, fitted=fitted
+    )
 
 
 @method

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import floor, inf, isinf
 from threading import Lock
 from time import monotonic
@@ -58,3 +59,17 @@ class FreeCores:
     def threads(self, most: int) -> int:
         """How many threads find a core each: from 1 to `most`."""
         return max(1, floor(min(most, self.count() + SHARED)))
+
+
+@contextmanager
+def sharing(most: int | None = None) -> Iterator[Callable[[], None]]:
+    """For a long computation in this thread: a function that, called between its steps, has the next ones computed by as many
+    threads as find a core each, and at most by `most`. At the end there are as many as before.
+    """
+    import torch  # what shows how busy the cores are is imported before it
+
+    cores, threads = FreeCores(), torch.get_num_threads()
+    try:
+        yield lambda: torch.set_num_threads(cores.threads(min(threads, most or threads)))
+    finally:
+        torch.set_num_threads(threads)

@@ -13,10 +13,12 @@ from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.lens import settled
+from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.views.texts import OWN
 from gptviz.ui.widgets import visit
-from tests.app.opening import charts, opened, ran, views
+from tests.app.opening import chart, charts, opened, ran, views
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -167,3 +169,22 @@ def test_every_decoder_has_a_lens(changes: dict[str, Any], rows: int, tiny_model
     at = opened(PAGE, model="writer", prompt=TEXT)
     assert not at.error
     assert len(sent(at)[0]["layers"]) == rows
+
+
+def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+    own = {"fitted": OWN, "own": TEXT * 20}
+    at = opened(PAGE, model="writer", prompt=TEXT, kind="tuned", **own)
+    while going := [one for one in job._begun.values() if one.is_active]:
+        going[0].wait()
+    at.run()
+    header, arrays = sent(at)
+    made = ran(header["code"])
+    np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
+    assert "kind='tuned'" in header["code"]
+    lens = gptviz.load("writer").fitted_lens("tuned", TEXT * 20)
+    drawn = [line["y"] for line in chart(at, "lens KL")["data"]]
+    np.testing.assert_allclose([numbers(line) for line in drawn], lens.measured[:, 0], atol=1e-6)
+    at.segmented_control(key="kind").set_value("logit").run()
+    assert not any("foretells" in text.value for text in at.markdown)
+    np.testing.assert_array_equal(sent(at)[1]["probability"][-1], arrays["probability"][-1])

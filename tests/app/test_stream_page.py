@@ -16,6 +16,7 @@ from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.views.texts import OWN
 from tests.app.opening import ROOT, chart, opened, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -183,3 +184,27 @@ def test_every_decoder_has_a_stream(changes: dict[str, Any], tiny_model: TinyMod
         at.text_area(key="prompt").set_value(prompt)
         for view in page.VIEWS:
             assert not at.segmented_control(key="view").set_value(view).run().error, (prompt, view)
+
+
+def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyModel) -> None:
+    own = "Hello You all " * 20
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, label="Place in the word", fitted=OWN, own=own)
+    found = gptviz.load("writer").probe("word", own)
+    drawn = [numbers(line["y"]) for line in chart(at, "probes")["data"]]
+    np.testing.assert_allclose(drawn, found.labelled().values)
+    made: dict[str, Any] = {}
+    (code,) = (one.value for one in at.code)
+    exec(code, made)
+    np.testing.assert_array_equal(made["result"].accuracy, found.accuracy)
+    assert found.said in says(at)
+
+
+def test_of_addition_the_page_says_where_the_carry_appears_and_draws_each_place() -> None:
+    at = opened(PAGE, model="addition", view=page.PROBES)
+    assert "there after the attention of block 0" in says(at)
+    assert [line["name"] for line in chart(at, "probes by place")["data"]] == ["place 8", "place 9", "place 10"]
+
+
+def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, fitted=OWN, own="hello you all again and again")
+    assert any("of at least two kinds" in info.value for info in at.info)

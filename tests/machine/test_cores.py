@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+import torch
 
 from gptviz.machine import cores
 from gptviz.machine.cores import SHARED, SPAN, FreeCores, idle_seconds
@@ -56,3 +57,19 @@ def test_there_are_as_many_threads_as_cores_that_are_nearly_free(
 ) -> None:
     monkeypatch.setattr(FreeCores, "count", lambda self: free)
     assert FreeCores().threads(8) == expected
+
+
+def test_a_shared_computation_takes_the_cores_that_are_free_and_leaves_the_threads_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = torch.get_num_threads()
+    monkeypatch.setattr(cores.FreeCores, "count", lambda _: 0.2)
+    with cores.sharing() as share:
+        share()
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+    monkeypatch.setattr(cores.FreeCores, "count", lambda _: inf)
+    with cores.sharing(most=1) as share:
+        share()
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

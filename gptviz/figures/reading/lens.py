@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -36,9 +37,6 @@ def rise_and_fall(
     """
     tokens, places = course.axes
     across = list(range(len(places.labels)))
-    last = len(across) - 1
-    step = math.ceil(len(across) / MOST_TICKS)
-    ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
     scale = (
         {"type": "log", "range": [math.log10(SMALLEST), 0.02], "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1]}
         | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
@@ -72,7 +70,41 @@ def rise_and_fall(
         shapes=[here | {"line": {"color": theme.text, "width": 1, "dash": "dot"}}],
         showlegend=True,
         legend={"font": {"size": 13}},
-        xaxis=axis("layer")
-        | {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]},
+        xaxis=axis("layer") | _ticks(layers),
         yaxis=axis("probability after the layer") | {"showgrid": True} | scale,
     )
+
+
+def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
+    """A line for each row of `lines` [line, layer], from 0 up. `layers` are the names on the axis."""
+    kinds, places = lines.axes
+    figure = themed(
+        theme,
+        height=height,
+        margin=MARGIN | {"b": 110, "t": 36},
+        showlegend=True,
+        legend={"font": {"size": 13}},
+        xaxis=axis("layer") | _ticks(layers),
+        yaxis=axis(lines.unit) | {"showgrid": True, "rangemode": "tozero", "tickformat": ".3~g"},
+    )
+    for index, (kind, values) in enumerate(zip(kinds.labels, lines.values, strict=True)):
+        shade = colour(index, theme)
+        figure.add_scatter(
+            x=list(range(len(places.labels))),
+            y=values,
+            mode="lines+markers",
+            name=plain(kind),
+            line={"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]},
+            marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
+            customdata=[[place, f"{value:.3g}"] for place, value in zip(places.labels, values, strict=True)],
+            hovertemplate=f"<b>{plain(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
+        )
+    return figure
+
+
+def _ticks(layers: Sequence[str]) -> dict[str, Any]:
+    """The names of some of the layers, evenly spaced, the last among them."""
+    last = len(layers) - 1
+    step = math.ceil(len(layers) / MOST_TICKS)
+    ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
+    return {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]}

@@ -1,7 +1,8 @@
 """The logit lens: what the model would guess if it stopped after a layer.
 
 The model's own head (final norm, unembedding, cap) reads the residual stream at every layer (nostalgebraist 2020). The head was
-trained to read the end of the last block: there it gives the model's own logits.
+trained to read the end of the last block: there it gives the model's own logits. A lens that was fitted to the model brings an
+earlier stream to where the last one is, before the head reads it (`fitted_lens`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gptviz.machine import progress
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 
+from .fitted_lens import FittedLens
 from .layers import Layer, ends_of_blocks, is_parallel, layers, of_whole_blocks, stream_of, trace_stream
 
 Ids = npt.NDArray[np.int64]
@@ -54,7 +56,7 @@ class Lens:
         rank: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known.
         true_probability: [layer, T], the probability of the true token; NaN where it is not known.
         final_error: the largest difference between the last row and the model's own logits: 0 except for rounding.
-        stream: [layer, T, d_model], what was read.
+        stream: [layer, T, d_model], what the head read.
     """
 
     layers: tuple[Layer, ...]
@@ -80,6 +82,7 @@ def lens(
     last: int | None = None,
     top: int = TOP,
     blocks_only: bool = False,
+    fitted: FittedLens | None = None,
 ) -> Lens:
     """Read the stream of `model` over `ids` after every layer.
 
@@ -92,6 +95,7 @@ def lens(
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
         blocks_only: leave out the layers within a block: the rows are the embedding and the end of each block.
+        fitted: a lens that was fitted to this model; None for the logit lens.
 
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
@@ -105,6 +109,8 @@ def lens(
     every = layers(config)
     read = ends_of_blocks(every) if blocks_only else range(len(every))
     stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]
+    if fitted is not None:
+        stream = fitted.read(stream, read)
     true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
     reading = _LogitSummary(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]

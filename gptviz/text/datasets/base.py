@@ -163,6 +163,12 @@ class Task(ABC):
             found.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
         return found
 
+    def token_labels(self, ids: Ids) -> dict[str, Ids]:
+        """What is known of the tokens of whole sequences `ids` [count, length] and stands nowhere in them, by name: numbers
+        [count, length], −1 for a token of which it is not known. What a model may compute there is looked for by probes.
+        """
+        return {}
+
     def as_people_write(self, text: str) -> str:
         """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""
         return ""

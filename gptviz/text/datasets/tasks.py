@@ -116,6 +116,17 @@ class Addition(Task):
         """Problems that are never trained on, all equally probable; with few digits they repeat."""
         return self._solved(self._problems(count, validation_rng(seed), held_out=True))
 
+    def token_labels(self, ids: Ids) -> dict[str, Ids]:
+        """The carry: whether 1 is carried into the next digit of the sum, at the token from which that digit is guessed."""
+        digits = ids - self.tokenizer.encode("0").ids[0]  # [count, length]
+        a, b = digits[:, : self.digits][:, ::-1], digits[:, self.digits + 1 :][:, : self.digits][:, ::-1]  # the ones first
+        carry = np.full_like(ids, -1)
+        carried = np.zeros(len(ids), np.int64)
+        for place in range(self.digits):
+            carried = (a[:, place] + b[:, place] + carried) // 10
+            carry[:, self._problem_length + place] = carried
+        return {"carry": carry}
+
     def as_people_write(self, text: str) -> str:
         """`123+456=9750` as "123 + 456 = 579", and the sum if that is another one; empty if it is no whole problem and answer."""
         if (found := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.text import passages
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls
 
-PASSAGES, OWN = "Passages of books", "A text of yours"
+from . import held_out
+
+HELD_OUT, PASSAGES, OWN = "Held-out data", "Passages of books", "A text of yours"
 
 
 def text_of(kind: str, prompt: str) -> str:
@@ -20,6 +23,13 @@ def text_of(kind: str, prompt: str) -> str:
         return text
     st.info("Type or paste a text above; until then the prompt is read.")
     return prompt
+
+
+def text_to_fit(subject: Subject) -> str | None:
+    """The control for the text that something is fitted to; None for the data that was held out of training."""
+    kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
+    kind = controls.select("Fitted to", kinds, key="fitted", help="The text over which this is fitted, and then measured.")
+    return None if kind == HELD_OUT else text_of(kind, subject.prompt)
 
 
 def in_code(text: str) -> str:

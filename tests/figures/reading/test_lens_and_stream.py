@@ -7,7 +7,7 @@ import pytest
 
 from gptviz.figures.kit.scatter import side_by_side
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
-from gptviz.figures.reading.lens import NAMED, rise_and_fall
+from gptviz.figures.reading.lens import NAMED, by_layer, rise_and_fall
 from gptviz.figures.reading.stream import written
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -47,6 +47,15 @@ def test_of_many_layers_some_are_named_and_the_last_is() -> None:
     figure = rise_and_fall(table, names, LIGHT, height=400, opened=60)
     assert len(figure.layout.xaxis.tickvals) <= 16
     assert figure.layout.xaxis.ticktext[-1] == "blocks.60"
+
+
+def test_each_lens_has_a_line_over_all_layers() -> None:
+    table = LabelledArray(np.arange(6.0).reshape(2, 3), (Axis("lens", HOSTILE[:2]), Axis("layer", LAYERS)), "nats")
+    figure = by_layer(table, SHORT, DARK, height=300)
+    np.testing.assert_array_equal([line.y for line in figure.data], table.values)
+    assert [line.customdata[2][0] for line in figure.data] == [LAYERS[2]] * 2
+    assert not any("<b>x</b>" in line.hovertemplate for line in figure.data)
+    assert list(figure.layout.xaxis.ticktext) == list(SHORT)
 
 
 def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:

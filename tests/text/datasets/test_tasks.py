@@ -345,3 +345,14 @@ def test_a_batch_takes_few_calls(some: Task) -> None:
     some.examples(64, default_rng(0))
     sys.setprofile(None)
     assert len(calls) < 5_000
+
+
+@pytest.mark.parametrize("digits", [1, 2, 4])
+def test_the_carry_of_addition_is_that_of_whole_numbers(digits: int) -> None:
+    some = Addition(digits=digits)
+    ids = some.held_out(50).ids
+    carry = some.token_labels(ids)["carry"]
+    for row, said in zip(ids, carry, strict=True):
+        a, b = (int(one) for one in some.tokenizer.decode(row).split("=")[0].split("+"))
+        known = [int(a % 10**place + b % 10**place >= 10**place) for place in range(1, digits + 1)]
+        assert said.tolist() == [-1] * (2 * digits + 2) + known + [-1]

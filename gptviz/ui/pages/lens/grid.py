@@ -14,6 +14,7 @@ from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.reading.labels import labels as label_bars
 from gptviz.figures.reading.lens import rise_and_fall
+from gptviz.interp.reading.fitted_lens import LensKind
 from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.lens import Course, Lens, applied, settled
 from gptviz.labelled_array import LabelledArray
@@ -33,25 +34,27 @@ OPENED, ASKED, ROWS = "lens cell", "lens asked", "rows"
 _PITCH = 22
 
 
-def ask_lens(subject: Subject) -> Asked[Lens]:
-    """The guesses after every layer, or after every block alone, as the control for the rows says."""
+def ask_lens(subject: Subject, kind: LensKind, fitted_to: str | None, blocks_only: bool) -> Asked[Lens]:
+    """The guesses after every layer, or after every block alone, through the lens of a kind."""
     length = len(read_by(subject).ids)
     last = MOST_POSITIONS if length > MOST_POSITIONS else None
-    return ask(subject, reading.lens, "Reading every layer", last=last, blocks_only=_rows(subject, length) == BLOCKS)
+    how = {"blocks_only": blocks_only, "kind": kind, "fitted_to": fitted_to}
+    return ask(subject, reading.lens, "Reading every layer", last=last, **how)
 
 
-def _rows(subject: Subject, length: int) -> str:
+def blocks_only(subject: Subject) -> bool:
     """The control for the rows: one after every sublayer; at first one after every block where more would take long."""
+    length = len(read_by(subject).ids)
     every = layers(subject.lm.model.config)
     ends = [every[index].name for index in ends_of_blocks(every)]
     if len(ends) == len(every):
-        return SUBLAYERS
+        return False
     cells = len(every) * min(length, MOST_POSITIONS)
     is_quick = cells * subject.lm.model.embed.weight.numel() <= MOST
     asked, names = st.query_params.get("layer"), [layer.name for layer in every]
     if ROWS not in st.query_params and ROWS not in st.session_state and asked in names and asked not in ends:
         st.session_state[ROWS] = SUBLAYERS  # the link opens a cell within a block
-    return controls.select(
+    chosen = controls.select(
         "A row after",
         [SUBLAYERS, BLOCKS],
         key=ROWS,
@@ -60,6 +63,7 @@ def _rows(subject: Subject, length: int) -> str:
         help="Sublayers are the attention and the MLP of a block. A large model is at first read after every block alone, which "
         "takes half as long.",
     )
+    return chosen == BLOCKS
 
 
 def grid(subject: Subject, asked: Asked[Lens]) -> bool:

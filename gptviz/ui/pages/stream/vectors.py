@@ -18,7 +18,7 @@ from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.records.stream import GONE, MAP, VIEWS, WRITTEN
+from gptviz.ui.records.stream import GONE, MAP, PROBES, VIEWS, WRITTEN
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
@@ -54,13 +54,14 @@ class MapChoice:
     compared: bool
 
 
-def view_control() -> str:
-    """The control `view`."""
+def view_control(*, is_probed: bool) -> str:
+    """The control `view`; probes are offered where `is_probed`."""
     about = (
         "Map: where the positions of the text lie after one layer, and how long their vectors are. What is written: how much "
-        "each attention and each MLP adds to the stream."
+        "each attention and each MLP adds to the stream. Probes: what can be read from the stream after each layer."
     )
-    return controls.select("View", VIEWS, key="view", help=about, segmented=True, gone=GONE)
+    views = VIEWS if is_probed else [view for view in VIEWS if view != PROBES]
+    return controls.select("View", views, key="view", help=about, segmented=True, gone=GONE)
 
 
 def position_control(subject: Subject, read: Read) -> int | None:

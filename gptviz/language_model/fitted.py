@@ -1,0 +1,86 @@
+"""What is fitted to a language model over a text, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from gptviz.interp.reading import fitted_lens as lenses
+from gptviz.interp.reading import probes
+from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
+from gptviz.interp.reading.layers import layers
+from gptviz.interp.reading.probes import Probed
+from gptviz.runs import fitted
+
+from .core import LanguageModel, method
+from .data import rows
+
+# The most tokens of a text that a lens is fitted to.
+MOST_TOKENS = 16_384
+
+
+@method
+def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None) -> FittedLens:
+    """The Jacobian or the tuned lens of this model: see `gptviz.interp.reading.fitted_lens`. It is fitted once, and kept in the
+    user's folder.
+
+    Args:
+        kind: "jacobian" or "tuned".
+        text: what it is fitted to; by default the data that was held out of training.
+
+    Raises:
+        ValueError: as in `rows`, and as in `fitted_lens.fit`.
+        OSError: the data is not here, or the lens cannot be kept.
+    """
+    digest = _digest(lm, kind, text)
+    config, tensors = lm.model.config, fitted.kept(digest)
+    n_layer = len(layers(config))
+    shapes = {"matrices": (n_layer, config.d_model, config.d_model), "biases": (n_layer, config.d_model)}
+    if {name: tuple(each.shape) for name, each in tensors.items()} == shapes | {"measured": (2, 2, n_layer)}:
+        measured = tensors.pop("measured").double().numpy()
+        return FittedLens(**{name: each.to(lm.device) for name, each in tensors.items()}, measured=measured)
+    found = lenses.fit(lm.model, rows(lm, text, MOST_TOKENS), kind)
+    kept = {"matrices": found.matrices, "biases": found.biases, "measured": torch.from_numpy(found.measured)}
+    fitted.keep(digest, kept)
+    return found
+
+
+@method
+def probe_labels(lm: LanguageModel) -> dict[str, str]:
+    """The labels that probes of this model can be fitted to, in words, by name: first those of its task."""
+    task = lm.task
+    own = {} if task is None else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
+    return own | probes.FROM_TEXT
+
+
+@method
+def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
+    """How well a label of tokens can be read from the stream after each layer: see `gptviz.interp.reading.probes`.
+
+    Args:
+        label: one of `probe_labels`.
+        text: what is read; by default the data that was held out of training, as always for a label of the task.
+
+    Raises:
+        ValueError: there is no such label; as in `rows`; or as in `probes.probe`.
+        OSError: the data is not here.
+    """
+    if label not in (known := probe_labels(lm)):
+        raise ValueError(f"{lm.name} has no label {label!r:.40}: choose one of {', '.join(known)}")
+    if label not in probes.FROM_TEXT and lm.task is not None:
+        ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
+        values = lm.task.token_labels(ids)[label].tolist()
+        own = [[None if value < 0 else str(value) for value in row] for row in values]
+        return probes.probe(lm.model, [torch.from_numpy(row) for row in ids], own)
+    read = rows(lm, text, probes.MOST_TOKENS)
+    pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]
+    return probes.probe(lm.model, read, [probes.text_labels(some, label) for some in pieces])
+
+
+def _digest(lm: LanguageModel, *settings: str | None) -> str:
+    """Tells the weights of a model, its edits and some settings from all others."""
+    found = hashlib.sha256(repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode("utf-8", "backslashreplace"))
+    for weight in lm.model.state_dict().values():
+        found.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()[:32]

@@ -1,0 +1,62 @@
+"""What can be read from the stream after each layer by a linear probe."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.reading.lens import by_layer
+from gptviz.interp.reading.probes import FROM_TEXT, Probed
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import fitted
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.views.texts import text_to_fit
+from gptviz.ui.widgets import controls, escaped, show_figure, theme
+
+# Of more places in a row none is drawn by itself.
+MOST_PLACES = 8
+_HEIGHT = 380
+
+
+def ask_probe(subject: Subject) -> Asked[Probed]:
+    """The controls, which label and over which text, and the probes of that."""
+    labels = subject.lm.probe_labels()
+    about = "What a probe says of a token, from the vector of the stream there alone: first what is known in this model's task."
+    titles = list(labels.values())
+    label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=about))]
+    text = text_to_fit(subject) if label in FROM_TEXT else None
+    return ask(subject, fitted.probe, "Fitting probes", label=label, text=text)
+
+
+def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
+    """The accuracies as lines; the numbers of the picture. None, with a message, where no probe can be fitted."""
+    try:
+        found = asked.value
+    except (ValueError, OSError) as error:
+        st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
+        return None
+    shorts, table, places = [layer.short for layer in found.layers], found.labelled(), found.places()
+    st.markdown(f"**{found.said}**")
+    show_figure(
+        by_layer(table, shorts, theme(), height=_HEIGHT),
+        key="probes",
+        alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one of shuffled labels.",
+    )
+    st.caption(
+        f"How much of the tokens that the probes were not fitted to has the right one of {counted(len(found.classes), 'label')}. "
+        "The probe of shuffled labels finds what is there by chance; always saying the commonest label is right at "
+        f"{percent(found.commonest)} of the tokens."
+    )
+    if 1 < len(places.axes[0].labels) <= MOST_PLACES:
+        st.markdown("**The same probes at each place of the row**")
+        show_figure(
+            by_layer(places, shorts, theme(), height=_HEIGHT),
+            key="probes by place",
+            alt=f"How often the probe is right after each layer, at {counted(len(places.axes[0].labels), 'place')}.",
+        )
+    return table
+
+
+def code(asked: Asked[Probed]) -> str:
+    """The lines of `gptviz` that compute the numbers on screen."""
+    return asked.code("result.accuracy, result.control  # [layer]: the shares of tokens that probes get right", "result.by_place")
