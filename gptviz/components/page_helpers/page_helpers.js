@@ -4,6 +4,7 @@ import { make } from "../kit/elements.js";
 import { view } from "../kit/view.js";
 import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
+import { LessonTicks } from "./lesson_ticks.js";
 import { PageAddress } from "./page_address.js";
 import { PopoverKeys } from "./popover_keys.js";
 import { Presenter } from "./presenter.js";
@@ -16,6 +17,7 @@ const HELPERS = {
   history: HistorySteps,
   popovers: PopoverKeys,
   prompt: ClosedPrompt,
+  ticks: LessonTicks,
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,
