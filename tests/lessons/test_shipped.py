@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,9 @@ from gptviz.lessons.quantities import Quantities
 from gptviz.ui.pages.lessons.cards import EXAMPLE
 
 LESSONS = library(SHIPPED)
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "lessons.md"
+ROOT = Path(__file__).resolve().parents[2]
+UI, VIEWS = ROOT / "gptviz" / "ui", ROOT / "gptviz" / "components"
+DOCUMENT = ROOT / "docs" / "lessons.md"
 
 
 @lru_cache(maxsize=4)
@@ -70,6 +73,24 @@ def test_they_make_many_claims_and_every_question_has_a_hint() -> None:
     assert sum(len(step.claims) for step in steps) >= 25
     assert all(any(step.claims for step in lesson.steps) for lesson in LESSONS.lessons.values())
     assert all(question.hint for step in steps for question in step.questions)
+
+
+def test_what_a_class_sees_of_a_step_names_no_control() -> None:
+    """With “View only” a step has its questions, or without any its text: what it says of a control stands in `look_at`."""
+    written = {
+        one.value
+        for file in UI.rglob("*.py")
+        for one in ast.walk(ast.parse(file.read_text("utf-8")))
+        if type(one) is ast.Constant
+    }
+    of_views = (re.findall(r'"([^"\\n]+)"', file.read_text("utf-8")) for file in VIEWS.rglob("*.js"))
+    labels = {one for one in written.union(*of_views) if isinstance(one, str) and one[:1].isupper()}
+    for name, lesson in LESSONS.lessons.items():
+        for step in lesson.steps:
+            asked = [getattr(one, part) for one in step.questions for part in ("ask", "hint", "reveal")]
+            for text in asked or [step.text]:
+                assert not labels & set(re.findall("“([^”]+)”", text)), (name, text)
+                assert not re.search(r"\b(slider|button|dial|menu|type (it|that|them))\b", text, re.IGNORECASE), (name, text)
 
 
 def test_the_example_of_a_lesson_of_ones_own_is_one_and_the_documents_have_it_whole() -> None:

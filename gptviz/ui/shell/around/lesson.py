@@ -184,10 +184,9 @@ def panel() -> bool:
             _offer(one)
         st.markdown(f"### {escaped(step.title)}")
         about = _key(one.lesson)
-        only_asks = present.is_view_only() and bool(step.questions)
-        if not only_asks:
+        if not (present.is_view_only() and step.questions):
             _text(step.text, about)
-        if step.page is not None and step.page.look_at and not only_asks:
+        if step.page is not None and step.page.look_at and not present.is_view_only():  # it names controls, which are not there
             st.info(escaped(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
