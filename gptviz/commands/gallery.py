@@ -41,8 +41,10 @@ def run(options: argparse.Namespace) -> None:
             raise UsageError(f"there is no lesson and no page {name!r:.40}{instead(name, known)}")
     exhibits = [one for one in every if not options.only or one.of in options.only]
     pictures = not options.without_thumbnails
-    for number, exhibit in enumerate(write_gallery(options.out, exhibits, thumbnails=pictures), 1):
-        print(f"{number} of {len(exhibits)}: {exhibit.title}", file=sys.stderr, flush=True)
+    for number, exhibit in enumerate(write_gallery(options.out, exhibits, thumbnails=pictures)):
+        what = "" if number < len(exhibits) else "small picture "
+        said = f"{what}{number % len(exhibits) + 1} of {len(exhibits)}: {exhibit.title}"
+        print(said, file=sys.stderr, flush=True)
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     if options.json:
         print_json({"path": str(options.out.absolute()), "files": [f"{one.name}.html" for one in exhibits], "bytes": written})
