@@ -20,7 +20,8 @@ help: ## what can be made
 		print line \
 	}' $(firstword $(MAKEFILE_LIST))
 
-install: $(VENV)/installed ## build .venv with what the app runs on
+# An editable installation would copy the models that ship; a line that names this folder finds all of it, from any other folder.
+install: $(VENV)/installed ## build .venv with what the app runs on, and gptviz itself
 
 # Workers share the files of tests. There are two more than two cores, since a test of a browser waits for a third of its time.
 WORKERS ?= 4
@@ -148,6 +149,7 @@ $(VENV)/bin/python:
 
 $(VENV)/installed: $(VENV)/bin/python requirements.txt constraints.txt
 	$(RUN) -m pip install --quiet -r requirements.txt
+	@echo "$(CURDIR)" > "$$($(RUN) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/gptviz.pth"
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt

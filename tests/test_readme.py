@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gptviz.__main__ import parser
+from hatch_build import for_index
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -41,6 +42,18 @@ def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
 def test_links_to_files_lead_there(file: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8"))
     assert all((file.parent / link).exists() for link in links)
+
+
+@pytest.mark.parametrize("repository", [None, "https://example.org/gptviz"])
+def test_where_a_wheel_is_shown_no_link_and_no_picture_of_the_readme_leads_nowhere(repository: str | None) -> None:
+    text = README.read_text(encoding="utf-8")
+    shown = for_index(text, repository)
+    leads = re.findall(r"\]\(([^)]+)\)", shown)
+    assert all(link.startswith("https://") for link in leads)
+    n_ours, n_all = (len(re.findall(rf"\]\((?!{other})", text)) for other in ("https?:", " "))
+    assert len(leads) == (n_all - n_ours if repository is None else n_all)
+    assert re.findall(r"^#+ .*", shown, re.MULTILINE) == re.findall(r"^#+ .*", text, re.MULTILINE)
+    assert repository is not None or "![" not in shown
 
 
 def test_what_ships_is_listed_with_its_source() -> None:

@@ -46,8 +46,14 @@ def run(options: argparse.Namespace) -> None:
     exhibits = [one for one in every if not options.only or one.of in options.only]
     live = _live() if not options.only or NAME in options.only else None
     pictures = not options.without_thumbnails
-    for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures), 1):
-        print(f"{number} of {len(exhibits)}: {exhibit.title}", file=sys.stderr, flush=True)
+    listed = len(exhibits) + (live is not None)
+    for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures)):
+        place = (
+            f"{number + 1} of {len(exhibits)}"
+            if number < len(exhibits)
+            else f"small picture {number - len(exhibits) + 1} of {listed}"
+        )
+        print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
     files = [f"{name}.html" for name in (*([NAME] if live else []), *(one.name for one in exhibits))]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     if options.json:

@@ -1,10 +1,10 @@
 r"""A lesson: a Markdown file with front matter, cut into steps, each with a state of a page and questions.
 
-The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `based_on` (a list of
-sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder with parts of words
-as tokens that the reader opened last; if there is none, about `model`). Every heading of the second level begins a step. A step
-has paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and fenced blocks of two kinds, whose
-content is YAML:
+The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `level` (one of `LEVELS`,
+or none), `based_on` (a list of sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about
+the decoder with parts of words as tokens that the reader opened last; if there is none, about `model`). Every heading of the
+second level begins a step. A step has paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and
+fenced blocks of two kinds, whose content is YAML:
 
     ```page
     open: next_token
@@ -54,6 +54,8 @@ EXPRESSION = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
 QuestionKind = Literal["choice", "number", "token", "state"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 BLOCKS = ("page", "question")
+# How much a lesson asks for: nothing, some idea of what a model does, or the wish to find something out.
+LEVELS = FIRST_STEPS, INSIDE, RESEARCH = "first steps", "inside", "research"
 
 
 class LessonError(ValueError):
@@ -176,6 +178,7 @@ class Lesson:
         about: its content, in a sentence.
         steps: at least one.
         minutes: how long it takes.
+        level: one of `LEVELS`, or empty if its file does not say.
         based_on: its sources.
         model: the model that it is about.
         any_decoder: whether it is about a decoder with parts of words as tokens that the reader opened, else about `model`.
@@ -187,6 +190,7 @@ class Lesson:
     about: str
     steps: tuple[LessonStep, ...]
     minutes: int = 5
+    level: str = ""
     based_on: tuple[str, ...] = ()
     model: str = "shakespeare"
     any_decoder: bool = False
@@ -249,6 +253,7 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
         title=settings.text("title"),
         about=settings.text("about"),
         minutes=int(settings.number("minutes", 5)),
+        level=_level(settings),
         based_on=settings.texts("based_on"),
         model=settings.text("model", "shakespeare"),
         any_decoder=settings.truth("any_decoder"),
@@ -258,6 +263,13 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
     settings.nothing_else()
     _check_steps(lesson, file, first)
     return lesson
+
+
+def _level(settings: _Fields) -> str:
+    level = settings.text("level", "")
+    if level and level not in LEVELS:
+        raise settings.error(f"its level is {level!r:.40}{instead(level, LEVELS)}", "level")
+    return level
 
 
 def _check_steps(lesson: Lesson, file: str, first: int) -> None:

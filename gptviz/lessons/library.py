@@ -8,12 +8,13 @@ from pathlib import Path
 
 from gptviz.machine.files import home, kept_until_written
 
-from .lesson import Lesson, LessonError, read_lesson, shown_name
+from .lesson import FIRST_STEPS, Lesson, LessonError, read_lesson, shown_name
 from .pictures import with_pictures
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 FOLDER_SETTING = "GPTVIZ_LESSONS"
 MOST_LESSONS = 200
+PERIOD = 45  # minutes of a lesson at school
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,15 @@ class Library:
 
     lessons: dict[str, Lesson]
     faults: dict[str, str]
+
+    @property
+    def path(self) -> tuple[Lesson, ...]:
+        """A way through the first steps, in their order, that takes `PERIOD` minutes at most."""
+        path: list[Lesson] = []
+        for lesson in self.lessons.values():
+            if lesson.level == FIRST_STEPS and sum(one.minutes for one in path) + lesson.minutes <= PERIOD:
+                path.append(lesson)
+        return tuple(path)
 
 
 def own_folder() -> Path:

@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +30,8 @@ SHARED, THUMBNAILS = "shared", "thumbnails"
 # Browsers that take a picture of a file from the command line.
 BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome", "msedge")
 WINDOW, THUMBNAIL = (1280, 800), (480, 300)
-LOOKS = 8_000  # milliseconds of a page's own time until its picture is taken
+LOOKS = 1_000  # milliseconds of a page's own time until its picture is taken: what is drawn is drawn after half of it
+AT_ONCE = 2  # browsers that take pictures at the same time
 LONGEST = 60  # seconds that a browser may take for a picture
 MARK = '<meta name="generator" content="gptviz gallery'
 
@@ -64,7 +67,8 @@ TRY = Exhibit(
 def write_gallery(
     folder: Path, exhibits: Sequence[Exhibit], *, live: LivePage | None = None, thumbnails: bool = True
 ) -> Iterator[Exhibit]:
-    """Write the files of the exhibits, what they share, and `index.html`; each exhibit is given once its file is written.
+    """Write the files of the exhibits, what they share, and `index.html`. Each exhibit is given once its file is written; then,
+    if a browser takes small pictures, each once more when its picture was taken.
 
     Args:
         folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
@@ -97,7 +101,10 @@ def write_gallery(
     for name, script in shared_scripts(needed).items():
         _write(folder / SHARED / name, script)
     listed = [*([] if live is None else [TRY]), *exhibits]
-    shown = _thumbnails(folder, listed) if thumbnails else set()
+    shown = set()
+    for exhibit, has_picture in _thumbnails(folder, listed) if thumbnails else ():
+        shown |= {exhibit.name} if has_picture else set()
+        yield exhibit
     _write(index, _index(listed, shown))
 
 
@@ -111,31 +118,32 @@ def browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-def _thumbnails(folder: Path, exhibits: Sequence[Exhibit]) -> set[str]:
-    """Take a small picture of each file; the names of those that have one."""
+def _thumbnails(folder: Path, exhibits: Sequence[Exhibit]) -> Iterator[tuple[Exhibit, bool]]:
+    """Take a small picture of each file; each exhibit with whether it has one."""
     program = browser()
     if program is None:
-        return set()
+        return
     (folder / THUMBNAILS).mkdir(exist_ok=True)
-    found = set()
-    with tempfile.TemporaryDirectory() as temporary:
-        for exhibit in exhibits:
-            picture = Path(temporary, "picture.png")
-            command = [
-                *(program, "--headless", "--hide-scrollbars", "--disable-gpu", f"--user-data-dir={temporary}/profile"),
-                *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # as root it has none
-                *(f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--virtual-time-budget={LOOKS}", f"--screenshot={picture}"),
-                (folder / f"{exhibit.name}.html").absolute().as_uri(),
-            ]
-            # What has no picture is shown without one.
-            with suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
-                with Image.open(picture) as taken:
-                    small = taken.convert("RGB").resize(THUMBNAIL, Image.Resampling.LANCZOS)
-                small.save(folder / THUMBNAILS / f"{exhibit.name}.webp", quality=70)
-                found.add(exhibit.name)
-            picture.unlink(missing_ok=True)
-    return found
+    with ThreadPoolExecutor(AT_ONCE) as browsers:
+        yield from zip(exhibits, browsers.map(partial(_thumbnail, program, folder), exhibits), strict=True)
+
+
+def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
+    """Take a small picture of a file; whether there is one now. What has no picture is shown without one."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary, suppress(OSError, subprocess.SubprocessError):
+        picture = Path(temporary, "picture.png")
+        command = [
+            *(program, "--headless", "--hide-scrollbars", "--disable-gpu", f"--user-data-dir={temporary}/profile"),
+            *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # as root it has none
+            *(f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--virtual-time-budget={LOOKS}", f"--screenshot={picture}"),
+            (folder / f"{exhibit.name}.html").absolute().as_uri(),
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
+        with Image.open(picture) as taken:
+            small = taken.convert("RGB").resize(THUMBNAIL, Image.Resampling.LANCZOS)
+        small.save(folder / THUMBNAILS / f"{exhibit.name}.webp", quality=70)
+        return True
+    return False
 
 
 def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:

@@ -12,8 +12,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.ui.menu import PAGES
 from gptviz.ui.shell.around import take_home
-from gptviz.ui.shell.around.lesson import WRONG, OpenLesson, lessons, told_key
+from gptviz.ui.shell.around.lesson import HINTED, RIGHT, WRONG, OpenLesson, lessons, told_key
 from tests.app.opening import opened
 from tests.tiny import TinyModel
 
@@ -190,10 +191,33 @@ def test_an_odd_address_opens_a_step_or_says_that_there_is_no_such_lesson(query:
 def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(home: Path) -> None:
     (home / "lessons" / "broken.md").write_text("nothing")
     at = opened("pages/lessons.py")
-    listed = [re.sub("<[^>]*>", " ", element.value) for element in at.main.get("html") if "lesson-begin" in element.value]
+    listed = [re.sub("<[^>]*>", " ", element.value) for element in at.main.get("html") if "lesson-about" in element.value]
     assert len(listed) == len(lessons().lessons)
     assert "A lesson of a teacher" in listed[-1]
     assert any("broken" in element.value for element in at.error)
+    assert not any("Based on" in caption.value for caption in at.main.caption), "the lesson itself says it at its end"
+
+
+def test_minutes_level_and_a_picture_are_on_each_card_and_a_period_is_named_at_the_top() -> None:
+    at, found = opened("pages/lessons.py"), lessons()
+    pictures = [element.value for element in at.main.markdown if element.value.startswith(":material/")]
+    assert pictures[0] == PAGES["tokens"].icon
+    assert pictures[-1] == PAGES["positions"].icon
+    cards = [caption.value for caption in at.main.caption if " minutes, " in caption.value and " step" in caption.value]
+    assert cards[0].startswith("First steps, 10 minutes, ")
+    assert cards[-1].startswith("5 minutes, 2 steps"), "a lesson may say no level"
+    (path,) = [element.value for element in at.main.get("html") if "lesson-path" in element.value]
+    assert re.findall(r"lesson=([\w-]+)&", path) == [lesson.name for lesson in found.path]
+    assert f"in all {sum(lesson.minutes for lesson in found.path)} minutes" in path
+
+
+def test_a_lesson_is_done_at_its_end_when_all_its_questions_are_answered() -> None:
+    lesson = lessons().lessons["teacher"]
+    every = {(0, 0): RIGHT, (0, 1): WRONG, (1, 0): RIGHT, (1, 1): RIGHT}
+    assert OpenLesson(lesson, 1, every).is_done
+    assert not OpenLesson(lesson, 0, every).is_done
+    assert not OpenLesson(lesson, 1, every | {(0, 1): HINTED}).is_done
+    assert not OpenLesson(lesson, 1, {}).is_done
 
 
 def test_a_lesson_is_written_as_one_file(monkeypatch: pytest.MonkeyPatch) -> None:

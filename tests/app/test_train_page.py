@@ -748,6 +748,19 @@ def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_comp
     assert at.text_input(key="save_as").placeholder == "jobs-2"
 
 
+def test_two_texts_begin_with_the_pair_about_nurses_unless_something_was_chosen() -> None:
+    at = page()
+    at.toggle(key="two_texts").set_value(True).run()
+    assert at.selectbox(key="plan").value == "jobs"
+    assert not button(at, "Train").disabled
+    assert {at.number_input(key=f"run_jobs_nurse{end}").value for end in ("", "_b")} == {90, 10}
+    for plan, then in (("generator", "generator"), ("sums", "sums")):  # a link that asks for both has chosen
+        assert page(plan=plan, two_texts="true").selectbox(key="plan").value == then
+    at = page(plan="generator")
+    at.toggle(key="two_texts").set_value(True).run()
+    assert at.selectbox(key="plan").value == "generator"
+
+
 def test_two_texts_that_are_the_same_are_refused() -> None:
     at = page(**TWO, run_jobs_nurse_b="90", run_jobs_doctor_b="10")
     assert "the second text: it is the same as the first" in says(at)

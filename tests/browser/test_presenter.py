@@ -52,6 +52,23 @@ def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..
     assert page.evaluate(SPOT) is None, "what is typed is no key of the speaker"
 
 
+# What scrolls within the page, and shows a bar for it.
+BARS = """() => [...document.querySelectorAll('*')]
+    .flatMap((one) => [one, ...(one.shadowRoot?.querySelectorAll('*') ?? [])])
+    .filter((one) => one.checkVisibility() && one.scrollHeight > one.clientHeight + 1 && one.clientHeight > 20
+        && one.dataset.testid !== 'stMain')
+    .filter((one) => ((look) => /auto|scroll/.test(look.overflowY) && look.scrollbarWidth !== 'none')(getComputedStyle(one)))
+    .map((one) => one.className)"""
+
+
+def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(standing: Visit) -> None:
+    standing.go("next_token")
+    assert standing.drawn().evaluate(BARS), "what is found here is found there too"
+    for page in ("next_token", "generate", "attention", "runs"):
+        standing.go(page, present="1")
+        assert standing.drawn().evaluate(BARS) == []
+
+
 def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(standing: Visit) -> None:
     of_views = ".root > .bar, .order, .tools > .tool, .drawing > .tool, select"
     of_page = ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, [data-testid=stPopover]:not(.st-key-page-tools *)"

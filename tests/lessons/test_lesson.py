@@ -97,6 +97,7 @@ def test_what_a_file_says_is_what_is_read():
         (FRONT + STEP.replace("claim: 1 < 2", "claim: 1 <"), "line 17, step 1: '1 <' is no expression"),
         (FRONT + STEP.replace("claim: 1 < 2", "claim:"), "'claim' is missing"),
         (FRONT + "## x\n" * 41, "41 steps"),
+        (FRONT.replace("---\n", "---\nlevel: insid\n", 1) + STEP, "line 2: its level is 'insid': did you mean 'inside'?"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(content, said):

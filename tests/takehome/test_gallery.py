@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from gptviz.takehome import gallery
 from gptviz.takehome.gallery import Exhibit, write_gallery
@@ -56,6 +58,21 @@ def test_without_a_browser_there_are_no_pictures_and_nothing_fails(tmp_path: Pat
     monkeypatch.setattr(gallery, "BROWSERS", ("no such browser",))
     list(write_gallery(tmp_path, SHOWN))
     assert "<img" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_each_picture_is_told_and_what_has_none_is_shown_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **how: object) -> None:
+        if command[-1].endswith("/b.html"):
+            raise subprocess.TimeoutExpired(command, 1)
+        picture = next(one.removeprefix("--screenshot=") for one in command if one.startswith("--screenshot="))
+        Image.new("RGB", gallery.WINDOW, "red").save(picture)
+
+    monkeypatch.setattr(gallery, "browser", lambda: "a browser")
+    monkeypatch.setattr(gallery.subprocess, "run", run)
+    assert [one.name for one in write_gallery(tmp_path, SHOWN)] == [*"abc", *"abc"]
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<img src="([^"]+)"', index) == ["thumbnails/a.webp", "thumbnails/c.webp"]
+    assert Image.open(tmp_path / "thumbnails" / "a.webp").size == gallery.THUMBNAIL
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -5,6 +5,7 @@ import { view } from "../kit/view.js";
 import { Clipboard } from "./clipboard.js";
 import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
+import { LessonTicks } from "./lesson_ticks.js";
 import { PageAddress } from "./page_address.js";
 import { Paper } from "./paper.js";
 import { PopoverKeys } from "./popover_keys.js";
@@ -18,6 +19,7 @@ const HELPERS = {
   history: HistorySteps,
   popovers: PopoverKeys,
   prompt: ClosedPrompt,
+  ticks: LessonTicks,
   speaker: Presenter,
   sight: StepInSight,
   address: PageAddress,

@@ -15,6 +15,7 @@ from typing import Final
 from gptviz.machine.files import home, in_place_of
 from gptviz.machine.hosting import require_writable
 
+_TINY_SHAKESPEARE = "tinyshakespeare.txt"  # as it is kept
 TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 _TINY_SHAKESPEARE_BYTES: Final = 1_115_394
@@ -102,7 +103,7 @@ def corpora() -> tuple[NamedCorpus, ...]:
         NamedCorpus(
             "tiny-shakespeare",
             "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then offline",
-            _cached("tinyshakespeare.txt").is_file(),
+            _cached(_TINY_SHAKESPEARE).is_file(),
             tiny_shakespeare,
         ),
     )
@@ -174,15 +175,15 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
         CorpusUnavailableError: it is not in the cache and may not be fetched, the network cannot be reached in time, or the text
             that comes does not have the known SHA-256.
     """
-    cached = _cached("tinyshakespeare.txt")
+    cached = _cached(_TINY_SHAKESPEARE)
     data = _cached_bytes(cached)
     if not _is_tiny_shakespeare(data):
         if not fetch:
-            raise _no_shakespeare(f"there is no good copy in {cached.parent}, and it may not be fetched")
+            raise _no_shakespeare("it may not be fetched")
         require_writable("Tiny Shakespeare is not fetched")
         data = _fetch(TINY_SHAKESPEARE_ADDRESS, timeout)
         if not _is_tiny_shakespeare(data):
-            raise _no_shakespeare(f"what came from {TINY_SHAKESPEARE_ADDRESS} is not that text (its SHA-256 differs)")
+            raise _no_shakespeare("what was fetched is not that text (its SHA-256 differs)")
         with suppress(OSError):  # without a cache, the text is fetched again next time
             _cache(cached, data)
     return Corpus("tiny-shakespeare", data.decode(), TINY_SHAKESPEARE_ADDRESS)
@@ -246,8 +247,9 @@ def _is_tiny_shakespeare(data: bytes) -> bool:
 def _no_shakespeare(reason: str) -> CorpusUnavailableError:
     end = "" if reason.endswith("?") else "."
     return CorpusUnavailableError(
-        f"Tiny Shakespeare is not here: {reason}{end} Without it there are the Python reference (python-reference), "
-        "a text file of yours and the generated tasks"
+        f"Tiny Shakespeare, the text that this needs, is not here: {reason}{end} Get it where there is a network, from "
+        f"{TINY_SHAKESPEARE_ADDRESS}, and put it here as {_cached(_TINY_SHAKESPEARE)}; or name another text: "
+        "python-reference, a file of yours, or a task that generates its text"
     )
 
 
@@ -259,7 +261,7 @@ def _fetch(address: str, timeout: float) -> bytes:
             return data
     except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
         reason = getattr(error, "reason", error)
-        raise _no_shakespeare(f"{address} cannot be reached ({reason}); are you offline?") from None
+        raise _no_shakespeare(f"it cannot be fetched ({reason}); are you offline?") from None
 
 
 def _cached_bytes(path: Path) -> bytes:

@@ -16,7 +16,7 @@ PAGE = Page(
     reads_prompt=False,
     words=("token", "prompt", "head", "block"),
     tour=(
-        "Each card is a lesson: its title begins it.",
+        "Each card is a lesson: its title begins it, and a tick says that it was done in this browser.",
         (
             "A lesson stands in the side bar while the page beside it is live; on a phone it stands above the page, and a tap "
             "on its title folds it. Its address keeps your answers."

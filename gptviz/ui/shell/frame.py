@@ -112,7 +112,8 @@ def open_page(page: Page) -> None:
         search.box(state, {key: state[key] for key in ABOUT_NO_MODEL if key in state})
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
-        page_helpers(key="page helpers", step=lesson.step_on_screen(), presents=is_presenting)
+        done, step = lesson.done_on_screen(), lesson.step_on_screen()
+        page_helpers(key="page helpers", done=done, step=step, presents=is_presenting)
     kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

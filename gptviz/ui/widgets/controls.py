@@ -205,10 +205,10 @@ def real(label: str, low: float, high: float, *, key: str, help: str, default: f
     return chosen
 
 
-def switch(label: str, *, key: str, help: str, default: bool = False) -> bool:
-    """On or off, kept in the URL as `key`."""
+def switch(label: str, *, key: str, help: str, default: bool = False, on_change: Callable[[], None] | None = None) -> bool:
+    """On or off, kept in the URL as `key`; `on_change` is called before the page runs again, and not for what a link says."""
     _warn(key, ON_OR_OFF, "on" if default else "off")
-    chosen = st.toggle(label, default, key=key, help=help, bind="query-params")
+    chosen = st.toggle(label, default, key=key, help=help, bind="query-params", on_change=on_change)
     say_chosen(label, "on" if chosen else "off")
     return chosen
 

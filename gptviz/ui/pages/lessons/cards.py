@@ -1,4 +1,4 @@
-"""How to write a lesson."""
+"""The list of lessons, and how to write one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from html import escape
 import streamlit as st
 
 from gptviz.figures.kit.format import counted
-from gptviz.lessons.lesson import Lesson
-from gptviz.lessons.library import own_folder
+from gptviz.lessons.lesson import LEVELS, Lesson
+from gptviz.lessons.library import PERIOD, Library, own_folder
 from gptviz.runs import checkpoints
+from gptviz.ui.menu import PAGES
+from gptviz.ui.records.lessons import PAGE
 from gptviz.ui.shell.around import lesson as shell
 from gptviz.ui.shell.around.take_home import take_lesson_home
 from gptviz.ui.widgets import escaped
 from gptviz.ui.widgets.details import folded
 
-HOW = """A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
+HOW = f"""A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
 step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
 address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page:
 `state: block, head` names what the click writes into the address, and the answer is then like "1.3".
 A choice has its `options: [one, other]`; a number may be off by `within`.
 A first wrong answer shows the `hint`, if there is one, and the reader may try once more; then the answer and the `reveal` are
 shown.
-The answer is an expression that the model computes, and so is every `{{ … }}` in the text. In an expression a text stands in
+Of the settings, `level` is one of {", ".join(LEVELS)}, or is left out.
+The answer is an expression that the model computes, and so is every `{{{{ … }}}}` in the text. In an expression a text stands in
 quotes: `answer: likeliest("When Mary")`. A `claim`, in a block of either kind, is an expression, or a list of them, that is true
 if what your step says is true, such as `claim: probability("ROMEO:", "\\n") > 0.5`. Readers do not see it.
 `python -m gptviz lessons check DIR` opens every page, computes every answer and every claim, and names the file, the line and
@@ -31,6 +34,7 @@ EXAMPLE = """---
 title: A first lesson
 about: How sure is the model after a name?
 minutes: 5
+level: first steps
 based_on: [my own course]
 model: shakespeare
 ---
@@ -61,6 +65,7 @@ def show() -> None:
     """All lessons in their order, and how to write one."""
     found = shell.lessons()
     models = checkpoints.folders()
+    _path(found)
     with st.container(horizontal=True, key="cards-lessons"):
         for number, one in enumerate(found.lessons.values(), 1):
             with st.container(border=True, height="stretch", gap="xsmall"):
@@ -73,17 +78,32 @@ def show() -> None:
         fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
 
 
+def _path(library: Library) -> None:
+    """The lessons that fill a period at school, with the minutes of each."""
+    if not library.path:
+        return
+    numbers = {name: number for number, name in enumerate(library.lessons, 1)}
+    ways = " · ".join(f"{_begin(numbers[one.name], one)} ({one.minutes})" for one in library.path)
+    total = sum(one.minutes for one in library.path)
+    st.html(f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all {total} minutes.</p>')
+
+
+def _begin(number: int, one: Lesson) -> str:
+    """The link that begins a lesson, and a tick that the browser shows once it is done there."""
+    tick = f'<span class="lesson-tick done-{one.name}" role="img" aria-label="done"> ✓</span>'
+    address = escape(shell.begun(one).address)
+    return f'<a class="lesson-begin" target="_self" href="{address}">{number} {escape(one.title)}</a>{tick}'
+
+
 def _card(number: int, one: Lesson, *, has_model: bool) -> None:
-    begun = shell.begun(one)
-    st.html(
-        f'<a class="lesson-begin" target="_self" href="{escape(begun.address)}">{number} {escape(one.title)}</a>'
-        f'<p class="lesson-about">{escape(one.about)}</p>'
-    )
-    st.caption(f"{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
+    begun, opens = shell.begun(one), one.steps[0].page
+    with st.container(horizontal=True, gap="small", key=f"lesson-{one.name}"):
+        st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
+        st.html(f'{_begin(number, one)}<p class="lesson-about">{escape(one.about)}</p>')
+    level = f"{one.level.capitalize()}, " if one.level else ""
+    st.caption(f"{level}{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
     if begun.done:
         st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
-    if one.based_on:
-        st.caption(f"Based on {escaped('; '.join(one.based_on))}.")
     if not has_model:
         st.caption(f"The model {escaped(one.model)} is not on this machine: this lesson needs it.")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ ABOUT_DATA: dict[Kind, str] = {
         "for training, the rest for validation."
     ),
 }
-TWO = "two_texts"
+# In the address, whether a second model is trained on another text, and the experiment that shows best what this does.
+TWO, TWO_PLAN = "two_texts", "jobs"
 _TWIN = "_b"  # the end of the keys of the controls of the second text
 ROWS = 4  # of the batch
 MOST_PLACES = 128
@@ -75,7 +77,7 @@ ABOUT_BATCH = {
 }
 
 
-def two_control(plan: Plan) -> bool:
+def two_control(plan: Plan, on_change: Callable[[], None]) -> bool:
     """The control `two_texts`: whether a second model is trained on other data; models that do not go on with texts have none."""
     if plan.config.kind != "decoder":
         return False
@@ -83,7 +85,7 @@ def two_control(plan: Plan) -> bool:
         "Train a second model beside this one: its data differ, and nothing else, not even the seed. Then ask both, and see what "
         "the data did."
     )
-    return controls.switch("Two texts", key=TWO, help=about)
+    return controls.switch("Two texts", key=TWO, help=about, on_change=on_change)
 
 
 def data_control(plan: Plan, first: str | None = None) -> str:
@@ -129,7 +131,7 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
     if not offer.ready:
-        _fetch(data, offer.description)
+        _fetch(data, offer.description, end)
     return TextSource(_opened(data), plan.fraction)
 
 
@@ -177,8 +179,8 @@ def _made(name: str, fraction: float) -> Source:
     return source_named(name, fraction)
 
 
-def _fetch(name: str, description: str) -> None:
-    """The button that downloads a text; the page runs again once the text is here.
+def _fetch(name: str, description: str, end: str) -> None:
+    """The button that downloads a text, with this end of its key; the page runs again once the text is here.
 
     Raises:
         ValueError: the text is not here yet.
@@ -186,7 +188,7 @@ def _fetch(name: str, description: str) -> None:
     if hosting().read_only:
         raise ValueError(f"{name} is not on this server, which keeps nothing: take other data")
     st.caption(description)
-    if pressed("Fetch it now", icon=":material/download:", key="fetch"):
+    if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
         tiny_shakespeare()
         st.rerun()
     raise ValueError(f"{name} is not on this machine yet: fetch it, or take other data")

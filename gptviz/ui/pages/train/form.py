@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import streamlit as st
@@ -29,7 +30,7 @@ from gptviz.ui.views.planned_run import (
 )
 from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
 
-from .data import data_button, data_control, known_complaint, learned_tokenizer, no_text, source_of, two_control
+from .data import TWO, TWO_PLAN, data_button, data_control, known_complaint, learned_tokenizer, no_text, source_of, two_control
 from .rules import (
     FEWEST_TOKENS,
     FRESH,
@@ -70,7 +71,7 @@ def form(device: str) -> PlannedRun:
     experiment_list(device)
     chosen = data_control(plan)
     above = st.container()
-    other = data_control(plan, chosen) if two_control(plan) else None
+    other = data_control(plan, chosen) if two_control(plan, partial(_begin_two, name)) else None
     below = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
     with above:
@@ -90,6 +91,12 @@ def form(device: str) -> PlannedRun:
     if changes := changes_of(planned):
         st.caption(f"Changed: {escaped(changes)}.")
     return planned
+
+
+def _begin_two(name: str) -> None:
+    """Begin with the pair whose data are about nurses, where “Two texts” was turned on before an experiment was chosen."""
+    if st.session_state[TWO] and name == DEFAULT_PLAN:
+        st.session_state["plan"] = TWO_PLAN
 
 
 def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source | None, str | None]:

@@ -31,7 +31,7 @@ from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-from .data import TWO
+from .data import TWO, TWO_PLAN
 from .rules import plan_named
 from .watched import WatchedRun, run_control, watched_run
 
@@ -423,7 +423,7 @@ def tries(watched: str, plan_name: str) -> list[Try]:
         "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
         "Press Train, wait for both, and ask them."
     )
-    return [*_sudden(watched), Try("What did my data do?", data, {"plan": "jobs", TWO: True}), fast]
+    return [*_sudden(watched), Try("What did my data do?", data, {"plan": TWO_PLAN, TWO: True}), fast]
 
 
 def validation_losses(name: str) -> LabelledArray:

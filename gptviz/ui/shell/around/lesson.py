@@ -86,9 +86,19 @@ class OpenLesson:
     @property
     def answered_words(self) -> str:
         """How many of its questions are answered, in words."""
+        n_asked = sum(len(step.questions) for step in self.lesson.steps)
+        return f"{n_asked - len(self._left)} of {n_asked} answered"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is at its end, and all its questions are answered."""
+        return self.step + 1 == len(self.lesson.steps) and not self._left
+
+    @property
+    def _left(self) -> set[tuple[int, int]]:
+        """The questions that are not answered yet, by step and number."""
         asked = {(step, number) for step, each in enumerate(self.lesson.steps) for number in range(len(each.questions))}
-        answered = {one for one, became in self.done.items() if became != HINTED}
-        return f"{len(asked & answered)} of {len(asked)} answered"
+        return asked - {one for one, became in self.done.items() if became != HINTED}
 
     @property
     def address(self) -> str:
@@ -173,10 +183,9 @@ def panel() -> bool:
             _offer(one)
         st.markdown(f"### {escaped(step.title)}")
         about = _key(one.lesson)
-        only_asks = present.is_view_only() and bool(step.questions)
-        if not only_asks:
+        if not (present.is_view_only() and step.questions):
             _text(step.text, about)
-        if step.page is not None and step.page.look_at and not only_asks:
+        if step.page is not None and step.page.look_at and not present.is_view_only():  # it names controls, which are not there
             st.info(escaped(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
@@ -202,6 +211,12 @@ def step_on_screen() -> str | None:
     """The name of the open step, None without a lesson."""
     one = opened()
     return None if one is None else f"{one.lesson.name}.{one.step}"
+
+
+def done_on_screen() -> str:
+    """The name of the open lesson if it is done, else an empty text."""
+    one = opened()
+    return one.lesson.name if one is not None and one.is_done else ""
 
 
 def _number(lesson: Lesson) -> str:
