@@ -29,7 +29,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
-from tests.browser.files import code, csv_rows
+from tests.browser.files import code, csv_rows, tool
 from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -548,7 +548,7 @@ def test_each_stack_of_an_encoder_decoder_is_its_own(shown: Callable[..., Explor
     visible = ~np.isnan(row)
     np.testing.assert_allclose(row[visible], expected[2][visible], atol=STEP)
     assert visible.sum() == (3 if stack == "decoder" else 8)
-    page.get_by_role("button", name="Numbers").click()
+    tool(page, "Numbers").click()
     expect(page.locator("dialog")).to_be_visible()
 
 
