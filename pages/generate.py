@@ -16,11 +16,13 @@ from gptviz.ui.widgets.sampling import sampling_controls
 
 subject = subject_bar()
 view = st.container()
-sampling = sampling_controls(temperature=0.8)
+buttons, temperature = view.columns([3, 1], gap="medium")
+sampling = sampling_controls(temperature=0.8, place=temperature)
 writing = tree.current_writing(subject, sampling, tree.stops_at_end(subject))
 
-with view:
+with buttons:
     speed = tree.transport(writing)
+with view:
     tree.show(writing, speed)
     tree.explain_tree(writing)
     link.explain(writing)

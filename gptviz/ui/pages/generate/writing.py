@@ -296,7 +296,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Begun:
-    """A text that the page opened on: its tree, with what the model computed, and how fast that was."""
+    """A text that was written at once: its tree, with what the model computed, and how fast that was."""
 
     tree: Snapshot
     speedometer: Speedometer
@@ -316,7 +316,7 @@ def topic(subject: Subject) -> Topic:
 
 
 def begin(writing: Writing) -> None:
-    """Write the text that the page opens on, with a branch: of a model with edits, what it writes without them."""
+    """Write a text as long as the page writes at once; of a model with edits, with a branch: what it writes without them."""
     with writing.lock:
         if len(writing.tree.nodes) > 1:
             _write(writing)
@@ -324,7 +324,8 @@ def begin(writing: Writing) -> None:
             begun = _begun()(writing)
             writing.tree.restore(begun.tree)
             writing.speedometer = deepcopy(begun.speedometer)
-        writing.opened_as = writing.state
+        if writing.edits:
+            writing.opened_as = writing.state  # the page opens on it by itself
 
 
 def _write(writing: Writing) -> Begun:
@@ -332,8 +333,6 @@ def _write(writing: Writing) -> Begun:
         grow(writing, FIRST_TOKENS - writing.length)
         if writing.edits:
             add_unedited(writing)
-        else:
-            fork(writing)
     return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
@@ -381,7 +380,7 @@ def fork(writing: Writing) -> None:
 
 @st.cache_resource(show_spinner=False, max_entries=1)
 def _begun() -> Callable[[Writing], Begun]:
-    """The texts that the page opened on, by all that they depend on: who opens the same one gets a copy."""
+    """The texts that were written at once, by all that they depend on: who asks for the same one gets a copy."""
     kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
     return cached(kept, key=lambda writing: (writing.about, writing.sampling, writing.stops), condition=Condition())(_write)
 
