@@ -3,7 +3,7 @@
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
 
 MAP, WRITTEN = "Map", "What is written"
-VIEWS = (MAP, WRITTEN)
+VIEWS = (WRITTEN, MAP)
 # The view that links to a view of an earlier version open.
 GONE = dict.fromkeys(("Lengths", "Directions"), MAP)
 
@@ -26,7 +26,7 @@ PAGE = Page(
     words=("residual stream", "vector", "block", "attention", "MLP", "norm", "projection", "embedding"),
     tour=(
         MODEL_ON_TOP,
-        "The views: a **Map** of the vectors after a layer, with their lengths, and **What is written** by each part.",
+        "The views: **What is written** by each part, and a **Map** of the vectors after a layer, with their lengths.",
         "Choose a token to see it alone.",
         DETAILS_BELOW,
     ),

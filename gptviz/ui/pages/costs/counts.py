@@ -25,11 +25,11 @@ from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
 from gptviz.ui.records.costs import BITS, COUNTS, VIEWS
 from gptviz.ui.shell.subject import Subject, opening
-from gptviz.ui.widgets import Try, addresses, controls, show_figure, theme
+from gptviz.ui.widgets import Try, controls, show_figure, theme
 from gptviz.ui.widgets.tables import show_table
 
 # The keys of the address that only the controls of "Counts" have.
-OWN = {"batch", "tokens", "pass", "optimiser"}
+OWN = ("batch", "tokens", "pass", "optimiser")
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
@@ -58,11 +58,8 @@ class CostSetting:
 
 
 def view_control() -> str:
-    """The control `view`. A link that names no view, but a choice of "Counts", opens that view."""
-    asked = st.query_params
-    if "view" not in asked and st.session_state.get("view") not in VIEWS and OWN & asked.keys():
-        st.session_state["view"] = COUNTS
-        addresses.write("view", COUNTS)
+    """The control `view`."""
+    controls.opens("view", COUNTS, VIEWS, OWN)
     about = "With fewer bits: what it loses if its weights are rounded. Counts: parameters, operations and memory, as formulas."
     return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
 
