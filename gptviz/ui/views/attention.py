@@ -169,8 +169,9 @@ def _packed(key: ModelKey, read: Read, header: str, block: int) -> tuple[bytes, 
 
 
 def show(subject: Subject, stack: str) -> None:
-    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on: the one that a known answer to
-    the prompt on screen needs most, else the one that spreads its attention least.
+    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on.
+
+    That is the head which a known answer to the prompt on screen needs most, else the one that spreads its attention least.
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
