@@ -90,7 +90,7 @@ class Explorer:
         with self.monkeypatch.context() as patch:
             patch.setattr(explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
             patch.setattr(attention_view, "_packed", self.packed)
-            attention_view.show(subject, self.stack, default=1)
+            attention_view.show(subject, self.stack)
         [packed] = sent
         return packed
 

@@ -71,7 +71,7 @@ def explorer(lm: LanguageModel, turn: int) -> bytes:
         text = TEXT[turn:]
         ids = tuple(lm.encode(text).tolist())
         subject = Subject(model_key("hostile", "cpu"), lm, text, lm.tokenizer.encode(text), ids)
-        attention_view.show(subject, "decoder", default=1)
+        attention_view.show(subject, "decoder")
     return sent[0]
 
 
