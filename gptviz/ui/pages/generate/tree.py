@@ -29,6 +29,7 @@ from .writing import (
     Writing,
     begin,
     begin_again,
+    begin_at_prompt,
     begin_short,
     bring,
     fork,
@@ -147,7 +148,7 @@ def _another(before: Writing | None, writing: Writing) -> Writing:
         if before is not None and _differ_by_edits(before, writing) and not before.is_untouched:
             bring(writing, before)
     else:
-        writing.opened_as = writing.state  # at the prompt
+        begin_at_prompt(writing)
     return writing
 
 
