@@ -416,6 +416,7 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clo
     now, task = writing(at), gptviz.load(model).task
     assert task is not None
     assert len(now.tree.ids()) == task.length
+    assert ("Ones first" in says(at)) == (model == "addition")
     press(at, "try A fork")
     assert max(node.position for node in now.tree.nodes.values()) == task.length - 1  # in the branch too
     said = next(caption.value for caption in at.caption if f"have {task.length} tokens: this one is complete" in caption.value)
