@@ -90,7 +90,8 @@ class Explorer:
         with self.monkeypatch.context() as patch:
             patch.setattr(explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
             patch.setattr(attention_view, "_packed", self.packed)
-            attention_view.show(subject, self.stack)
+            read = attention_view.stack_read(subject, self.stack)
+            attention_view.explore(subject, read, attention_view.code(subject, self.stack), {"block": 1, "head": 1})
         [packed] = sent
         return packed
 
