@@ -17,6 +17,6 @@ stack = attention.stack_of(subject)
 if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     attention.no_attention(subject)
     st.stop()
-attention.show(subject, stack, default=2)
+attention.show(subject, stack)
 
 close(PAGE, tries(subject, stack))

@@ -11,16 +11,20 @@ from gptviz.ui.pages.generate import drafting, link, tree
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views.how_written import say_how_written
 from gptviz.ui.widgets import try_this
 from gptviz.ui.widgets.sampling import sampling_controls
 
 subject = subject_bar()
 view = st.container()
-sampling = sampling_controls(temperature=0.8)
+buttons, temperature = view.columns([3, 1], gap="medium")
+sampling = sampling_controls(temperature=0.8, place=temperature)
 writing = tree.current_writing(subject, sampling, tree.stops_at_end(subject))
 
-with view:
+with buttons:
     speed = tree.transport(writing)
+with view:
+    say_how_written(subject.lm.task)
     tree.show(writing, speed)
     tree.explain_tree(writing)
     link.explain(writing)

@@ -26,28 +26,28 @@ own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
 if own != "none" and positions.differ_by_block(own_config):
     about = "Blocks have positions of their own."
     block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=about, default=0)
-left, right = st.columns(2)
+st.markdown(vectors.headline(key, own, block, stack))
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    beside = controls.select(
+        "Beside it",
+        vectors.offered(own, fixed, st.query_params.get("beside")),
+        key="beside",
+        help="Kinds of positions that need no training, at this model's sizes.",
+        format_func=vectors.name,
+        segmented=True,
+    )
+    has_waves = vectors.waves_control(own, fixed)
+left, right = (st.container(), st.container()) if beside == vectors.NOTHING else st.columns(2)
 with left:
-    with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
-        st.markdown(f"**In this model**: {vectors.name(own)} positions", width="content")
     vectors.panel("own", subject, own, block, height=400, stack=stack)
 with right:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("**Beside it**", width="content")
-        beside = controls.select(
-            "Beside it",
-            vectors.offered(own, fixed, st.query_params.get("beside")),
-            key="beside",
-            help="Kinds of positions that need no training, at this model's sizes.",
-            format_func=vectors.name,
-            label_visibility="collapsed",
-            segmented=True,
-        )
-    vectors.panel("beside", subject, beside, 0, height=400)
+    if beside != vectors.NOTHING:
+        vectors.panel("beside", subject, beside, 0, height=400)
 
 try_this(vectors.tries(subject, own, fixed))
 
-vectors.one_wave(key, own, fixed, block, stack)
+if has_waves:
+    vectors.one_wave(key, own, fixed, block, stack)
 
 mapped = beside if own == "none" else own
 close(

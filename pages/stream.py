@@ -34,8 +34,8 @@ with picture:
     if chosen is not None:
         shown = vectors.map_of(subject, read, chosen, index)
     else:
+        st.markdown(vectors.who_writes_most(subject, read))
         shown = vectors.written(subject, read, index)
-        st.caption(vectors.who_writes_most(subject, read))
 
 code = vectors.code(subject, read, index, chosen)
 close(PAGE, vectors.tries(subject, read), lambda: shown, code, more=projections.HOW_STABLE)

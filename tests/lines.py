@@ -20,7 +20,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 2_050,
     "gptviz/figures": 4_200,
     "gptviz/generate": 1_700,
-    "gptviz/interp": 11_300,
+    "gptviz/interp": 11_350,
     "gptviz/language_model": 1_900,
     "gptviz/lessons": 1_800,
     "gptviz/machine": 1_150,
@@ -33,13 +33,13 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 1_500,
     "gptviz/twin": 250,
     "gptviz/ui": 200,
-    "gptviz/ui/pages": 14_800,
+    "gptviz/ui/pages": 14_900,
     "gptviz/ui/records": 900,
     "gptviz/ui/shell": 2_950,
-    "gptviz/ui/views": 2_900,
+    "gptviz/ui/views": 2_950,
     "gptviz/ui/widgets": 1_450,
-    "tests": 63_000,
-    "views' scripts and styles": 18_500,
+    "tests": 63_150,
+    "views' scripts and styles": 18_600,
 }
 
 

@@ -282,3 +282,14 @@ def test_the_pictures_of_all_seeds_stand_side_by_side_with_how_far_they_agree(
     assert not [
         c for c in page(model="tiny", method="PCA", seeds="true").get("plotly_chart") if c.proto.id.endswith("-over seeds")
     ]
+
+
+def test_the_page_opens_at_the_last_token_of_the_prompt_until_one_is_chosen(tiny_model: TinyModel) -> None:
+    tiny_model()
+    at = page(model="tiny", prompt="the fox")
+    assert at.selectbox(key="token").value == "x"
+    at.text_area(key="prompt").set_value("the dog").run()
+    assert at.selectbox(key="token").value == "g"
+    at.selectbox(key="token").set_value("q").run()
+    at.text_area(key="prompt").set_value("the fox").run()
+    assert at.selectbox(key="token").value == "q"

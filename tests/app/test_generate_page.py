@@ -35,7 +35,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.tree import Picture
-from gptviz.ui.pages.generate.writing import Writing
+from gptviz.ui.pages.generate.writing import Writing, grow
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, says, views
@@ -79,7 +79,20 @@ def _tiny(tiny_model: TinyModel) -> None:
     tiny_model()
 
 
-page = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
+at_prompt = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
+
+
+def page(**query: str) -> AppTest:
+    """The page with a text: the one of the link, or a new one of `FIRST_TOKENS` tokens."""
+    return written(at_prompt(**query))
+
+
+def written(at: AppTest) -> AppTest:
+    """The same page, with a text where it is at the prompt."""
+    if not writing(at).length:
+        grow(writing(at), text.FIRST_TOKENS)
+        at.run()
+    return at
 
 
 def writing(at: AppTest) -> Writing:
@@ -151,8 +164,19 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
     assert "Each of its 3 tokens is the likeliest one at its place." in says(at)
 
 
-def test_the_page_opens_with_a_second_branch_from_where_another_token_was_likely() -> None:
-    now = writing(page())
+def test_the_page_opens_at_the_prompt_and_offers_what_may_come_next() -> None:
+    at = at_prompt()
+    assert list(writing(at).tree.nodes) == [ROOT]
+    assert "".join(drawn_path(at)).replace("␣", " ") == PROMPT
+    likeliest = logits_after(writing(at).tree.ids()).argsort(descending=True).tolist()
+    assert [ghost.token for ghost in picture(at).ghosts()] == likeliest[: text.ALTERNATIVES]
+    assert address(at) == {}
+    at.text_area(key="prompt").set_value("the dog").run()
+    assert list(writing(at).tree.nodes) == [ROOT], "nobody asked for a text"
+
+
+def test_a_fork_leaves_the_text_where_another_token_was_likely() -> None:
+    now = writing(press(page(), "try A fork"))
     assert len(now.tree.nodes) == 1 + FIRST + FORK
     (fork,) = [node for node in now.tree.nodes.values() if len(node.children) == 2]
     taken, other = (now.tree.nodes[child] for child in fork.children.values())
@@ -388,10 +412,12 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
 @pytest.mark.parametrize("model", ["addition", "reversal"])
 def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "FIRST_TOKENS", 120)
-    at = opened("pages/generate.py", model=model)
+    at = written(opened("pages/generate.py", model=model))
     now, task = writing(at), gptviz.load(model).task
     assert task is not None
     assert len(now.tree.ids()) == task.length
+    assert ("Ones first" in says(at)) == (model == "addition")
+    press(at, "try A fork")
     assert max(node.position for node in now.tree.nodes.values()) == task.length - 1  # in the branch too
     said = next(caption.value for caption in at.caption if f"have {task.length} tokens: this one is complete" in caption.value)
     plainly = escaped(task.as_people_write(now.document))
@@ -404,8 +430,8 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clo
     press(at, "one token")
     assert len(now.tree.ids()) == task.length + 1, "Step goes on all the same"
     whole = now.lm.tokenizer.decode(now.tree.ids()[: task.length])
-    assert writing(opened("pages/generate.py", model=model, prompt=whole)).length == 0, "nothing is missing"
-    assert writing(opened("pages/generate.py", model=model, prompt=whole, stop="false")).length == 120
+    assert writing(page(model=model, prompt=whole)).length == 0, "nothing is missing"
+    assert writing(page(model=model, prompt=whole, stop="false")).length == 120
 
 
 def test_one_token_is_not_called_tokens() -> None:
@@ -442,7 +468,7 @@ def address(at: AppTest) -> dict[str, str]:
 def reopened(at: AppTest, **query: str) -> AppTest:
     """The page in a new session, at the address that the page `at` has now."""
     controls = {key: str(at.session_state[key]) for key in ("temperature", "top_k", "top_p", "seed", "prompt")}
-    return page(**controls | address(at) | query)
+    return at_prompt(**controls | address(at) | query)
 
 
 def wander(at: AppTest) -> Writing:
@@ -462,12 +488,10 @@ def wander(at: AppTest) -> Writing:
 
 
 @pytest.mark.parametrize("act", ["one token", "undo", "restart"])
-def test_a_page_that_nobody_worked_on_says_nothing_in_its_address(act: str) -> None:
+def test_a_page_that_was_worked_on_says_so_in_its_address(act: str) -> None:
     at = page()
-    assert address(at) == {}
+    assert set(address(at)) == {"route"}
     assert set(address(press(at, act))) == {"route"}
-    if act == "undo":
-        assert address(press(at, "one token")) == {}, "the same text again"
 
 
 def test_the_address_reopens_the_branch_token_by_token_on_another_server(fresh_caches: None) -> None:
@@ -542,13 +566,13 @@ def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(m
     wander(at)
     assert not address(at)
     assert any("cannot carry this text" in info.value for info in at.info)
-    assert len(writing(reopened(at)).ids) == FIRST, "the page opens as usual"
+    assert writing(reopened(at)).ids == [], "the page opens as usual"
 
 
 @pytest.mark.parametrize("route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3", f"kept-{32 * '0'}"])
 def test_a_route_that_leads_nowhere_is_named_and_the_page_opens_as_usual(route: str) -> None:
-    at = page(route=route, tree="../../x")
-    assert len(writing(at).written) == FIRST
+    at = at_prompt(route=route, tree="../../x")
+    assert writing(at).written == []
     named = "long text that this machine does not have" if route.startswith("kept") else "The link asks for route"
     assert any(named in warning.value for warning in at.warning)
 
@@ -699,7 +723,7 @@ def test_of_a_long_text_a_step_sends_little(tiny_model: TinyModel, monkeypatch: 
 
 def test_a_full_tree_drops_old_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MOST_NODES", FIRST + FORK + 1)
-    at = page()
+    at = press(page(), "try A fork")
     for _ in range(4):
         press(at, "one token")
     assert len(writing(at).tree.nodes) - 1 == FIRST + FORK + 1

@@ -58,6 +58,15 @@ def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_compute
     assert [layer["name"] for layer in header["layers"]][-1] == "blocks.1.mlp"
 
 
+@pytest.mark.parametrize("n_layer", [12, 13])
+def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(tiny_model: TinyModel, n_layer: int) -> None:
+    tiny_model("deep", text=DEFAULT_PROMPT + TEXT, context_length=16, n_layer=n_layer)
+    header, arrays = sent(opened(PAGE, model="deep", prompt=TEXT))
+    assert (header["declared"]["colour"]["usual"] == "final") == (n_layer > 12)
+    assert len(header["layers"]) == (1 + n_layer if n_layer > 12 else 1 + 2 * n_layer)
+    np.testing.assert_allclose(arrays["final"][-1], arrays["probability"][-1, :, 0], atol=1e-6)
+
+
 def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT)
     assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)

@@ -26,7 +26,7 @@ from gptviz.ui.pages.next_token import ledger
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
 from gptviz.ui.widgets import escaped
-from tests.app.opening import opened, page_at, payload, strip, views
+from tests.app.opening import opened, page_at, payload, says, strip, views
 from tests.tiny import TinyModel, scrambled, tiny
 
 PROMPT = "the fox"
@@ -322,3 +322,9 @@ def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(monk
     assert any("was not taken" in info.value for info in at.info)
     assert any("generate" in str(link.proto) for link in at.get("page_link"))
     assert not any("was not taken" in info.value for info in at.run().info), "said once"
+
+
+@pytest.mark.parametrize("model", ["addition", "reversal"])
+def test_where_a_right_answer_would_look_wrong_the_page_says_how_it_is_written(model: str) -> None:
+    said = says(opened("pages/next_token.py", model=model))
+    assert ("Ones first" in said) == (model == "addition")

@@ -14,7 +14,6 @@ from gptviz.runs import checkpoints
 from gptviz.settings.address_values import NOTED
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
-from gptviz.ui.records.costs import BITS
 from gptviz.ui.shell.around import lesson, present
 from gptviz.ui.widgets import addresses, escaped
 from tests.app.conftest import OF_KIND, with_snapshots
@@ -66,7 +65,6 @@ ODD = {
 MORE_STATES = {
     "embeddings": [{"method": "t-SNE"}],
     "positions": [{"table": "learned"}],
-    "costs": [{"view": BITS}],
 }
 # How a page names what it does not take, where it does so with words of its own.
 SENTENCES = {

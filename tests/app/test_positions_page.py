@@ -20,6 +20,8 @@ def test_the_page_opens_on_every_kind_of_positions(tiny_model: TinyModel, kind: 
     tiny_model(positions=kind, d_head=4)
     at = page(model="tiny")
     assert not at.warning or "vocabulary" in at.warning[0].value
+    assert len(charts(at)) == 1, "its own; without positions, another kind"
+    at = page(model="tiny", beside="ALiBi" if kind == "rotary" else "rotary", waves="true")
     # The model's own and another beside it, a table and a wave; without positions there is nothing of its own to show.
     assert len(charts(at)) == (3 if kind == "none" else 4)
     assert ("no position encoding" in says(at)) == (kind == "none")
@@ -52,7 +54,7 @@ def test_of_a_long_context_it_is_said_which_positions_are_shown(tiny_model: Tiny
 
 def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", d_head=4)
-    at = page(model="tiny")
+    at = page(model="tiny", waves="true")
     before = charts(at)[-2:]
     at.select_slider(key="wave").set_value(0).run()
     assert charts(at)[-2:] != before
@@ -93,7 +95,7 @@ def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: 
 
 def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", context_length=1, d_model=1, n_head=1)
-    at = page(model="tiny")
+    at = page(model="tiny", beside="ALiBi", waves="true")
     assert len(charts(at)) == 4
 
 

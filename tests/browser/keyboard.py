@@ -24,6 +24,8 @@ USABLE = f"""() => {{
     return all(document).filter((one) => one.matches(usable) && one.checkVisibility()).map({NAMED});
 }}"""
 ARROWS = ("ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End")
+# How the name of the button of every menu begins.
+MENU = "button More: "
 # What the browser itself answers keys for.
 OWN_KEYS = ("input ", "select ", "textarea ", "dialog ")
 
@@ -57,29 +59,38 @@ def tab_to(page: Page, name: str) -> str:
 
 
 def check_tools(page: Page) -> None:
-    """The buttons below a view are reached and pressed; what they open is read and shut, and the focus comes back."""
+    """The menu below a view is reached, opened and walked; what its items open is read and shut, and the focus comes back."""
     to_start(page)
-    tab_to(page, "button Numbers ")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="Numbers")).to_be_visible()
-    tab_to(page, "button Download CSV")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    assert "button Code" in press(page, "Tab"), "the focus is where it was"
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="Code")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    tab_to(page, MENU)
+    press(page, "Enter")
+    assert MENU in press(page, "Escape"), "the menu is shut, and the focus is where it was"
+    for name, at in (("Numbers", "button Download CSV"), ("Code", "button Copy")):
+        choose(page, name)
+        expect(page.get_by_role("dialog", name=name)).to_be_visible()
+        tab_to(page, at)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        assert MENU in page.evaluate(FOCUSED), "the focus is where it was"
     check_pictures(page)
 
 
+def choose(page: Page, name: str) -> None:
+    """Open the first menu of the page and press one of its items."""
+    to_start(page)
+    tab_to(page, MENU)
+    walked = [press(page, "Enter")]
+    while f"button {name} " not in walked[-1]:
+        walked.append(press(page, "ArrowDown"))
+        assert walked[-1] not in walked[:-1], f"the arrow keys do not lead to {name}"
+    page.keyboard.press("Enter")
+
+
 def check_pictures(page: Page) -> None:
-    """The buttons for the picture of a view are the next that the Tab key leads to, and pressed they give a file."""
+    """The pictures of a view are files that the keyboard asks for."""
     keep_drawing(page)
     for name in ("PNG", "SVG"):
-        tab_to(page, f"button {name} ")
         with page.expect_download() as download:
-            page.keyboard.press("Enter")
+            choose(page, name)
         assert download.value.suggested_filename.endswith(f".{name.lower()}")
 
 

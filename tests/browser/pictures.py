@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 from PIL import ImageColor
 from playwright.sync_api import Locator, Page
 
+from tests.browser.files import tool
+
 # The smallest type, in pixels.
 SMALLEST = 12
 # How far, in pixels, boxes of texts may reach into each other: they are higher than their letters.
@@ -75,9 +77,9 @@ def small(page: Page, smallest: float = SMALLEST) -> list[str]:
 
 
 def saved(page: Page, where: Locator | None = None) -> str:
-    """The drawing that the button "SVG" saves."""
+    """The drawing that "SVG" saves; `where` as in `tool`."""
     with page.expect_download() as waiting:
-        (where or page).get_by_role("button", name="SVG").click()
+        tool(page, "SVG", where).click()
     return Path(waiting.value.path()).read_text(encoding="utf-8")
 
 

@@ -29,7 +29,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
-from tests.browser.files import code, csv_rows
+from tests.browser.files import code, csv_rows, tool
 from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -90,7 +90,8 @@ class Explorer:
         with self.monkeypatch.context() as patch:
             patch.setattr(explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
             patch.setattr(attention_view, "_packed", self.packed)
-            attention_view.show(subject, self.stack, default=1)
+            read = attention_view.stack_read(subject, self.stack)
+            attention_view.explore(subject, read, attention_view.code(subject, self.stack), {"block": 1, "head": 1})
         [packed] = sent
         return packed
 
@@ -548,7 +549,7 @@ def test_each_stack_of_an_encoder_decoder_is_its_own(shown: Callable[..., Explor
     visible = ~np.isnan(row)
     np.testing.assert_allclose(row[visible], expected[2][visible], atol=STEP)
     assert visible.sum() == (3 if stack == "decoder" else 8)
-    page.get_by_role("button", name="Numbers").click()
+    tool(page, "Numbers").click()
     expect(page.locator("dialog")).to_be_visible()
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from gptviz.components.cell_grid.units import About, clicked, payload, rows
 from gptviz.interp.units.unit import Unit, heads_and_mlps
+from tests.browser.files import tool
 from tests.browser.machinery import serve, visiting
 from tests.browser.mounting import Mounted
 from tests.tiny import tiny
@@ -46,7 +47,7 @@ def test_what_is_edited_is_pressed_and_says_so_without_colour(mounted: Callable[
     pressed = page.locator(".cell[aria-pressed=true]")
     assert pressed.all_inner_texts() == ["off", "mean"]
     expect(page.locator(".legend")).to_contain_text("the loss rises without it")
-    page.get_by_role("button", name="Numbers").click()
+    tool(page, "Numbers").click()
     expect(page.get_by_role("dialog")).to_contain_text(f"{UNITS[3].name}=mean")
     assert page.locator("b", has_text="model").count() == 0
 

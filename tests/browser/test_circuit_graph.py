@@ -18,7 +18,7 @@ from gptviz.components.circuit_graph import payload, read_file
 from gptviz.components.kit.command import ViewCommand
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from gptviz.model import Config, build
-from tests.browser.files import csv_rows
+from tests.browser.files import csv_rows, tool
 from tests.browser.machinery import FRAMES, HOSTILE
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -191,7 +191,7 @@ def test_what_the_address_says_of_other_boxes_is_left_alone(mounted: Mount, foun
 def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(mounted: Mount, found: Circuit) -> None:
     view = mounted("circuit_graph", packed(found), pinned="embed@1", groups=f"one:{PREVIOUS}")
     with view.page.expect_download() as download:
-        view.page.get_by_role("button", name="Save").click()
+        tool(view.page, "Save").click()
     content = Path(download.value.path()).read_bytes()
     assert download.value.suggested_filename == "circuit.json"
     choices, arranged = read_file(content)

@@ -45,6 +45,7 @@ from gptviz.ui.views import attention as attention_view
 from gptviz.ui.views import model_map as map_view
 from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
+from tests.browser.files import MENU, tool
 from tests.browser.keyboard import check_tools, press, to_start, unreached
 from tests.browser.machinery import FRAMES, HOSTILE, memory
 from tests.browser.mounting import Mounted, encoded
@@ -70,7 +71,7 @@ def explorer(lm: LanguageModel, turn: int) -> bytes:
         text = TEXT[turn:]
         ids = tuple(lm.encode(text).tolist())
         subject = Subject(model_key("hostile", "cpu"), lm, text, lm.tokenizer.encode(text), ids)
-        attention_view.show(subject, "decoder", default=1)
+        attention_view.show(subject, "decoder")
     return sent[0]
 
 
@@ -164,7 +165,7 @@ class View:
         touched: what of it a reader touches, as a selector.
         names: whether it shows names of tokens.
         has_picture: whether it can be saved as a picture.
-        tools: where the buttons for its numbers, code and picture are.
+        tools: where the menu of its numbers, code and picture is.
         walks: the parts of it that keys walk, as selectors, each with the arrow that leads no further from its end; "" where
             an arrow may lead on from there.
     """
@@ -283,8 +284,8 @@ def test_every_text_is_text_and_can_be_read_and_the_wheel_scrolls_the_page_in_th
         assert [name for name in NAMES if not any(text.startswith(name[:3]) for text in texts)] == []
     check_text_is_text(page)
     for opened in ("Numbers", "Code"):
-        if (press := page.locator(view.tools).get_by_role("button", name=opened, exact=True)).count():
-            press.click()
+        if page.locator(view.tools).locator(MENU).count():
+            tool(page, opened, page.locator(view.tools)).click()
             expect(page.get_by_role("dialog")).to_be_visible()
             check_text_is_text(page)
             page.keyboard.press("Escape")
@@ -322,7 +323,7 @@ def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted]
     assert not any(tag in drawn for tag in ("<script", "<img", "<foreignObject"))
     keep_drawing(page)
     with page.expect_download() as waiting:
-        page.locator(where).get_by_role("button", name="PNG").click()
+        tool(page, "PNG", page.locator(where)).click()
     assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
 
 

@@ -20,6 +20,7 @@ from gptviz.figures.kit.theme import DARK, LIGHT
 from gptviz.figures.reading.labels import labels
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
+from tests.browser.files import tool
 from tests.browser.keyboard import check_pictures, to_start
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
@@ -102,7 +103,7 @@ def test_the_numbers_of_a_waterfall_stand_beside_its_names(mounted: Callable[...
 
 def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mounted]) -> None:
     view, seen = beside(mounted, heatmap(False))
-    view.page.get_by_role("button", name="PNG").focus()
+    tool(view.page, "PNG").focus()
     keep_drawing(view.page)
     with view.page.expect_download() as waiting:
         view.page.keyboard.press("Enter")
@@ -118,8 +119,8 @@ def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callab
     view, _ = beside(
         mounted, go.Figure(kind(x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}, **depth))
     )
-    assert view.page.get_by_role("button", name="SVG").count() == 0
-    button = view.page.get_by_role("button", name="PNG")
+    button = tool(view.page, "PNG")
+    assert view.page.get_by_role("menuitem").count() == 1, "there is no SVG"
     assert "no SVG" in (button.get_attribute("title") or "")
     keep_drawing(view.page)
     with view.page.expect_download() as waiting:

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from gptviz.components import kit
 from gptviz.components.kit.modules import joined
 from gptviz.figures.kit import theme
+from tests.browser.files import MENU, tool
 from tests.browser.pictures import faults, keep_drawing, names, unknown_to_svg_1_1, words
 
 pytestmark = pytest.mark.browser
@@ -107,7 +108,7 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
         }))""",
         NASTY,
     )
-    page.get_by_role("button", name="Numbers").click()
+    tool(page, "Numbers").click()
     window = page.get_by_role("dialog", name="Numbers")
     assert window.locator("tr").count() == 201
     assert "500" in window.locator("p").inner_text()
@@ -123,27 +124,61 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
 
-    page.get_by_role("button", name="Code").click()
+    tool(page, "Code").click()
     assert page.get_by_role("dialog").locator("pre").inner_text() == "print('<b>x</b>')"
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
 
     with page.expect_download() as download:
-        page.get_by_role("button", name="SVG").click()
+        tool(page, "SVG").click()
     drawing = ElementTree.parse(download.value.path()).getroot()
     assert drawing.tag.endswith("svg")
     assert NASTY[5] in "".join(drawing.itertext())
     keep_drawing(page)
     with page.expect_download() as download:
-        page.get_by_role("button", name="PNG").click()
+        tool(page, "PNG").click()
     picture = Image.open(download.value.path())
     assert picture.size == (60, 40)
     assert picture.convert("RGB").getpixel((55, 35)) == (0xCC, 0x33, 0x11)
 
 
+def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_no_frame_cuts_it_off(page: Page) -> None:
+    page.evaluate(
+        """() => {
+            root.style.cssText = "height: 30px; overflow: hidden; position: fixed; bottom: 0";
+            root.replaceChildren(tools(root, { name: "x", code: () => "one" }));
+        }"""
+    )
+    button, menu, items = page.locator(MENU), page.get_by_role("menu"), page.get_by_role("menuitem")
+    assert button.get_attribute("aria-label") == "More: Numbers, Code, PNG, SVG"
+    expect(button).to_have_attribute("aria-expanded", "false")
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-expanded", "true")
+    for key, at in (("ArrowDown", 1), ("End", 3), ("ArrowDown", 0), ("ArrowUp", 3), ("Home", 0)):
+        page.keyboard.press(key)
+        expect(items.nth(at)).to_be_focused()
+    for item in items.all():
+        box = item.bounding_box()
+        assert box is not None
+        middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+        assert item.evaluate("(item, [x, y]) => document.elementFromPoint(x, y) === item", middle), (
+            "it is seen and can be pressed"
+        )
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(button).to_be_focused()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    for shut in (lambda: button.click(), lambda: page.mouse.click(5, 5), lambda: page.keyboard.press("Tab")):
+        button.click()
+        expect(menu).to_be_visible()
+        shut()
+        expect(menu).to_be_hidden()
+    page.evaluate("root.style.cssText = ''")
+
+
 def test_the_code_is_copied_where_there_is_no_clipboard(page: Page) -> None:
     assert page.evaluate("navigator.clipboard === undefined"), "only https and localhost have one"
     page.evaluate("() => root.replaceChildren(tools(root, { name: 'x', code: () => 'one\\ntwo' }))")
-    page.get_by_role("button", name="Code").click()
+    tool(page, "Code").click()
     page.get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert pasted(page) == "one\ntwo"
@@ -199,7 +234,7 @@ def test_a_picture_that_cannot_be_made_is_reported(page: Page) -> None:
             name: "x", picture: () => shape("svg", { width: 1e6, height: 1e6, viewBox: "0 0 9 9" }),
         }))"""
     )
-    page.get_by_role("button", name="PNG").click()
+    tool(page, "PNG").click()
     assert "could not make a PNG" in page.get_by_role("alert").inner_text()
     page.keyboard.press("Escape")
 

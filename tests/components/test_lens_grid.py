@@ -34,6 +34,7 @@ def test_every_cell_travels_with_its_tokens_and_numbers() -> None:
     np.testing.assert_array_equal(arrays["entropy"], seen.entropy)
     np.testing.assert_array_equal(arrays["rank"], seen.rank)
     np.testing.assert_array_equal(arrays["really"], seen.true_probability)
+    np.testing.assert_array_equal(arrays["final"], seen.final_probability)
     assert header["first"] == 2
     assert header["tokens"] == [label(i) for i in seen.ids]
     assert header["true"] == [*(label(i) for i in seen.ids[1:]), None]
@@ -56,7 +57,7 @@ def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
     seen = seen_of()
     large = {
         name: np.resize(getattr(seen, name), (61, 256, *getattr(seen, name).shape[2:]))
-        for name in ("top", "probability", "entropy", "rank", "true_probability")
+        for name in ("top", "probability", "entropy", "rank", "true_probability", "final_probability")
     }
     assert len(payload(replace(seen, **large), label, **USUAL)) < 1_500_000
 

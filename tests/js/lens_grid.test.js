@@ -16,6 +16,7 @@ function cellsOf() {
   const arrays = {
     top: shaped(Int32Array.from([0, 1, 1, 2, 2, 0, 1, 0, 2, 1, 0, 2]), 2, 3, 2),
     probability: shaped(Float32Array.from([0.5, 0.2, 0.6, 0.1, 0.7, 0.1, 0.8, 0.1, 0.9, 0.05, 1, 0]), 2, 3, 2),
+    final: shaped(Float32Array.from([0.2, 0.1, 0.1, 0.8, 0.9, 1]), 2, 3),
     entropy: shaped(Float32Array.from([1, 1.1, 0.9, 0.5, 0.2, 0]), 2, 3),
     rank: shaped(Int32Array.from([2, 4, 0, 1, 1, 0]), 2, 3),
     really: shaped(Float32Array.from([0.2, 0.01, NaN, 0.8, 0.9, NaN]), 2, 3),
@@ -40,8 +41,9 @@ test("a cell has the tokens and numbers of its place", () => {
 });
 
 test("colours are strongest where the model is sure or right, and blank where nothing is known", () => {
-  const cell = { probability: 0.25, entropy: Math.log(4), rank: 4 };
+  const cell = { probability: 0.25, final: 0.1, entropy: Math.log(4), rank: 4 };
   assert.equal(COLOURS.probability.strength(cell, 4), 0.25);
+  assert.equal(COLOURS.final.strength(cell, 4), 0.1);
   assert.ok(Math.abs(COLOURS.entropy.strength(cell, 4)) < 1e-12);
   assert.equal(COLOURS.entropy.strength({ ...cell, entropy: 0 }, 4), 1);
   assert.ok(Math.abs(COLOURS.rank.strength(cell, 4)) < 1e-12);

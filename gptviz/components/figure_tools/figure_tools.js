@@ -2,7 +2,6 @@
 // can be as large.
 
 import { pictureTools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
 import { picture } from "../kit/picture.js";
 import { USUAL, rem } from "../kit/size.js";
 import { view } from "../kit/view.js";
@@ -16,8 +15,6 @@ class FigureTools {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.row = make("div", "tools", undefined, { role: "group", "aria-label": "Picture of the figure" });
-    root.replaceChildren(this.row);
     this.known = 1;
     /** @type {(event: string, value: unknown) => void} */
     this.send = () => {};
@@ -34,7 +31,7 @@ class FigureTools {
   show({ known, name, sharp, heading }) {
     this.known = known;
     this.tell();
-    this.row.replaceChildren(...pictureTools(this.root, { name, isSharp: sharp, picture: () => this.picture(heading) }));
+    this.root.replaceChildren(pictureTools(this.root, { name, isSharp: sharp, picture: () => this.picture(heading) }));
   }
 
   /** What is on screen now, as a reader has zoomed and turned it. @param {import("../kit/picture.js").Heading} heading */

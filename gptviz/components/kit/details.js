@@ -2,6 +2,7 @@
 
 import { copied } from "./clipboard.js";
 import { make } from "./elements.js";
+import { more } from "./more.js";
 import { svgFile } from "./svg.js";
 import { brief, count } from "./text.js";
 
@@ -85,7 +86,7 @@ async function pixels(picture) {
 }
 
 /**
- * The buttons for the details of a view.
+ * The details of a view, behind one button.
  *
  * @param {HTMLElement} root
  * @param {object} details
@@ -96,28 +97,37 @@ async function pixels(picture) {
  * @param {() => object} [details.file] all that is shown, for a file that the page opens again
  */
 export function tools(root, { name, numbers, code, picture, file }) {
-  const row = make("div", "tools", undefined, { role: "group", "aria-label": "Numbers, code and picture" });
-  row.append(
-    tool("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers())),
-    tool("Code", "The lines of Python that compute the same numbers", () => showCode(root, code())),
-    ...pictureTools(root, { name, picture }),
-  );
+  const items = [
+    item("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers())),
+    item("Code", "The lines of Python that compute the same numbers", () => showCode(root, code())),
+    ...filesOf(root, { name, picture }),
+  ];
   if (file) {
     const write = () => save(new Blob([JSON.stringify(file(), null, 1)], { type: "application/json" }), `${name}.json`);
-    row.append(tool("Save", "All that is shown, as a JSON file that this page opens again", write));
+    items.push(item("Save", "All that is shown, as a JSON file that this page opens again", write));
   }
-  return row;
+  return more(items);
 }
 
 /** @param {string} label @param {string} help @param {() => void} act */
-function tool(label, help, act) {
+function item(label, help, act) {
   const button = make("button", "tool", label, { title: help });
   button.onclick = act;
   return button;
 }
 
 /**
- * The buttons for the picture of a view.
+ * The files of a picture, behind one button.
+ *
+ * @param {HTMLElement} root
+ * @param {Parameters<typeof filesOf>[1]} details
+ */
+export function pictureTools(root, details) {
+  return more(filesOf(root, details));
+}
+
+/**
+ * The items of a menu for the picture of a view.
  *
  * @param {HTMLElement} root
  * @param {object} details
@@ -125,9 +135,9 @@ function tool(label, help, act) {
  * @param {() => SVGElement} details.picture see `tools`
  * @param {boolean} [details.isSharp] false where the view is made of pixels, so that it has no SVG
  */
-export function pictureTools(root, { name, picture, isSharp = true }) {
+function filesOf(root, { name, picture, isSharp = true }) {
   const why = isSharp ? "" : "; it is drawn in pixels, so there is no SVG of it";
-  const png = tool("PNG", `The view as a picture made of pixels${why}`, async () => {
+  const png = item("PNG", `The view as a picture made of pixels${why}`, async () => {
     try {
       save(await pixels(picture()), `${name}.png`);
     } catch {
@@ -136,7 +146,7 @@ export function pictureTools(root, { name, picture, isSharp = true }) {
     }
   });
   if (!isSharp) return [png];
-  const svg = tool("SVG", "The view as a drawing that stays sharp", () =>
+  const svg = item("SVG", "The view as a drawing that stays sharp", () =>
     save(new Blob([svgFile(picture())], { type: "image/svg+xml" }), `${name}.svg`),
   );
   return [png, svg];
@@ -149,8 +159,8 @@ function showNumbers(root, name, table) {
   const scroll = make("div", "scroll", undefined, { tabindex: "0" });
   scroll.append(tableOf(table, "The numbers of the view"));
   const rows = count(table.rows.length);
-  const more = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
-  dialog(root, "Numbers", scroll, make("p", "note", more), download);
+  const length = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
+  dialog(root, "Numbers", scroll, make("p", "note", length), download);
 }
 
 /** @param {HTMLElement} root @param {string} code */

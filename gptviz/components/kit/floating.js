@@ -45,8 +45,9 @@ function clamp(place, most) {
 
 /** The card. Its place is given by one of the functions above. */
 export class Floating {
-  constructor() {
-    this.element = make("div", "card floating");
+  /** @param {string} [look] a class of its own */
+  constructor(look = "card") {
+    this.element = make("div", `${look} floating`);
     this.element.popover = "manual"; // above everything, cut off by nothing
   }
 

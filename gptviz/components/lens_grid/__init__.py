@@ -22,7 +22,7 @@ from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, 
 _mount = register(Path(__file__).parent)
 
 # The quantities that cells can be coloured by: as in cells.js.
-COLOURS = ("probability", "entropy", "rank")
+COLOURS = ("probability", "final", "entropy", "rank")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def payload(
     vocab_size: int,
     code: str,
     spaced: bool = False,
+    colour: str = COLOURS[0],
     command: ViewCommand = NO_COMMAND,
 ) -> bytes:
     """The bytes that the browser gets.
@@ -59,6 +60,7 @@ def payload(
         vocab_size: the size of its vocabulary.
         code: the lines of gptviz that compute the same.
         spaced: whether tokens stand apart in a text.
+        colour: the quantity that cells are coloured by at first.
         command: the choices (`layer`, `position`, `colour`, `words`) that the view is asked to show.
 
     Raises:
@@ -80,7 +82,7 @@ def payload(
         "code": code,
         "declared": declared(
             address([one.name for one in seen.layers], seen.positions),
-            {"layer": seen.layers[-1].name, "position": seen.positions[-1], "colour": COLOURS[0], "words": False},
+            {"layer": seen.layers[-1].name, "position": seen.positions[-1], "colour": colour, "words": False},
         ),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
@@ -92,6 +94,7 @@ def payload(
         entropy=seen.entropy,
         rank=seen.rank.astype(np.int32),
         really=seen.true_probability,
+        final=seen.final_probability,
     )
 
 

@@ -49,11 +49,17 @@ export class Cells {
     return this.lens.names[this.lens.arrays.top[this.at(cell) * this.nTop]];
   }
 
-  /** @param {Cell} cell @returns {{ probability: number, entropy: number, rank: number, really: number }} */
+  /** @param {Cell} cell @returns {{ probability: number, final: number, entropy: number, rank: number, really: number }} */
   numbers(cell) {
-    const { probability, entropy, rank, really } = this.lens.arrays,
+    const { probability, final, entropy, rank, really } = this.lens.arrays,
       at = this.at(cell);
-    return { probability: probability[at * this.nTop], entropy: entropy[at], rank: rank[at], really: really[at] };
+    return {
+      probability: probability[at * this.nTop],
+      final: final[at],
+      entropy: entropy[at],
+      rank: rank[at],
+      really: really[at],
+    };
   }
 
   /** The layer with this name, -1 if there is none. @param {unknown} name */
@@ -73,7 +79,7 @@ export class Cells {
  *
  * @type {Record<string, {
  *   title: string, unit: string, ends: (vocabSize: number) => [string, string],
- *   strength: (cell: { probability: number, entropy: number, rank: number }, vocabSize: number) => number,
+ *   strength: (cell: { probability: number, final: number, entropy: number, rank: number }, vocabSize: number) => number,
  * }>}
  */
 export const COLOURS = {
@@ -82,6 +88,12 @@ export const COLOURS = {
     unit: "probability of the likeliest token",
     ends: () => ["0 %", "100 %"],
     strength: ({ probability }) => probability,
+  },
+  final: {
+    title: "Probability of the final guess",
+    unit: "probability of the token that the last row guesses",
+    ends: () => ["0 %", "100 %"],
+    strength: ({ final }) => final,
   },
   entropy: {
     title: "Entropy",

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows, some, span
-from gptviz.figures.kit.heat import add_unit, heatmap, largest, numbers, scale
+from gptviz.figures.kit.heat import add_unit, from_to, heatmap, numbers, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
@@ -19,21 +19,22 @@ MOST_NUMBERED = 8
 
 
 def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
-    """The relative errors in `table` [block, matrix], blocks side by side, on a scale from 0 to the largest."""
+    """The relative errors in `table` [block, matrix], blocks side by side, on a scale as `from_to` has it."""
     blocks, matrices = table.axes
     values = np.asarray(table.values, np.float64).T  # [matrix, block]
-    high = largest(values)
+    low, high = from_to(values)
+    ticks = (low, (low + high) / 2, high)
     count = len(blocks.labels)
     drawn = heatmap(
         values,
-        0,
+        low,
         high,
         theme,
         colour=OUTPUT,
         gap=2,
         customdata=[[(html.escape(block), html.escape(matrix)) for block in blocks.labels] for matrix in matrices.labels],
         hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error <b>%{z:.2%}</b><extra></extra>",
-        colorbar=scale([0, high / 2, high], [f"{100 * value:.3g}" for value in (0, high / 2, high)]) | {"len": 0.45},
+        colorbar=scale(ticks, [f"{100 * value:.3g}" for value in ticks]) | {"len": 0.45},
     )
     names = [plain(name, 40) for name in matrices.labels]
     named = some(count, MOST_NAMED)
@@ -51,5 +52,5 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
     )
     if count <= MOST_NUMBERED:
         figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
-    add_unit(figure, "relative error, %", 18)
+    add_unit(figure, "relative error, %" + (", from the smallest on" if low else ""), 18)
     return figure

@@ -99,6 +99,15 @@ def largest(values: npt.NDArray[Any]) -> float:
     return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
 
 
+def from_to(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """Where a scale of these values, none below 0, begins and ends: from 0 to the largest. Where all lie in its upper half, cells
+    would hardly differ: it begins at the smallest.
+    """
+    shown, high = values[np.isfinite(values)], largest(values)
+    low = float(shown.min(initial=high))
+    return (low, high) if high / 2 < low < high else (0.0, high)
+
+
 def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: float = 2.5) -> None:
     """Draw a frame around the cell in this row and column."""
     row, column = cell

@@ -55,6 +55,7 @@ class Lens:
         entropy: [layer, T], of the whole guess, in nats.
         rank: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known.
         true_probability: [layer, T], the probability of the true token; NaN where it is not known.
+        final_probability: [layer, T], the probability of the likeliest token of the last layer.
         final_error: the largest difference between the last row and the model's own logits: 0 except for rounding.
         stream: [layer, T, d_model], what the head read.
     """
@@ -68,6 +69,7 @@ class Lens:
     entropy: Float32Array
     rank: Ids
     true_probability: Float32Array
+    final_probability: Float32Array
     final_error: float
     stream: Tensor
 
@@ -117,7 +119,7 @@ def lens(
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
     error, end = 0.0, len(flat) - compared  # the rows from `end` on are to be the model's own logits
     each = max(1, LOGITS_AT_ONCE // config.vocab_size)
-    for start in range(0, len(flat), each):
+    for done, start in enumerate(reversed(range(0, len(flat), each)), 1):  # the last layer comes first: the others need its guess
         logits = _logits(model, flat[start : start + each])
         reading.add(start, logits, targets[start : start + each])
         same = slice(max(end - start, 0), None)
@@ -125,7 +127,7 @@ def lens(
             first = max(start - end, 0)
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
         with progress.part(1, 2):
-            progress.report(min(start + each, len(flat)), len(flat), "cell")
+            progress.report(min(done * each, len(flat)), len(flat), "cell")
     return Lens(
         of_whole_blocks(every) if blocks_only else every,
         tuple(ids[-count:]),
@@ -136,6 +138,7 @@ def lens(
         entropy=reading.shaped(reading.entropy),
         rank=reading.shaped(reading.rank),
         true_probability=reading.shaped(reading.true_probability),
+        final_probability=reading.shaped(reading.final_probability),
         final_error=error,
         stream=stream,
     )
@@ -183,10 +186,12 @@ class _LogitSummary:
         self.shape, rows = (n_layer, count), n_layer * count
         self.top, self.most = torch.zeros(rows, top, dtype=torch.int64), torch.zeros(rows, top)
         self.entropy, self.true_probability = torch.zeros(rows), torch.full((rows,), torch.nan)
-        self.rank = torch.zeros(rows, dtype=torch.int64)
+        self.rank, self.final_probability = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
-        """The `logits` [n, vocab_size] of the rows from `start` on, and the true token of each, -1 where it is not known."""
+        """The `logits` [n, vocab_size] of the rows from `start` on, and the true token of each, -1 where it is not known. Rows of
+        later layers come before.
+        """
         count, at = self.top.shape[1], slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
         each = max(1, cached) if logits.device.type == "cpu" else len(logits)
@@ -205,6 +210,9 @@ class _LogitSummary:
         self.rank[at] = torch.where(is_known, above.long() + 1, 0).cpu()
         chance = (mine[:, 0] - largest).exp() / whole
         self.true_probability[at] = torch.where(is_known, chance, torch.nan).cpu()
+        guessed = self.top[torch.arange(start, start + len(logits)) % self.shape[1] - self.shape[1], :1]  # [n, 1]
+        final = logits.gather(1, guessed.to(logits.device))[:, 0]
+        self.final_probability[at] = ((final - largest).exp() / whole).cpu()
 
     def shaped(self, values: Tensor) -> npt.NDArray[Any]:
         """The values that were kept of every row, as [layer, T, …]."""

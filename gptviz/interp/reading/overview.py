@@ -256,3 +256,11 @@ def largest_head(values: Float32Array) -> tuple[int, int]:
     """The block and the head with the largest of `values` [block, head]."""
     block, head = np.unravel_index(values.argmax(), values.shape)
     return int(block), int(head)
+
+
+def sharpest_head(seen: Overview) -> tuple[int, int]:
+    """The block and the head that spreads its attention least. One that rests on the first token for more than half of it, as
+    heads do that find nothing to read, comes after all others.
+    """
+    rests = seen.facts is not None and seen.facts.first > 0.5
+    return largest_head(-seen.spread - np.where(rests, seen.last.shape[-1], 0))

@@ -61,6 +61,7 @@ class Task(ABC):
     Attributes:
         name: what it is called.
         sentence: what the sequences are and what there is to learn, in one sentence.
+        writes: how its answers are written, in a sentence, where people write them otherwise; else empty.
         parts: the names of the tasks that it mixes; empty if it is one task.
         has_places: whether all sequences have the same form, so that the accuracy at each place means something.
         is_new: whether a sequence that is held out never comes in training, or as good as never.
@@ -72,6 +73,7 @@ class Task(ABC):
 
     name: ClassVar[str]
     sentence: ClassVar[str]
+    writes: ClassVar[str] = ""
     parts: ClassVar[tuple[str, ...]] = ()
     has_places: ClassVar[bool] = True
     is_new: ClassVar[bool] = True

@@ -82,6 +82,8 @@ class Addition(Task):
         "and only they count; the model is tested with problems that it was never trained on."
     )
 
+    writes = "Ones first: the model writes the last digit of the sum first, as one does on paper, so 123+456= goes on with 9750."
+
     digits: int = setting(3, "Digits", "How many digits each of the two numbers has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:

@@ -3,7 +3,7 @@
 from gptviz.ui.page import Page
 
 COUNTS, BITS = "Counts", "With fewer bits"
-VIEWS = (COUNTS, BITS)
+VIEWS = (BITS, COUNTS)
 
 PAGE = Page(
     name="costs",
@@ -13,10 +13,10 @@ PAGE = Page(
     place=110,
     question="What does this model take?",
     caption=(
-        "How many numbers the model has, how many operations it takes to read texts and to learn from them, and how much "
-        "memory: move batch and context, and see what grows."
+        "What its guess and its text lose if its numbers are kept in fewer bits; and how many numbers, operations and how much "
+        "memory it takes."
     ),
-    sentence="What the model takes: parameters, operations and memory, as formulas; and what fewer bits lose.",
+    sentence="What fewer bits lose; and what the model takes: parameters, operations and memory, as formulas.",
     step="What does all this take? Count parameters, operations and memory, and see what fewer bits lose.",
     reads_prompt=False,
     words=(
@@ -37,9 +37,10 @@ PAGE = Page(
         ),
     ),
     tour=(
-        "At the top: the **Model**, the views, **Batch, texts** (side by side) and **Context, tokens** (of each text).",
-        "**Counts**: parameters, operations and memory of each part, as formulas and as numbers.",
+        "At the top: the **Model** and the views.",
         "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",
+        "**Counts**: parameters, operations and memory of each part, as formulas and as numbers, for **Batch, texts** (side by "
+        "side) and **Context, tokens** (of each text).",
     ),
     states=tuple({"view": view} for view in VIEWS[1:]),
 )

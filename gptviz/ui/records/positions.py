@@ -11,7 +11,7 @@ PAGE = Page(
     question="How does the model know where a token stands?",
     caption=(
         "Attention by itself compares tokens wherever they stand. Position encoding tells it where: below, how alike two "
-        "positions look to this model, and to others."
+        "positions look to this model."
     ),
     sentence="How the model knows the order of its tokens.",
     step="An embedding does not say where its token stands: see how the model knows the order.",
@@ -23,8 +23,8 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The squares compare each position with each other one: those of this model, and **Beside it** another kind.",
-        "**One wave at a time**: the numbers behind them; the slider **Dimension** chooses a wave.",
+        "The square compares each position with each other one, as this model sees them; **Beside it** shows another kind.",
+        "**One wave at a time**: the numbers behind it; the slider **Dimension** chooses a wave.",
         DETAILS_BELOW,
     ),
 )

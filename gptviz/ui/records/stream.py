@@ -3,7 +3,7 @@
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
 
 MAP, WRITTEN, PROBES = "Map", "What is written", "Probes"
-VIEWS = (MAP, WRITTEN, PROBES)
+VIEWS = (WRITTEN, MAP, PROBES)
 # The view that links to a view of an earlier version open.
 GONE = dict.fromkeys(("Lengths", "Directions"), MAP)
 
@@ -26,7 +26,7 @@ PAGE = Page(
     words=("residual stream", "vector", "block", "attention", "MLP", "norm", "projection", "embedding"),
     tour=(
         MODEL_ON_TOP,
-        "The views: a **Map** of the vectors after a layer, with their lengths, **What is written** by each part, and "
+        "The views: **What is written** by each part, a **Map** of the vectors after a layer, with their lengths, and "
         "**Probes**: what can be read from them.",
         "Choose a token to see it alone.",
         DETAILS_BELOW,

@@ -18,7 +18,7 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import attention
 from gptviz.interp.reading.by_word import in_words
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
-from gptviz.interp.reading.overview import Overview, overview, overview_of, pooling
+from gptviz.interp.reading.overview import Overview, overview, overview_of, pooling, sharpest_head
 from gptviz.interp.units.unit import Unit
 from gptviz.machine.memory import release_memory
 from gptviz.model import Config, Transformer
@@ -31,7 +31,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import by_word, contrasts, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
-from gptviz.ui.widgets import addresses, controls, jobs
+from gptviz.ui.widgets import addresses, capitalised, controls, jobs
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -189,10 +189,10 @@ def _packed(
     return attention_explorer.payload(shown, json.loads(header)), attention_explorer.address(shown)
 
 
-def show(subject: Subject, stack: str, *, default: int) -> None:
-    """The explorer of the `stack`, which has blocks.
+def show(subject: Subject, stack: str) -> None:
+    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on.
 
-    It opens on the head that a known answer to the prompt on screen needs most, else on the block and head numbered `default`.
+    That is the head which a known answer to the prompt on screen needs most, else the one that spreads its attention least.
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
@@ -205,14 +205,21 @@ def show(subject: Subject, stack: str, *, default: int) -> None:
     known = contrasts.answered(subject.key) if stack == encoder_decoder.DECODER else ()
     question = next((one for one in known if one.prompt == subject.prompt), None)
     needed = None if question is None else contrasts.needed_head(subject.key, question)
-    start = (default, default) if needed is None else (needed.head.block, needed.head.index)
+    if question is not None and needed is not None and needed.head.block is not None:
+        start = needed.head.block, needed.head.index
+        st.markdown(contrasts.loss_of_head(subject.key, question, needed))
+    else:
+        seen = view(subject.key, read).overview
+        block, head = start = sharpest_head(seen)
+        st.markdown(
+            f"{capitalised(_unit(read, block, head).title)} looks the most sharply: a row of it is spread over "
+            f"{seen.spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
+        )
     words = words_of(subject, read)
     lines = code(subject, stack) if words is None else f"{code(subject, stack)}\n{_words_in_code(words)}"
     explore(subject, read, lines, dict(zip(("block", "head"), start, strict=True)), words)
     if words is not None:
         st.caption(by_word.ATTENTION)
-    if question is not None and needed is not None:
-        st.caption(f"It opens on {needed.head.title}: {contrasts.loss_of_head(subject.key, question, needed)}")
     for sentence in edits.about_patterns(subject.lm):
         st.caption(sentence)
 

@@ -100,6 +100,15 @@ def linked(key: str, parse: Callable[[str], T], default: T, *, values: Values = 
     return default
 
 
+def opens(key: str, value: str | bool, among: Collection[str | bool], own: Collection[str]) -> None:
+    """Let a link that does not have the control `key`, but one of the controls `own`, set that control to the one of the values
+    `among` that shows these: `value`.
+    """
+    asked = st.query_params
+    if key not in asked and st.session_state.get(key) not in among and asked.keys() & set(own):
+        st.session_state[key] = value
+
+
 def select(
     label: str,
     options: Sequence[str],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.generate.sampling import Sampling
 
@@ -15,9 +16,12 @@ PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 MOST_TOP_K = 100
 
 
-def sampling_controls(temperature: float = 1.0) -> Sampling:
-    """Sliders side by side for temperature (with this default), top-k, top-p and the seed."""
-    first, second, third, last = st.columns(4, gap="medium")
+def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = None) -> Sampling:
+    """Sliders side by side for temperature (with this default), top-k, top-p and the seed; that for the temperature in the
+    container `place`, where one is given.
+    """
+    *own, second, third, last = st.columns(3 if place else 4, gap="medium")
+    first = place or own[0]
     with first:
         chosen_temperature = controls.real(
             "Temperature",

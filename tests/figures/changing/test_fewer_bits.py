@@ -1,4 +1,4 @@
-"""The errors of matrices as cells: the numbers of the table, on a scale that begins at 0."""
+"""The errors of matrices as cells: the numbers of the table, on a scale that begins at 0 or at the smallest."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def test_no_error_at_all_is_drawn_too_and_many_blocks_have_no_numbers_in_their_c
     assert matrix_errors(table([[0.0, 0.0]]), LIGHT).data[0].zmax > 0
     many = matrix_errors(table([[0.1, 0.2]] * (MOST_NUMBERED + 1)), LIGHT)
     assert len(many.data) == 1
+
+
+def test_errors_that_would_all_be_dark_begin_at_the_smallest_and_the_scale_says_so() -> None:
+    found = matrix_errors(table([[0.09, 0.1], [0.12, 0.11]]), LIGHT)
+    assert (found.data[0].zmin, found.data[0].zmax) == (0.09, 0.12)
+    assert list(found.data[0].colorbar.ticktext) == ["9", "10.5", "12"]
+    assert "from the smallest on" in "".join(one.text for one in found.layout.annotations)
+    even = matrix_errors(table([[0.1, 0.1]]), LIGHT)
+    assert (even.data[0].zmin, even.data[0].zmax) == (0, 0.1)
+    assert "from the smallest on" not in "".join(one.text for one in even.layout.annotations)

@@ -66,6 +66,7 @@ def test_every_number_is_that_of_a_loop_over_layers_and_positions(monkeypatch: p
             assert seen.entropy[row, place] == pytest.approx(-sum(p * np.log(p) for p in shares.tolist()), abs=1e-4)
             assert seen.rank[row, place] == 1 + order.index(token)
             assert seen.true_probability[row, place] == pytest.approx(shares[token].item(), rel=1e-4)
+            assert seen.final_probability[row, place] == pytest.approx(shares[seen.top[-1, place, 0]].item(), rel=1e-4)
 
 
 @pytest.mark.parametrize(

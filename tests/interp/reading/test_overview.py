@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gptviz.interp.reading import attention
-from gptviz.interp.reading.overview import _Looks, largest_head, overview, overview_of
+from gptviz.interp.reading.overview import _Looks, largest_head, overview, overview_of, sharpest_head
 from gptviz.model.edited import EditedTransformer
 from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
@@ -65,6 +65,20 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
     np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
     assert largest_head(facts.previous) == (0, 0)
     assert largest_head(facts.itself) == (1, 0)
+
+
+def test_the_sharpest_head_rests_on_the_first_token_only_if_all_heads_do() -> None:
+    first, near, even = (np.zeros((7, 7), np.float32) for _ in range(3))
+    for i in range(7):
+        first[i, 0] = 1
+        near[i, [max(i - 2, 0), i]] += 0.5
+        even[i, : i + 1] = 1 / (i + 1)
+    blocked = np.triu(np.ones((7, 7), bool), 1)
+    assert sharpest_head(
+        overview_of(attention.Patterns((np.stack([even, first]), np.stack([near, first])), blocked), range(7))
+    ) == (1, 0)
+    rest = (first + even) / 2
+    assert sharpest_head(overview_of(attention.Patterns((np.stack([rest, first]),), blocked), range(7))) == (0, 1)
 
 
 def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:

@@ -246,7 +246,7 @@ def attention_between(subject: Subject) -> Shown:
     if not subject.lm.model.config.n_layer:
         st.info("This model has no blocks and therefore no attention: each word counts by itself.")
         return NOTHING
-    attention.show(subject, encoder_decoder.DECODER, default=0)
+    attention.show(subject, encoder_decoder.DECODER)
     frame.link(ATTENTION_PAGE, "On a page of its own")
     return Shown()
 

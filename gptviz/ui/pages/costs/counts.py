@@ -23,13 +23,13 @@ from gptviz.model import Config
 from gptviz.model.costs.memory_needed import USUAL_TOKENS
 from gptviz.model.costs.operations import part_of
 from gptviz.train.recipe import Optimiser, Recipe
-from gptviz.ui.records.costs import BITS, VIEWS
+from gptviz.ui.records.costs import BITS, COUNTS, VIEWS
 from gptviz.ui.shell.subject import Subject, opening
-from gptviz.ui.widgets import Try, addresses, controls, show_figure, theme
+from gptviz.ui.widgets import Try, controls, show_figure, theme
 from gptviz.ui.widgets.tables import show_table
 
-# The keys of the address that only the controls of "With fewer bits" have.
-OWN = {"bits", "scale", "matrix"}
+# The keys of the address that only the controls of "Counts" have.
+OWN = ("batch", "tokens", "pass", "optimiser")
 BATCHES = tuple(2**i for i in range(11))
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 PASSES: dict[str, str] = {"forward": "Reading", "training": "A step of training"}
@@ -58,12 +58,9 @@ class CostSetting:
 
 
 def view_control() -> str:
-    """The control `view`. A link that names no view, but a choice of "With fewer bits", opens that view."""
-    asked = st.query_params
-    if "view" not in asked and st.session_state.get("view") not in VIEWS and OWN & asked.keys():
-        st.session_state["view"] = BITS
-        addresses.write("view", BITS)
-    about = "Counts: parameters, operations and memory, as formulas. With fewer bits: what it loses if its weights are rounded."
+    """The control `view`."""
+    controls.opens("view", COUNTS, VIEWS, OWN)
+    about = "With fewer bits: what it loses if its weights are rounded. Counts: parameters, operations and memory, as formulas."
     return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
 
 

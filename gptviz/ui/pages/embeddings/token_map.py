@@ -92,11 +92,11 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
 
 
 def token_control(subject: Subject) -> int:
-    """The control `token`: the id of the chosen one."""
+    """The control `token`: the id of the chosen one, at first the last token of the prompt."""
     names = tokens(subject.key).names
     about = "Type to search. In 2-D, a click on a point chooses it too."
-    first = "good" if subject.kind == "classifier" and "good" in names else "e"
-    return names.index(controls.select("Token", names, key="token", default=first, help=about))
+    first = names[subject.seen[-1] if subject.seen else 0]
+    return names.index(controls.select("Token", names, key="token", default=first, help=about, follows=True))
 
 
 def bars(view: ProjectionChoice, token: int, *, height: int) -> None:

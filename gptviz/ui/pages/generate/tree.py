@@ -29,6 +29,7 @@ from .writing import (
     Writing,
     begin,
     begin_again,
+    begin_at_prompt,
     begin_short,
     bring,
     fork,
@@ -135,17 +136,19 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
 
 
 def _another(before: Writing | None, writing: Writing) -> Writing:
-    """The new text `writing`, with what it opens on, in place of the one `before`."""
+    """The new text `writing` in place of the one `before`: it is written where that one was, and where the model has edits."""
     if before is not None:
         _explain(before, writing)
     elif open_linked(writing):
         return writing
     if scrubber.PLAYER.is_playing:
         begin_short(writing)
-    else:
+    elif writing.edits or (before is not None and before.length):
         begin(writing)
         if before is not None and _differ_by_edits(before, writing) and not before.is_untouched:
             bring(writing, before)
+    else:
+        begin_at_prompt(writing)
     return writing
 
 

@@ -296,7 +296,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Begun:
-    """A text that the page opened on: its tree, with what the model computed, and how fast that was."""
+    """A text that was written at once: its tree, with what the model computed, and how fast that was."""
 
     tree: Snapshot
     speedometer: Speedometer
@@ -316,24 +316,35 @@ def topic(subject: Subject) -> Topic:
 
 
 def begin(writing: Writing) -> None:
-    """Write the text that the page opens on, with a branch: of a model with edits, what it writes without them."""
+    """Write a text as long as the page writes at once; of a model with edits, with a branch: what it writes without them."""
     with writing.lock:
         if len(writing.tree.nodes) > 1:
-            _write(writing)
+            _write(writing, FIRST_TOKENS)
         else:
-            begun = _begun()(writing)
-            writing.tree.restore(begun.tree)
-            writing.speedometer = deepcopy(begun.speedometer)
+            _restore(writing, FIRST_TOKENS)
+        if writing.edits:
+            writing.opened_as = writing.state  # the page opens on it by itself
+
+
+def begin_at_prompt(writing: Writing) -> None:
+    """Read the prompt, and write nothing."""
+    with writing.lock:
+        _restore(writing, 0)
         writing.opened_as = writing.state
 
 
-def _write(writing: Writing) -> Begun:
+def _restore(writing: Writing, tokens: int) -> None:
+    begun = _begun()(writing, tokens)
+    writing.tree.restore(begun.tree)
+    writing.speedometer = deepcopy(begun.speedometer)
+
+
+def _write(writing: Writing, tokens: int) -> Begun:
     with _ONE_AFTER_THE_OTHER:
-        grow(writing, FIRST_TOKENS - writing.length)
+        grow(writing, tokens - writing.length)
+        writing.logits()
         if writing.edits:
             add_unedited(writing)
-        else:
-            fork(writing)
     return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
@@ -380,10 +391,12 @@ def fork(writing: Writing) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _begun() -> Callable[[Writing], Begun]:
-    """The texts that the page opened on, by all that they depend on: who opens the same one gets a copy."""
+def _begun() -> Callable[[Writing, int], Begun]:
+    """The texts that were written at once, by all that they depend on: who asks for the same one gets a copy."""
     kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
-    return cached(kept, key=lambda writing: (writing.about, writing.sampling, writing.stops), condition=Condition())(_write)
+    return cached(
+        kept, key=lambda writing, tokens: (writing.about, writing.sampling, writing.stops, tokens), condition=Condition()
+    )(_write)
 
 
 def bring(writing: Writing, before: Writing) -> None:

@@ -19,6 +19,7 @@ from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.lens import Course, Lens, applied, settled
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
+from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
 from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
 from gptviz.ui.views.by_token import NONE
@@ -29,6 +30,8 @@ from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show
 
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
 MOST_POSITIONS = 256
+# A model of more blocks has at first a row for each block, coloured by how the final guess comes up.
+MOST_BLOCKS = 12
 SUBLAYERS, BLOCKS = "every sublayer", "every block"
 OPENED, ASKED, ROWS = "lens cell", "lens asked", "rows"
 _PITCH = 22
@@ -58,12 +61,15 @@ def blocks_only(subject: Subject) -> bool:
         "A row after",
         [SUBLAYERS, BLOCKS],
         key=ROWS,
-        default=SUBLAYERS if is_quick else BLOCKS,
+        default=SUBLAYERS if is_quick and not _is_deep(subject.lm.model.config) else BLOCKS,
         segmented=True,
-        help="Sublayers are the attention and the MLP of a block. A large model is at first read after every block alone, which "
-        "takes half as long.",
+        help="Sublayers are the attention and the MLP of a block. A large model is at first read after every block alone.",
     )
     return chosen == BLOCKS
+
+
+def _is_deep(config: Config) -> bool:
+    return config.n_layer > MOST_BLOCKS
 
 
 def grid(subject: Subject, asked: Asked[Lens]) -> bool:
@@ -102,9 +108,10 @@ def payload_of(asked: Asked[Lens], of: str, title: str, command: ViewCommand) ->
         vocab_size=lm.model.config.vocab_size,
         code=asked.code(
             "result.top, result.probability  # [layer, position, k]: the likeliest tokens",
-            "result.entropy, result.rank, result.true_probability  # [layer, position]",
+            "result.entropy, result.rank, result.true_probability, result.final_probability  # [layer, position]",
         ),
         spaced=lm.tokenizer.is_spaced,
+        colour="final" if _is_deep(lm.model.config) else "probability",
         command=command,
     )
 

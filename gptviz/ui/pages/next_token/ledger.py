@@ -21,6 +21,7 @@ from gptviz.model.precision import rounds, said
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
+from gptviz.ui.views.how_written import say_how_written
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.vocabulary import labels
 from gptviz.ui.widgets import Try, addresses, escaped, in_quotes, jobs
@@ -132,6 +133,7 @@ def say_guess(subject: Subject, position: int) -> None:
         f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has {percent(float(flat[top]))}: "
         "move the temperature, and watch the bars."
     )
+    say_how_written(subject.lm.task)
 
 
 def say_rounding(subject: Subject, position: int) -> None:

@@ -25,6 +25,10 @@ FLOOR = -10.0
 # How many pixels a map is wider than high: its names stand to the left, its scale above it.
 BESIDE = 20
 SINES_FIRST = "sines-first"
+# Where no other kind stands beside that of the model.
+NOTHING = "nothing"
+# The keys of the address that only the controls of a wave have.
+OF_WAVE = ("table", "wave")
 WORD_MORE = "the cat sat", "the yellow cat sat"
 
 
@@ -48,16 +52,47 @@ def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
 
 def name(kind: str) -> str:
     """The name of a kind within a sentence."""
+    if kind == NOTHING:
+        return kind
     title = POSITIONS[kind].title
     return title.lower() if title.istitle() else title
 
 
 def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
-    """The kinds that can be shown beside the model's own: the `fixed` ones. Sines before cosines are the same waves in another
-    order, and are offered only where the address asks for them.
+    """What can be shown beside the model's own kind, which it has unless that is "none": nothing at first, or one of the `fixed`
+    kinds. Sines before cosines are the same waves in another order, and are offered only where the address asks for them.
     """
     few = [kind for kind in fixed if kind not in (own, SINES_FIRST)]
-    return few + [SINES_FIRST] * (own != SINES_FIRST and asked == name(SINES_FIRST)) or [own]
+    few += [SINES_FIRST] * (own != SINES_FIRST and asked == name(SINES_FIRST))
+    return few if own == "none" else [NOTHING, *few]
+
+
+def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
+    """The kind of positions in a sentence, and how alike near and far ones look to the model, as Markdown."""
+    if own == "none":
+        return "This model has **no positions**."
+    kind = f"This model has **{name(own)}** positions"
+    if not positions.has_vectors(own):
+        return f"{kind}: each head takes the more from a score, the farther away a token is."
+    near, far = positions.nearness(similarity(key, own, block, stack)[0])
+    if math.isnan(near):
+        return f"{kind}."
+    what = "positions" if POSITIONS[own].acts_on != "scores" else "distances"
+    return f"{kind}. Neighbouring {what} have a cosine of {fixed(near)} on average, those half the length apart {fixed(far)}."
+
+
+def waves_control(own: str, fixed: Sequence[str]) -> bool:
+    """The control `waves`: whether one column of a table is shown as a wave; none where no kind has vectors."""
+    if not tables(own, fixed):
+        return False
+    controls.opens("waves", True, (True, False), OF_WAVE)
+    return controls.switch("One wave at a time", key="waves", help="The numbers behind the picture, a column at a time.")
+
+
+def tables(own: str, fixed: Sequence[str]) -> list[str]:
+    """The kinds whose vectors are shown as waves: sinusoidal, and the model's own, where it has vectors."""
+    both = dict.fromkeys(("sinusoidal", own))
+    return [kind for kind in both if kind in (own, *fixed) and positions.has_vectors(kind)]
 
 
 def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
@@ -166,7 +201,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
             f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions and tells far from near; "
             f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours apart."
         )
-        offers.append(Try("A slow wave", about, {"table": "sinusoidal", "wave": slow}))
+        offers.append(Try("A slow wave", about, {"waves": True, "table": "sinusoidal", "wave": slow}))
     return offers
 
 
@@ -221,16 +256,12 @@ def rounded(number: float) -> str:
 
 
 def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: str) -> None:
-    """One column of a table of vectors, as a wave; nothing where no kind has vectors."""
-    tables = [kind for kind in dict.fromkeys(("sinusoidal", own)) if kind in (own, *fixed) and positions.has_vectors(kind)]
-    if not tables:
-        return
+    """One column of a table of vectors, as a wave."""
     st.header("One wave at a time", anchor=False)
     left, right = st.columns(2)
     with right:
-        kind = controls.select(
-            "Table", tables, key="table", help="Whose vectors: one row per position.", format_func=name, segmented=True
-        )
+        about = "Whose vectors: one row per position."
+        kind = controls.select("Table", tables(own, fixed), key="table", help=about, format_func=name, segmented=True)
         table = vectors(key, kind, block, stack)
         size = len(table.axes[1].labels)
         wave = controls.whole(

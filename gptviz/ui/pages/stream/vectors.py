@@ -18,7 +18,7 @@ from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.records.stream import GONE, MAP, PROBES, VIEWS, WRITTEN
+from gptviz.ui.records.stream import GONE, MAP, PROBES, VIEWS
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
@@ -29,6 +29,8 @@ from gptviz.ui.widgets.headings import say_chosen
 _HEIGHT, _MAP_HEIGHT = 470, 460
 DIRECTION, AS_IS = "direction alone", "as they are"
 ALL = "all"
+# The keys of the address that only the controls of the map have.
+OF_MAP = ("layer", "method", "vectors", "seed", "seeds")
 # Of a longer text the end is shown.
 MOST_POSITIONS = 256
 # The vector of a position is called long if it is this many times as long as the median.
@@ -57,10 +59,11 @@ class MapChoice:
 def view_control(*, is_probed: bool) -> str:
     """The control `view`; probes are offered where `is_probed`."""
     about = (
-        "Map: where the positions of the text lie after one layer, and how long their vectors are. What is written: how much "
-        "each attention and each MLP adds to the stream. Probes: what can be read from the stream after each layer."
+        "What is written: how much each attention and each MLP adds to the stream. Map: where the positions of the text lie "
+        "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer."
     )
     views = VIEWS if is_probed else [view for view in VIEWS if view != PROBES]
+    controls.opens("view", MAP, views, OF_MAP)
     return controls.select("View", views, key="view", help=about, segmented=True, gone=GONE)
 
 
@@ -283,9 +286,7 @@ def tries(subject: Subject, read: Read) -> list[Try]:
     seen = stream_summary(subject.key, read)
     if not (seen.writers and _are_numbers(seen)):
         return []
-    most = who_writes_most(subject, read)
-    loudest = Try("Who writes most", most, {"view": WRITTEN}, {"position": ALL}) if most else None
-    return [one for one in (loudest, _long(subject, read), _spread(subject, read)) if one]
+    return [one for one in (_long(subject, read), _spread(subject, read)) if one]
 
 
 def _long(subject: Subject, read: Read) -> Try | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -26,6 +26,7 @@ from gptviz.ui.records.compare import ANSWERS
 from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
+from gptviz.ui.views.how_written import say_how_written
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, most_of_its_fall, with_unit
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
@@ -276,7 +277,10 @@ def draw_loss(run: WatchedRun) -> Drawn:
     drawn = [curve_of(run.folder)]
     for name in _beside(run):
         with suppress(checkpoints.CheckpointError):
-            drawn.append(curve_of(checkpoints.find(name)))
+            other = curve_of(checkpoints.find(name))
+            drawn.append(
+                replace(other, name=f"{name} (finished)") if run.is_active and not watched_run(name).is_active else other
+            )
     log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
     figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
     figure = with_unit(figure, loss_unit([run.folder]))
@@ -366,6 +370,7 @@ def show_sample(run: WatchedRun) -> None:
         return
     st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {counted(run.sample.step, 'step')}")
     is_short = run.card.task is not None or run.kind != "decoder"
+    say_how_written(task_of(run.card.source))
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))
     if run.kind == "classifier":
