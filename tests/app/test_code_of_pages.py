@@ -20,6 +20,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
+    ("patching", {}),
+    ("patching", {"of": "Values (v)", "wrong": "e"}),
 ]
 
 
