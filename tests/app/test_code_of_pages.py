@@ -11,6 +11,7 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
+from gptviz.ui.records.translate import BEAM_SEARCH
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened
 
@@ -22,6 +23,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("lens", {"rows": "every block"}),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
+    ("translate", {"view": BEAM_SEARCH}),
+    ("translate", {"view": BEAM_SEARCH, "width": "2", "penalty": "0.5"}),
 ]
 
 
