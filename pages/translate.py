@@ -37,10 +37,10 @@ with place:
         next_token.show_strip(translated, position)
         next_token.show_ledger(translated, position)
     else:
-        search = beam_search.search(subject)
-        beam_search.show_tree(search)
-        beam_search.show_answers(search)
-        shown = Shown(lambda: beam_search.numbers(search), beam_search.code(search), view)
+        asked = beam_search.ask_beams(subject)
+        beam_search.show_tree(subject, asked)
+        beam_search.show_answers(subject, asked.value)
+        shown = beam_search.details(subject, asked)
     translation.remark(translated)
 
 try_this(translation.tries(translated))

@@ -33,7 +33,7 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 1_500,
     "gptviz/twin": 250,
     "gptviz/ui": 200,
-    "gptviz/ui/pages": 14_900,
+    "gptviz/ui/pages": 14_800,
     "gptviz/ui/records": 900,
     "gptviz/ui/shell": 2_950,
     "gptviz/ui/views": 2_950,

@@ -176,6 +176,14 @@ class Beams:
         """The answer with the best score."""
         return self.finished[0]
 
+    @property
+    def outputs(self) -> list[tuple[int, ...]]:
+        """The tokens up to each node, its own included and the start token left out."""
+        ids: list[tuple[int, ...]] = []
+        for node in self.nodes:
+            ids.append(() if node.parent is None else (*ids[node.parent], node.token))
+        return ids
+
     def path(self, node: int) -> list[int]:
         """The indices of the nodes from the root to `node`."""
         return _path(self.nodes, node)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor
 
 from gptviz.generate.decoding import Beams, beam_search, decode, until_end
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.speculation import DRAFTED, Drafter, LookupDrafter, ModelDrafter, Speculated, Speculation
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer
@@ -176,12 +178,35 @@ def answer(lm: LanguageModel, text: str, longest: int | None = None, **sampling:
 def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
     """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
 
+    Args:
+        text: the source.
+        width: how many outputs are kept at each step; 1 is greedy decoding.
+        longest: the most tokens of an answer, its end token included; by default the context.
+        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
+
     Raises:
         ValueError: as in `source`, or an impossible width or `longest`.
     """
     source, special = lm.source(text), lm.special_tokens
     ends = special.start, special.end
     return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
+
+
+@method
+def beam_sums(lm: LanguageModel, search: Beams) -> LabelledArray:
+    """The log-probability of each candidate of a beam search, in nats: of its last token, and the sum over all its tokens.
+    [output, of] without the root; the name of an output is its text, and says where it was cut.
+    """
+    texts = [lm.tokenizer.decode(ids) for ids in search.outputs]
+    names, values = list[str](), list[tuple[float, float]]()
+    for node, text in zip(search.nodes, texts, strict=True):
+        if node.parent is None:
+            continue
+        end = lm.tokenizer.label(node.token) if text == texts[node.parent] else ""  # a special token has no text
+        names.append(f"{text}{end}{'' if node.kept else ' (cut)'}")
+        values.append((node.log_probability, node.total))
+    axes = (Axis("output", tuple(names)), Axis("of", ("its last token", "all of it")))
+    return LabelledArray(np.array(values), axes, "log-probability (nats)")
 
 
 def _sampling(settings: Mapping[str, Any]) -> Sampling:

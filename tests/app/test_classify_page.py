@@ -28,6 +28,7 @@ from gptviz.ui.records.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
 from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
 from tests.app.opening import chart, page_at, ran, says
+from tests.app.test_code_of_pages import last_value
 from tests.drawn import numbers
 from tests.tiny import scrambled, tiny
 
@@ -395,11 +396,12 @@ def test_the_code_behind_each_view_runs_and_makes_it(
         give(at, (tmp_path / "mine.csv").read_bytes())
     made = ran(sent(at)[0]["code"] if view == ATTENTION else at.code[0].value)
     if view == WORDS:
-        np.testing.assert_allclose([made["chosen"].bias, *made["chosen"].shares], bars(at), atol=1e-6)
+        np.testing.assert_allclose([made["result"].bias, *made["result"].shares], bars(at), atol=1e-6)
     elif view == ATTENTION:
         np.testing.assert_allclose(made["reading"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
     elif view == HELD_OUT:
-        assert made["counts"].values.tolist() == numbers(chart(at, "held out confusion")["data"][0]["text"]).tolist()
+        counts = numbers(chart(at, "held out confusion")["data"][0]["text"])
+        assert last_value(at.code[0].value).values.tolist() == counts.tolist()
     else:
         np.testing.assert_allclose(100 * made["probabilities"].max(1), table(at, "probability"), atol=1e-4)
 
@@ -508,4 +510,4 @@ def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Ope
     first_token()
     at = page(prompt="the plot was 'dull'\nor good")
     made = ran(at.code[0].value)
-    np.testing.assert_allclose(made["found"].of_tokens, bars(at), atol=1e-6)
+    np.testing.assert_allclose(made["result"].of_tokens, bars(at), atol=1e-6)

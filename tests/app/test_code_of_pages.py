@@ -11,6 +11,8 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
+from gptviz.ui.records import classify, compare
+from gptviz.ui.records.translate import BEAM_SEARCH
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened
 
@@ -21,6 +23,13 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("context", {"how": "removed"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
+    ("patching", {}),
+    ("patching", {"of": "Values (v)", "wrong": "e"}),
+    *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),
+    ("compare", {"compared": compare.ANSWERS, "sentences": "How\nlove", "answer_words": "n,m"}),
+    *(("classify", {"view": view, "prompt": "the film wasn't 'good'"}) for view in (classify.WORDS, classify.OWN)),
+    ("translate", {"view": BEAM_SEARCH}),
+    ("translate", {"view": BEAM_SEARCH, "width": "2", "penalty": "0.5"}),
 ]
 
 

@@ -6,7 +6,6 @@ import json
 import math
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gptviz.generate import decoding
 from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
+from gptviz.language_model import writing
 from gptviz.model import Transformer
 from gptviz.pretrained.sources.folder_tokens import FolderTokens
 from gptviz.runs import checkpoints
@@ -30,6 +30,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.pages.translate import beam_search, translation
 from gptviz.ui.pages.translate.translation import known_words, unknown_words
 from gptviz.ui.records.translate import CROSS_ATTENTION, VIEWS
+from gptviz.ui.shell.subject import ask
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.widgets import escaped
@@ -212,11 +213,10 @@ def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_be
     assert len(numbers(charts(at)[0]["data"][3]["x"])) == sum(kept) + sum(min(beams.MOST_CUT, count) for count in cut)
 
 
-def test_the_numbers_behind_the_tree_are_its_sums_by_the_output_up_to_there(answer: list[int]) -> None:
-    key = model_key("tiny", "cpu")
-    search = beam_search._search(key, tuple(TOKENIZER.source_ids(SOURCE)), 2, 0.0)
-    numbers = beam_search.numbers(beam_search.Search(SimpleNamespace(), 2, 0.0, *search))
-    found = gptviz.load("tiny").beams(SOURCE, 2)
+def test_the_sums_of_a_search_are_by_the_output_up_to_there(answer: list[int]) -> None:
+    lm = gptviz.load("tiny")
+    found = lm.beams(SOURCE, 2)
+    numbers = lm.beam_sums(found)
     at = {name: row for name, row in zip(numbers.axes[0].labels, numbers.values, strict=True) if "(cut)" not in name}
     assert len(numbers.values) == len(found.nodes) - 1
     assert len(at) == sum(node.kept for node in found.nodes) - 1
@@ -252,7 +252,7 @@ def test_an_output_that_never_ends_is_stopped_where_the_page_ends_in_a_long_cont
     written = at.dataframe[0].value["answer"].tolist()
     assert all(len(TOKENIZER.encode(text).ids) <= 6 for text in written)
     made_by_code = ran(at.code[0].value)
-    assert [TOKENIZER.decode(one.ids) for one in made_by_code["search"].finished] == written
+    assert [TOKENIZER.decode(one.ids) for one in made_by_code["result"].finished] == written
     at = page()
     np.testing.assert_allclose(run_code(at).pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
 
@@ -299,7 +299,7 @@ def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
         return translation.output_of(key, source, (TOKENIZER.start, place))
 
     def tree(place: int) -> Any:
-        return beam_search._search(key, source, 1, place / 10)
+        return beam_search._drawn(ask(key, writing.beams, "Searching", text=SOURCE, width=1, length_penalty=place / 10))
 
     assert kept([stacks(place) for place in range(4)], stacks) == 2
     assert kept([tree(place) for place in range(8)], tree) <= 4
@@ -370,15 +370,18 @@ def test_the_code_behind_the_attention_makes_it(answer: list[int], query: dict[s
         np.testing.assert_allclose(found.pattern(block, None), mean(at, block), atol=1e-6)
 
 
-def test_the_code_behind_the_ledger_and_the_tree_makes_them(answer: list[int]) -> None:
+def test_the_code_behind_the_ledger_and_that_of_a_tree_whose_source_was_cut_makes_them(answer: list[int]) -> None:
     made: dict[str, Any] = {}
     header, arrays = payload(page(view="Next token", position="1"), "ledger")
     exec("".join(header["code"]), made)
     logits = torch.from_numpy(arrays["logits"].copy()).double()
     np.testing.assert_allclose(made["prediction"].before, logits.softmax(-1), rtol=1e-6)
-    at = page(view="Beam search", width="2", penalty="0.5")
+    at = page(view="Beam search", prompt="may " * 10)
     exec(at.code[0].value, made)
-    assert [TOKENIZER.decode(one.ids) for one in made["search"].finished] == at.dataframe[0].value["answer"].tolist()
+    cut = torch.tensor([*TOKENIZER.source_ids("may " * 10)[: CONTEXT - 1], TOKENIZER.end])
+    search = decoding.beam_search(gptviz.load("tiny").model, cut, TOKENIZER.start, TOKENIZER.end, 3)
+    assert [one.ids for one in made["result"].finished] == [one.ids for one in search.finished]
+    assert [TOKENIZER.decode(one.ids) for one in search.finished] == at.dataframe[0].value["answer"].tolist()
 
 
 def test_a_drawn_output_is_that_of_the_library_and_a_search_draws_nothing(answer: list[int]) -> None:

@@ -159,6 +159,12 @@ class Patched:
         return LabelledArray(self.answers, self._axes, "logit difference")
 
     @property
+    def numbers(self) -> LabelledArray:
+        """The shares restored, then the answers, [number, block, place]."""
+        axes = Axis("number", ("share restored", "logit difference")), *self._axes
+        return LabelledArray(np.stack((self.shares, self.answers)), axes, "value")
+
+    @property
     def _axes(self) -> tuple[Axis, Axis]:
         return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
 

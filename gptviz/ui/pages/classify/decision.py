@@ -18,7 +18,7 @@ from gptviz.ui.records.attention import PAGE as ATTENTION_PAGE
 from gptviz.ui.records.classify import WORDS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
@@ -57,14 +57,14 @@ def by_word(subject: Subject) -> Shown:
     """What each word does for the label: its share of the decision, or what the decision loses without it."""
     if has_shares(subject.lm.model):
         by_share = decision_by_word(subject)
-        return Shown(lambda: by_share.labelled(subject.labels), code_words(subject, by_share), "Words")
+        return Shown(lambda: by_share.labelled(subject.labels), code(subject, by_share, range(len(subject.seen))), "Words")
     found = words_left_out(subject)
     if found is None:
         return NOTHING
     places = text_places(subject)
     return Shown(
         lambda: found.labelled([subject.labels[place] for place in places]),
-        code_left_out(subject, found, places),
+        code(subject, found, places),
         "A token left out",
     )
 
@@ -158,17 +158,23 @@ def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
     return label, f"not {label}" if chosen.against is None else names[chosen.against]
 
 
-def code_words(subject: Subject, chosen: Decision) -> str:
-    """The lines of `gptviz` that compute what each word adds."""
-    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
-    return f"""import gptviz
-from gptviz.interp.reading.classification import classify
-from gptviz.interp.explaining.decision import decision
-
-lm = {load_call(subject.lm)}
-classified = classify(lm.model, lm.seen(lm.encode({subject.prompt!r})))
-chosen = decision(classified, {chosen.label}, {chosen.against})  # {labels}
-chosen.bias, chosen.shares, chosen.total  # chosen.bias + chosen.shares.sum() = chosen.total"""
+def code(subject: Subject, explained: Decision | Worth, places: range) -> str:
+    """The lines of `gptviz` that compute what each token at these places adds, or what the decision loses without it."""
+    names = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
+    asked = f"{explained.label}, {explained.against})  # {names}"
+    if isinstance(explained, Decision):
+        functions, result = ("decision", "classify"), f"decision(classify(lm.model, ids), {asked}"
+    else:
+        without = f"left_out(lm.model, ids, {places})"
+        functions, result = ("left_out, worth", "judge"), f"worth(judge(lm.model, ids), {without}, {asked}"
+    imports = (
+        f"from gptviz.interp.explaining.decision import {functions[0]}",
+        f"from gptviz.interp.reading.classification import {functions[1]}",
+    )
+    return f"""{opening(subject.lm, *imports)}
+ids = lm.seen(lm.encode({subject.prompt!r}))
+result = {result}
+result.labelled([lm.tokenizer.label(i) for i in ids[{places.start}:{places.stop}].tolist()])"""
 
 
 def words_left_out(subject: Subject) -> Worth | None:
@@ -225,20 +231,6 @@ def logits_without(subject: Subject) -> Float64Array | None:
 def _without(key: ModelKey, ids: tuple[int, ...], gone: range) -> Float64Array:
     lm = language_model(key)
     return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
-
-
-def code_left_out(subject: Subject, found: Worth, places: range) -> str:
-    """The lines of `gptviz` that compute what the decision loses without each token."""
-    labels = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
-    return f"""import gptviz
-from gptviz.interp.reading.classification import judge
-from gptviz.interp.explaining.decision import left_out, worth
-
-lm = {load_call(subject.lm)}
-ids = lm.seen(lm.encode({subject.prompt!r}))
-without = left_out(lm.model, ids, {places!r})  # logits [tokens, label]
-found = worth(judge(lm.model, ids), without, {found.label}, {found.against})  # {labels}
-found.of_tokens, found.total"""
 
 
 def attention_between(subject: Subject) -> Shown:

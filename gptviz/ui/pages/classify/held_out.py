@@ -21,7 +21,7 @@ from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
 from gptviz.ui.records.classify import WORDS
 from gptviz.ui.shell.close import Shown
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import escaped, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -104,15 +104,15 @@ def held_out(subject: Subject) -> Shown | None:
 
 def code(subject: Subject) -> str:
     """The lines of `gptviz` that compute the confusion of held-out texts."""
-    return f"""import gptviz
-from gptviz.interp.reading.classification import confusion, mistakes
-from gptviz.data.registry import source_from
-
-lm = {load_call(subject.lm)}
+    imports = (
+        "from gptviz.data.registry import source_from",
+        "from gptviz.interp.reading.classification import confusion, mistakes",
+    )
+    return f"""{opening(subject.lm, *imports)}
 held_out = source_from(lm.card.source).split()[1].under(lm.labels)
 probabilities = lm.probabilities(held_out.texts)  # [texts, label]
-counts = confusion(held_out.labels, probabilities.argmax(1), lm.labels)
-wrong = mistakes(held_out.labels, probabilities)"""
+wrong = mistakes(held_out.labels, probabilities)
+confusion(held_out.labels, probabilities.argmax(1), lm.labels)"""
 
 
 def _without_texts(subject: Subject, error: Exception) -> None:

@@ -19,7 +19,7 @@ from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
-from gptviz.ui.shell.subject import Subject, load_call
+from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
 from gptviz.ui.widgets import escaped, pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, csv_button
@@ -123,7 +123,7 @@ def own_file(subject: Subject) -> Shown:
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
     axes = Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)), Axis("label", subject.lm.labels)
-    shown = Shown(lambda: LabelledArray(answers, axes, "probability"), code(subject, file.name), "Many texts")
+    shown = Shown(lambda: LabelledArray(answers, axes, "probability"), code(subject, file), "Many texts")
     if file.labelled is None:
         st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
         return shown
@@ -170,16 +170,16 @@ def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...])
     return pd.DataFrame(columns)
 
 
-def code(subject: Subject, name: str) -> str:
-    """The lines of `gptviz` that label the texts of a file."""
-    return f"""from pathlib import Path
-
-import gptviz
-from gptviz.text import texts_of
-
-lm = {load_call(subject.lm)}
-texts = texts_of(Path({name!r}).read_bytes(), {name!r})
-probabilities = lm.probabilities(texts)  # [texts, label]"""
+def code(subject: Subject, file: File) -> str:
+    """The lines of `gptviz` that label the texts of a file, or those of the example."""
+    imports, texts = ["from gptviz.text import opinions"], f"opinions({N_OPINIONS}).texts"
+    if file.is_own:
+        imports = ["from pathlib import Path", "from gptviz.text import texts_of"]
+        texts = f"texts_of(Path({file.name!r}).read_bytes(), {file.name!r})"
+    return f"""{opening(subject.lm, *imports, "from gptviz.labelled_array import Axis, LabelledArray")}
+texts = {texts}
+probabilities = lm.probabilities(texts)  # [texts, label]
+LabelledArray(probabilities, (Axis("text", tuple(texts)), Axis("label", lm.labels)), "probability")"""
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})

@@ -182,7 +182,7 @@ def said(sides: Sides) -> str:
 
 
 def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
-    """The lines of `gptviz` that compute the same numbers.
+    """The lines of `gptviz` that compute the same numbers, the last of which is their table.
 
     Args:
         call: the call of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or two models.
@@ -191,7 +191,7 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
     lines = ["import gptviz", "from gptviz.interp import compare", ""]
     for name, one in (("a", sides.a), ("b", sides.b)):
         lines.append(f"{name} = {load_call(one.lm)}" + ("" if of_models else f".side({one.prompt!r})"))
-    return "\n".join([*lines, f"compared = {call}", "compared.a, compared.b, compared.difference  # B − A"])
+    return "\n".join([*lines, f"result = {call}", "result.table()  # A, B and B − A"])
 
 
 def _named(one: Subject) -> str:

@@ -14,7 +14,8 @@ from gptviz.interp.changing.attribution_patching import CHECKED, STEPS, TRUSTED,
 from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patchable import Quantity, quantities
 from gptviz.interp.changing.patching import Patched, PromptPair, n_patches, patch
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.labelled_array import Axis
+from gptviz.language_model import changing
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Results, Stage
 from gptviz.model import Config
@@ -24,7 +25,7 @@ from gptviz.text.datasets.base import Contrast
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, pressed, show_figure, theme
 from gptviz.ui.widgets.picking import pick
@@ -489,27 +490,11 @@ def numbers_and_code(subject: Subject, prompts: Prompts, found: Maps) -> Shown:
         return Shown()
     about = "The heatmap whose numbers and code are below."
     name = titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
-    return Shown(lambda: numbers(found.best(name)), code(subject, prompts, name, exact=name in found.exact))
-
-
-def numbers(one: Patched) -> LabelledArray:
-    """The numbers of a heatmap and the logit differences behind it, [number, block, place]."""
-    axes = Axis("number", ("share restored", "logit difference")), *one.restored.axes
-    return LabelledArray(np.stack((one.shares, one.answers)), axes, "value")
-
-
-def code(subject: Subject, prompts: Prompts, what: str, *, exact: bool) -> str:
-    """The lines of Python that compute the heatmap of a quantity."""
-    pair = prompts.pair
-    guess = "" if exact else ", exact=False"
-    return f"""{opening(subject.lm)}
-# The right and the wrong answer as tokens of the vocabulary: {prompts.names[0]!r} and {prompts.names[1]!r}.
-patched = lm.patch(
-    {subject.prompt!r},
-    {prompts.text!r},
-    right={pair.right},
-    wrong={pair.wrong},
-    what={what!r}{guess},
-)
-patched.restored.values  # [block, {"position" if what in ("resid_pre", "attention.out", "mlp.out") else "head"}]
-patched.answers  # the same, as differences of logits"""
+    texts, pair = {"clean": subject.prompt, "corrupted": prompts.text}, prompts.pair
+    how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in found.exact}
+    right, wrong = prompts.names
+    code = ask(subject, changing.patch, "Patching", **texts, **how).code(
+        f"# The right answer is {right!r}, the wrong one {wrong!r}.",
+        "result.numbers  # [number, block, place]: the shares restored, and the differences of logits",
+    )
+    return Shown(lambda: found.best(name).numbers, code)

@@ -23,7 +23,7 @@ from gptviz.ui.shell.subject.bar import longest_prompt, shortened
 from gptviz.ui.shell.subject.reading import encoded
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after
-from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.views.which_logit import names
 from gptviz.ui.widgets import controls, escaped, in_quotes
 
 CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
@@ -182,18 +182,18 @@ def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: A
         st.error(escaped(f"{key.name}: its logits are not all numbers. Choose another model or step above."))
         return None
     likely = [int(token) for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True) for token in both]
-    label, name = subject.lm.tokenizer.label, tokens(key).names
-    names = {name[token]: token for token in likely}
-    options = [LIKELIEST, *names]
+    every, label = names(subject), subject.lm.tokenizer.label
+    offered = {every[token]: token for token in likely}
+    options = [LIKELIEST, *offered]
     about = "A token; unless chosen, the likeliest after the prompt."
     with of_right:
         right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=about)
     about = "A token; unless chosen, the likeliest after the corrupted prompt that is not the right answer."
     with of_wrong:
         wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=about)
-    right_id = names.get(right, int(logits[0].argmax()))
+    right_id = offered.get(right, int(logits[0].argmax()))
     others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
-    wrong_id = names.get(wrong, int(others.argmax()))
+    wrong_id = offered.get(wrong, int(others.argmax()))
     if right_id == wrong_id:
         st.info(f"Right and wrong answer are both {in_quotes(label(right_id))}: choose another token for one of them.")
         return None
