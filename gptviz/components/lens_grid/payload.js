@@ -14,10 +14,11 @@ import { COLOURS } from "./cells.js";
  * @property {Float32Array} entropy [layer, T]
  * @property {Int32Array} rank [layer, T]
  * @property {Float32Array} really [layer, T]
+ * @property {Float32Array} final [layer, T]
  */
 
 /** @param {Lens} lens @param {string[]} labels of all tokens @param {Record<string, unknown>} header `of`, `model`, `code` and `spaced` */
-export function payload({ layers, ids, top, probability, entropy, rank, really }, labels, header) {
+export function payload({ layers, ids, top, probability, entropy, rank, really, final }, labels, header) {
   const tokens = [...new Set(top)].sort((a, b) => a - b),
     places = new Map(tokens.map((token, place) => [token, place]));
   const names = layers.map(({ name }) => name),
@@ -45,6 +46,7 @@ export function payload({ layers, ids, top, probability, entropy, rank, really }
       entropy: shaped(entropy, rows, length),
       rank: shaped(rank, rows, length),
       really: shaped(really, rows, length),
+      final: shaped(final, rows, length),
     },
   );
 }

@@ -31,8 +31,10 @@ export function lens(decoder, ids, seen, most) {
     cells = rows.length * ids.length;
   const top = shaped(new Int32Array(cells * count), rows.length, ids.length, count),
     probability = new Float32Array(cells * count);
-  const [entropy, really] = [new Float32Array(cells), new Float32Array(cells).fill(NaN)],
+  const [entropy, final, really] = [new Float32Array(cells), new Float32Array(cells), new Float32Array(cells).fill(NaN)],
     rank = new Int32Array(cells);
+  const last = decoder.head(rows[rows.length - 1].stream),
+    guesses = ids.map((_, t) => likeliest(last.subarray(t * size, (t + 1) * size)));
   for (const [row, { stream }] of rows.entries()) {
     const every = decoder.head(stream);
     for (let t = 0; t < ids.length; t++) {
@@ -45,11 +47,17 @@ export function lens(decoder, ids, seen, most) {
         top[cell * count + i] = best[i];
         probability[cell * count + i] = shares[best[i]] / whole;
       }
+      final[cell] = shares[guesses[t]] / whole;
       entropy[cell] = Math.log(whole) - shares.reduce((sum, one, i) => sum + one * (logits[i] - logits[best[0]]), 0) / whole;
       if (t + 1 === ids.length) continue;
       really[cell] = shares[ids[t + 1]] / whole;
       rank[cell] = 1 + logits.reduce((above, z) => above + Number(z > logits[ids[t + 1]]), 0);
     }
   }
-  return { layers: rows.map(({ layer }) => layer), ids, top, probability, entropy, rank, really };
+  return { layers: rows.map(({ layer }) => layer), ids, top, probability, entropy, rank, really, final };
+}
+
+/** @param {Float32Array} logits */
+function likeliest(logits) {
+  return logits.reduce((best, z, i) => (z > logits[best] ? i : best), 0);
 }
