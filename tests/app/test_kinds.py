@@ -240,7 +240,7 @@ def test_words_that_the_model_lacks_are_named_and_read_as_unknown() -> None:
 def test_a_classifier_has_no_unembedding_to_show() -> None:
     at = opened("pages/embeddings.py", model="judge")
     assert at.segmented_control(key="space").options == ["embedding"]
-    assert at.selectbox(key="token").value == "good"
+    assert at.selectbox(key="token").value == "the"  # the last word of the prompt that the model knows
     assert {"⟨unknown⟩", "⟨padding⟩"} <= set(at.selectbox(key="token").options)
     at.selectbox(key="token").set_value("⟨padding⟩").run()
     assert opened("pages/embeddings.py", model="pair").segmented_control(key="space").options == ["embedding", "unembedding"]

@@ -92,10 +92,10 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
 
 
 def token_control(subject: Subject) -> int:
-    """The control `token`: the id of the chosen one, at first the last token of the prompt."""
+    """The control `token`: the id of the chosen one, at first the last token of the prompt that stands for a text."""
     names = tokens(subject.key).names
     about = "Type to search. In 2-D, a click on a point chooses it too."
-    first = names[subject.seen[-1] if subject.seen else 0]
+    first = names[next((i for i in reversed(subject.seen) if not subject.lm.tokenizer.is_special(i)), 0)]
     return names.index(controls.select("Token", names, key="token", default=first, help=about, follows=True))
 
 
