@@ -76,8 +76,10 @@ def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
 
 @method
 def rival(lm: LanguageModel, prompt: str, token: int) -> int | None:
-    """The wrong answer to a prompt for which `token` is the right one: of a task with known answers, else the other word of the
-    prompt that is of the same kind, such as a second name. None where there is no such token.
+    """The wrong answer to a prompt for which `token` is the right one.
+
+    If the model's task has known answers it is theirs; otherwise it is the other word of the same kind in the prompt, such as a
+    second name. It is None if there is no such token.
     """
     known = () if lm.task is None else lm.task.contrasts()
     for contrast in known:

@@ -19,7 +19,7 @@ ABOUT = (
 
 
 def split(subject: Subject, ids: Sequence[int]) -> tuple[range, ...] | None:
-    """The places of the tokens of each word of a text; None where every word is one token."""
+    """The places of the tokens of each word of a text. The result is None if every word is one token."""
     found = tuple(words(subject.lm.tokenizer, ids))
     return found if len(found) < len(ids) else None
 

@@ -58,9 +58,9 @@ def _why_not(subject: Subject) -> str | None:
     """The reason why there is no step of learning to show, or None."""
     config = subject.lm.model.config
     if config.kind != "decoder":
-        return "A step is followed back in models that go on with a text: choose a decoder above."
+        return "This works for models that continue a text: choose a decoder above."
     if parameter_count(config) > MOST_PARAMETERS:
-        return f"This model is too large: a step is followed back in models of up to {MOST_PARAMETERS:,} parameters."
+        return f"This model is too large: this works for models of up to {MOST_PARAMETERS:,} parameters."
     return "There is nothing to guess: write a longer prompt." if len(subject.seen) < 2 else None
 
 
@@ -81,7 +81,7 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
         return len(numbers) == len(sizes) and all(int(number) < size for number, size in zip(numbers, sizes, strict=True))
 
     with right:
-        about = "Row and column of the weight; listed are those with the steepest slopes, and any other can be typed."
+        about = "The row and the column of the weight. The list has those with the steepest slopes; you can type any other."
         place = controls.select("Row, column", places, key="at", help=about, other=is_place, follows=True)
     if place == places[0]:
         return steepest
@@ -119,7 +119,7 @@ def _step(found: LearningStep) -> str:
 def _around(found: LearningStep) -> None:
     """The loss around the weight, and a slider that moves it."""
     middle = POINTS // 2
-    about = "By so many points of the curve: the loss if this weight had another value, all others being as they are."
+    about = "How many points of the curve to move. It shows the loss if only this weight had another value."
     moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
     weight, at = float(found.weights[moved]), (float(found.weights[middle]), found.loss)
     promised = found.loss + found.slope * (weight - at[0])

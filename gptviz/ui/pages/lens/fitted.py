@@ -19,7 +19,7 @@ _HEIGHT = 300
 
 
 def choice(subject: Subject) -> tuple[LensKind, str | None]:
-    """The controls: which lens, and the text that it is fitted to; None for the data held out of training."""
+    """The controls. Return the kind of lens, and the text that it is fitted to. None means the data held out of training."""
     if subject.kind != "decoder" or not subject.lm.model.config.n_layer:
         return "logit", None
     about = (
@@ -34,7 +34,7 @@ def choice(subject: Subject) -> tuple[LensKind, str | None]:
 
 
 def found(subject: Subject, kind: LensKind, text: str | None) -> FittedLens | None:
-    """The lens, fitted now or before; until it is there None, with how far that is and a way to stop it."""
+    """The fitted lens. While it is still being fitted, show how far that is and a way to stop it, and return None."""
     asked = ask(subject, fitted.fitted_lens, f"Fitting the {NAMES[kind]}", kind=kind, text=text)
     return asked.followed("Fit the lens")
 

@@ -21,7 +21,7 @@ _HEIGHT = 380
 def ask_probe(subject: Subject) -> Asked[Probed]:
     """The controls, which label and over which text, and the probes of that."""
     labels = subject.lm.probe_labels()
-    about = "What a probe says of a token, from the vector of the stream there alone: first what is known in this model's task."
+    about = "What the probe has to tell from the vector of a token alone. The labels of this model's task come first."
     titles = list(labels.values())
     label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=about))]
     text = text_to_fit(subject) if label in FROM_TEXT else None
@@ -29,23 +29,23 @@ def ask_probe(subject: Subject) -> Asked[Probed]:
 
 
 def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
-    """The accuracies as lines; the numbers of the picture. None, with a message, where no probe can be fitted."""
+    """The accuracies as lines. Return the numbers of the picture, or None after a message that no probe can be fitted."""
     try:
-        found = asked.value
+        probed = asked.value
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
         return None
-    shorts, table, places = [layer.short for layer in found.layers], found.labelled(), found.places()
-    st.markdown(f"**{found.said}**")
+    shorts, table, places = [layer.short for layer in probed.layers], probed.labelled(), probed.places()
+    st.markdown(f"**{probed.said}**")
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),
         key="probes",
         alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one of shuffled labels.",
     )
     st.caption(
-        f"How much of the tokens that the probes were not fitted to has the right one of {counted(len(found.classes), 'label')}. "
-        "The probe of shuffled labels finds what is there by chance; always saying the commonest label is right at "
-        f"{percent(found.commonest)} of the tokens."
+        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on tokens that were not used to fit it. "
+        "The probe of shuffled labels shows what chance alone finds; always saying the commonest label is right at "
+        f"{percent(probed.commonest)} of the tokens."
     )
     if 1 < len(places.axes[0].labels) <= MOST_PLACES:
         st.markdown("**The same probes at each place of the row**")

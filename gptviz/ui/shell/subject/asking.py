@@ -56,7 +56,7 @@ class Asked(Generic[Result]):
         return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
 
     def followed(self, again: str) -> Result | None:
-        """The result of an analysis that takes long, or None, with how far it is and a way to stop it, until it is there.
+        """The result of an analysis that takes long. Until it is there, show how far it is and a way to stop it, and return None.
 
         Args:
             again: the label of the button that begins it again where it was stopped.
