@@ -16,6 +16,7 @@ from gptviz.ui.views.read import read_by
 
 subject = subject_bar()
 read = read_by(subject)
+vectors.stop_unless_numbers(subject, read)
 chosen = None
 with st.container(horizontal=True, vertical_alignment="bottom"):
     view = vectors.view_control(is_probed=subject.kind == "decoder")

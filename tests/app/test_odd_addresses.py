@@ -64,7 +64,7 @@ ODD = {
 # What some keys of an address depend on.
 MORE_STATES = {
     "embeddings": [{"method": "t-SNE"}],
-    "positions": [{"table": "learned"}],
+    "positions": [{"waves": "true", "table": "learned"}],
 }
 # How a page names what it does not take, where it does so with words of its own.
 SENTENCES = {

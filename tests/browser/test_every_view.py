@@ -284,7 +284,7 @@ def test_every_text_is_text_and_can_be_read_and_the_wheel_scrolls_the_page_in_th
         assert [name for name in NAMES if not any(text.startswith(name[:3]) for text in texts)] == []
     check_text_is_text(page)
     for opened in ("Numbers", "Code"):
-        if page.locator(view.tools).locator(MENU).count():
+        if page.locator(view.tools).locator(f"{MENU}[aria-label*='{opened}']").count():
             tool(page, opened, page.locator(view.tools)).click()
             expect(page.get_by_role("dialog")).to_be_visible()
             check_text_is_text(page)

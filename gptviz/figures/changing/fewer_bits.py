@@ -52,5 +52,5 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
     )
     if count <= MOST_NUMBERED:
         figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
-    add_unit(figure, "relative error, %" + (", from the smallest on" if low else ""), 18)
+    add_unit(figure, "error, %" + (" (not from 0)" if low else ""), 18)
     return figure

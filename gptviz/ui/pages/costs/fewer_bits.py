@@ -44,10 +44,6 @@ _FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f
 
 def show(subject: Subject) -> Shown:
     """The view: its controls, what the model loses, and the way to the other pages."""
-    st.caption(
-        "Each number of a matrix is rounded to one that a few bits can name. What that loses is computed here with the rounded "
-        "numbers; it is simulated, so nothing becomes faster. Move the bits, and see where the guess and the text give way."
-    )
     config = subject.lm.model.config
     text = _setting(config, subject.key)
     if text is None:
@@ -81,7 +77,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             default=kind,
             follows=True,
             format_func=lambda name: KINDS[name],
-            help="Rounded to the nearest of the numbers that so many bits can tell apart; or as the kinds of GGUF files do it.",
+            help="Every number of a matrix is rounded to the nearest of those that so many bits can tell apart, or as GGUF files "
+            "do it. The model then computes with the rounded numbers; nothing becomes faster here.",
         )
     with second:
         scale = controls.select(
@@ -133,11 +130,11 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
             f"Kullback–Leibler divergence from the whole model's guess, mean over the last {len(moved):,} tokens of the prompt."
         )
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
-    metrics(cells)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         _errors_shown(found)
     with right:
+        metrics(cells)
         over = loss_texts.choose(subject)
         before_after.losses(subject, shown, over, before)
         before_after.figure(subject, shown, before)
@@ -164,13 +161,14 @@ def _errors_shown(found: list[MatrixError]) -> None:
     ordered = computed.most_first(found)
     most = ordered[0]
     outliers = "none" if most.outliers == 0 else percent(most.outliers)
-    said = (
-        f"{escaped(most.name)} loses most, {percent(most.relative)}. Its number farthest from 0 is {most.farthest:.3g} times its "
-        f"root mean square, and {outliers} of its numbers are outliers (beyond {computed.OUTLIER:.0f} times)."
-    )
+    said = f"{escaped(most.name)} loses most: its error is {percent(most.relative)}."
+    st.markdown(said)
     if (table := computed.by_block(found)) is not None and len(found) > 1:
         show_figure(matrix_errors(table, theme()), key="matrix errors", alt=f"The error of each matrix of each block. {said}")
-    st.caption(said)
+    st.caption(
+        f"Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and {outliers} of its numbers are "
+        f"outliers (beyond {computed.OUTLIER:.0f} times)."
+    )
     rows = {
         "matrix": [one.name for one in ordered],
         "error, %": [100 * one.relative for one in ordered],

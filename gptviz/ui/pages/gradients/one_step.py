@@ -39,14 +39,15 @@ def show() -> Shown:
         return Shown([], None, None)
     asked = _ask(subject)
     found, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
+    st.markdown(_slope(found))
     show_figure(
         figures.way_back(found.way_back(labels[:-1]), theme(), height=26 * (len(found.reaching) + 3) + 76),
         key="way back",
         alt=f"From the loss of {counted(len(found.losses), 'guess', 'guesses')} back to one weight: {_slope(found)}",
     )
     st.caption(
-        f"{_slope(found)} Each column is a token that is read, from the loss of the guess after it down to its pull at the "
-        "weight; each row has its own scale, blue above zero and orange below."
+        "Each column is a token that is read, from the loss of the guess after it down to its pull at the weight; each row has "
+        "its own scale, blue above zero and orange below."
     )
     st.markdown(_step(found))
     _around(found)

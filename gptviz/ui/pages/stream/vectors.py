@@ -154,7 +154,7 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     can be said.
     """
     seen = stream_summary(subject.key, read)
-    if not (seen.writers and _are_numbers(seen)):
+    if not seen.writers:
         return ""
     median = median_of(shares_of(subject.key, read), 2)[0]
     most, least = int(median.argmax()), int(median.argmin())
@@ -166,8 +166,12 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     )
 
 
-def _are_numbers(seen: StreamSummary) -> bool:
-    return bool(np.isfinite(seen.states.numpy()).all())
+def stop_unless_numbers(subject: Subject, read: Read) -> None:
+    """End the page with a message if the vectors of a damaged model are not numbers."""
+    if not np.isfinite(stream_summary(subject.key, read).states.numpy()).all():
+        about = "the vectors of its stream are not all numbers: its weights are damaged"
+        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
+        st.stop()
 
 
 def _title(seen: StreamSummary, writer: str) -> str:
@@ -201,13 +205,7 @@ def map_controls(subject: Subject, read: Read) -> MapChoice:
 
 
 def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
-    """The positions as points, with what the picture loses; the numbers of the picture. The page ends here where the vectors of a
-    damaged model are not numbers.
-    """
-    if not _are_numbers(stream_summary(subject.key, read)):
-        about = "the vectors of its stream are not all numbers: its weights are damaged"
-        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
-        st.stop()
+    """The positions as points, with what the picture loses; the numbers of the picture."""
     seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
     by_layer, pictures = maps_of(subject.key, read, chosen.unit)
     picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
@@ -284,7 +282,7 @@ def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
     seen = stream_summary(subject.key, read)
-    if not (seen.writers and _are_numbers(seen)):
+    if not seen.writers:
         return []
     return [one for one in (_long(subject, read), _spread(subject, read)) if one]
 
