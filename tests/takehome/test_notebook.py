@@ -152,7 +152,9 @@ def test_a_trace_is_shown_below_its_cell_with_the_numbers_of_the_trace(run: Run)
 @pytest.mark.full
 def test_where_gptviz_is_missing_the_notebook_has_said_how_to_install_it(tmp_path: Path) -> None:
     notebook = nbformat.reads(as_notebook(read_page("lens", {"model": "ladder-0"})), as_version=4)
-    manager = started(tmp_path, "")
+    # What an installation says of where gptviz lies is taken back.
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.path = [path for path in sys.path if path != {str(ROOT)!r}]\n")
+    manager = started(tmp_path, str(tmp_path))
     with pytest.raises(CellExecutionError, match="No module named 'gptviz'"):
         NotebookClient(notebook, km=manager, timeout=PATIENCE).execute()
     manager.shutdown_kernel(now=True)

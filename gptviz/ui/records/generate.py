@@ -16,6 +16,7 @@ PAGE = Page(
     sentence="Watch text appear token by token, and steer it.",
     step="A text is many such guesses, one after the other: watch it grow, and take another turn.",
     kinds=("decoder",),
+    pictured={"route": "t0.8n100_9fc167"},  # a text of a hundred tokens
     words=(
         "token",
         "prompt",
