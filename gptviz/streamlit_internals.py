@@ -17,7 +17,7 @@ from typing import Any
 from streamlit import config, context, runtime
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_run_context import in_cached_function
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, in_cached_function
 
 from .machine.location import APP
 from .settings import address_values
@@ -103,6 +103,11 @@ def session() -> str | None:
     """The session whose page this thread runs, or None if it runs none."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context else None
+
+
+def is_fragment() -> bool:
+    """Whether this thread runs a fragment of a page, which may draw controls in itself alone."""
+    return ThreadState.get().fragment_id is not None
 
 
 def is_guest() -> bool:

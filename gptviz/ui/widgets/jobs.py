@@ -16,9 +16,10 @@ import streamlit as st
 
 from gptviz.machine import job as registry
 from gptviz.machine.job import Job, Results, Stage
-from gptviz.streamlit_internals import outside_cache, session
+from gptviz.streamlit_internals import is_fragment, outside_cache, session
 
 from .buttons import pressed
+from .controls import notices
 from .markdown import escaped
 
 P = ParamSpec("P")
@@ -209,7 +210,8 @@ def _show(job: Job[Any], key: Hashable) -> None:
         st.session_state[_STOPPED] = key
         job.stop()
 
-    place = st.empty()
+    # Where messages stand: a bar between two views would move the lower one, which is then built anew and loses the focus of keys.
+    place = (st if is_fragment() else notices()).empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(job.progress.share, words(job))
         st.button("Stop", key=f"stop {id(job)}", icon=":material/stop:", on_click=stop)
