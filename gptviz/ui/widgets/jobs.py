@@ -210,7 +210,7 @@ def _show(job: Job[Any], key: Hashable) -> None:
         st.session_state[_STOPPED] = key
         job.stop()
 
-    # Where messages stand: a bar between two views would move the lower one, which is then built anew and loses the focus of keys.
+    # Where messages stand: between two views it would move the lower one, which is then built anew and loses the focus of keys.
     place = (st if is_fragment() else notices()).empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(job.progress.share, words(job))
