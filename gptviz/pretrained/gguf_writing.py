@@ -17,7 +17,7 @@ from gptviz.text import Tokenizer
 
 from .families.expressing import Expressed, NotExpressibleError, differences, expressed, fields_in_words
 from .families.mixtures import KINDS
-from .sources.gguf import ARCHITECTURES, GGUF, MIXTURES, OF_MIXTURES, SETTINGS
+from .sources.gguf import ARCHITECTURES, BIASES, GGUF, MIXTURES, OF_MIXTURES, SETTINGS
 from .sources.gguf_header import header_of
 from .writing import Written
 
@@ -86,7 +86,7 @@ class _Planned(GGUF):
         return name in self.tensors
 
     def _has_any(self, endings: tuple[str, ...]) -> bool:
-        return False  # biases of a Llama are read, and not written
+        return any(name.endswith(endings) for name in self.tensors)
 
     def _rows(self, name: str) -> int:
         return int(self.settings["vocabulary"])
@@ -127,7 +127,7 @@ def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
         names["output.weight"] = None
     if config.positions == "rotary" and config.rotary_scaling == "llama3":
         names[ROTARY_FREQUENCIES] = _divisors(config)
-    return names
+    return names | {name: None for field, ends in BIASES.items() if found.fields.get(field) for name in ends}
 
 
 def _divisors(config: Config) -> Tensor:
