@@ -1,4 +1,4 @@
-"""The command `circuit`: the graph of the parts that a guess owes most to."""
+"""The command `circuit`: the graph of the parts that contribute most to a guess."""
 
 from __future__ import annotations
 

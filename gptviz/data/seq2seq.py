@@ -332,7 +332,7 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The pairs held out, or all of them, and how many of them the model answers exactly.
+        """The pairs (held out, or all) and how many the model answers exactly.
 
         Raises:
             ValueError: source, tokenizer and model do not go together, or a text is longer than the model's context.

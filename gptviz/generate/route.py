@@ -27,7 +27,7 @@ _LINE = re.compile(rf"((?:[nfks]{_WHOLE}|[tp]{_REAL})+)_([0-9a-f]{{6}})")
 
 @dataclass(frozen=True)
 class Route:
-    """The way to a text.
+    """How a text was made: one choice per token, with a checksum.
 
     Attributes:
         choices: how each token was chosen, see `Choice`.

@@ -87,8 +87,8 @@ def _taken() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-# If the process has grown by less than this since memory was released last, nothing is done. Within a pass it is more: the next
-# block needs some of that memory again.
+# Nothing is released if the process grew by less than this since the last time. Within a pass it is more, since the next block
+# uses the memory again.
 LEAST_RELEASED, LEAST_WITHIN_A_PASS = 64 * 2**20, 128 * 2**20
 _held_before = 0
 

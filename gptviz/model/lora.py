@@ -188,7 +188,7 @@ def numbers(config: Config, rank: int) -> int:
 
 
 def factors(parameters: Mapping[str, Tensor]) -> dict[str, Factors]:
-    """The parameters of an adapter, which `parameters` of it names, by the name of the part that each pair changes."""
+    """Inverse of `parameters`: the tensors of an adapter, grouped by the part that they change."""
     names = [name.removesuffix(A) for name in parameters if name.endswith(A)]
     return {name: Factors(parameters[name + A], parameters[name + B]) for name in names}
 

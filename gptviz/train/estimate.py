@@ -266,7 +266,7 @@ def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool)
 
 
 def _trained(model: Transformer, rank: int) -> Transformer:
-    """The model, or one of whose weights those of an adapter of this rank alone are trained."""
+    """The model; with a rank, only a LoRA adapter of that rank is trained."""
     return AdaptedTransformer(model, every_matrix(model.config, rank)) if rank else model
 
 

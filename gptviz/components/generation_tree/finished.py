@@ -46,7 +46,7 @@ class _Attention(NamedTuple):
 
 
 class Finished:
-    """The full parts of one tree, as far as they are packed."""
+    """The parts of one tree that are complete and packed."""
 
     def __init__(self) -> None:
         self._of: object = None

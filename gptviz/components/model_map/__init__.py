@@ -88,7 +88,7 @@ def taken(value: object, text: str, guesses: int) -> int | None:
 
 
 def looked(value: object) -> TensorPage | None:
-    """The page of a tensor that an event asks for, None if it asks for none. This model may not have it: see `fit`."""
+    """The slice of a tensor that a click asks for, or None. This model may not have it: see `fit`."""
     fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31)))
     return None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
 

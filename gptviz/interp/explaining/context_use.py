@@ -219,7 +219,7 @@ def by_window(
         raise ValueError(f"the windows are {list(windows or ())}; each must have 1 token or more")
     places = np.unique(np.linspace(kept + 1, length - 1, min(targets, length - 1 - kept)).round().astype(int)).tolist()
     asked = [(row, column, max(place - window, kept)) for row, window in enumerate(chosen) for column, place in enumerate(places)]
-    # Windows that begin at the same place and end at the same token are one guess.
+    # Windows with equal start and end give the same guess: it is computed once.
     guesses = sorted({(start, places[column]) for _, column, start in asked})
     found: dict[tuple[int, int], float] = {}
     for part in _parts(_readings(guesses, model), model, kept):

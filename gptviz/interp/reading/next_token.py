@@ -30,7 +30,7 @@ def probabilities(logits: Tensor | npt.NDArray[np.floating]) -> Float64Array:
 
 
 def perplexity(probabilities: Float64Array) -> float:
-    """Among how many equally likely choices the next token would be as uncertain as with these `probabilities` [vocab_size]."""
+    """Perplexity of these `probabilities` [vocab_size]: how many equally likely tokens would be as uncertain."""
     return float(np.exp(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum()))
 
 

@@ -71,7 +71,7 @@ class LayerCache:
         self.cross: tuple[Tensor, Tensor] | None = None
 
     def copy(self, length: int) -> LayerCache:
-        """The same, with keys and values of the first `length` positions in their own tensors; room alone is not copied."""
+        """A copy of the keys and values of the first `length` positions; unused room is not copied."""
         copied = self._with_room(self.keys.shape[2], length)
         copied.cross = self.cross
         return copied

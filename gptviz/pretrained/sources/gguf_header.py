@@ -142,7 +142,7 @@ def _of_pieces(common: dict[str, Any], pairs: list[list[str]], unknown: int, *, 
 
 
 def _reads_alike(header: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """Whether the tokenizer that is read from this header cuts texts as that with the `whole` JSON does."""
+    """Whether the tokenizer rebuilt from this header splits text like the original one, whose JSON is `whole`."""
     try:
         read = HeaderTokens(header.get).tokenizer()
     except (ImportRefusedError, ValueError):

@@ -535,7 +535,7 @@ def _writes_spaces_as_a_character(fields: dict[str, Any]) -> bool:
 
 
 def _prepends_a_space(fields: dict[str, Any]) -> bool:
-    """Whether a space is put before each part of a text between added tokens, not before the text alone."""
+    """Whether a space is put before every piece between added tokens, not only before the text."""
     normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
     return '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
 

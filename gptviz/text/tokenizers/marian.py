@@ -106,7 +106,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     @property
     def unknown_id(self) -> int:
-        """The token that is read for a piece that the table of ids lacks."""
+        """The token for pieces that are missing from the table of ids."""
         return self._unknown
 
     def encode(self, text: str) -> Encoding:

@@ -10,7 +10,7 @@ PAGE = Page(
     place=90,
     question="How much of its context does the model use?",
     caption=(
-        "Each row is a guess, each column a token that was left out before it. Blue: without that token the guess gets "
+        "Each row is a guess, each column an earlier token that was left out. Blue: without that token the guess gets "
         "worse, by so many nats (the unit of surprise); orange: it gets better."
     ),
     sentence="How many earlier tokens the model uses, and which of them each guess needs.",

@@ -11,7 +11,7 @@ PAGE = Page(
     icon=":material/calculate:",
     group="Take it apart",
     place=110,
-    question="What does this model take?",
+    question="What does this model cost?",
     caption=(
         "What its guess and its text lose if its numbers are kept in fewer bits; and how many numbers, operations and how much "
         "memory it takes."

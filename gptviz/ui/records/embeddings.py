@@ -10,7 +10,7 @@ PAGE = Page(
     icon=":material/scatter_plot:",
     group="What it is made of",
     place=10,
-    question="Which tokens are alike to the model?",
+    question="Which tokens look alike to the model?",
     caption=(
         "Each token is a point, placed by its vector (its list of numbers). Thin rings mark the tokens of the prompt. Lines "
         "lead to the chosen token's true nearest neighbours: where a line is long, the picture has pulled neighbours apart."

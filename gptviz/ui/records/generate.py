@@ -10,8 +10,8 @@ PAGE = Page(
     place=40,
     question="What does the model write?",
     caption=(
-        "Grey: the prompt. The model drew the rest, token by token: a strong colour where it was sure. Click a token to go "
-        "on there."
+        "Grey: the prompt. The model drew the rest, token by token: the stronger the colour, the surer it was. Click a token to "
+        "go on there."
     ),
     sentence="Watch text appear token by token, and steer it.",
     step="A text is many such guesses, one after the other: watch it grow, and take another turn.",

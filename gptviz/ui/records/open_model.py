@@ -20,6 +20,6 @@ PAGE = Page(
     tour=(
         "**On this machine**: models of other programs that are here already.",
         "**From the hub**: type a name, and it says how large the model is before anything is loaded.",
-        "**Opened before**: your models, which you may take away.",
+        "**Opened before**: your models, which you can remove.",
     ),
 )

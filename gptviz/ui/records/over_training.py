@@ -12,8 +12,7 @@ PAGE = Page(
     place=105,
     question="When did the model learn it?",
     caption=(
-        "Numbers of other pages at every snapshot: a copy of the model that was kept while it was trained. Click a point to open "
-        "its step."
+        "Numbers from other pages at every snapshot, a copy of the model kept during training. Click a point to open its step."
     ),
     sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each changed.",
     step="What a model does was learned at some time: see when, and what changed together.",

@@ -241,7 +241,7 @@ def text(
         longest: the most characters that can be typed.
         height: pixels, for more than one line.
         instead_of: texts that the default takes the place of.
-        lasting: whether the text is still there when the page is opened again after another page.
+        lasting: keep the text when the reader leaves the page and returns.
     """
     said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
     addresses.takes(key, ANY)

@@ -199,7 +199,7 @@ class Sublayers(Drawing):
         return f" A key head serves {self.group} heads: key head 0 the heads 0 to {self.group - 1}, and so on."
 
     def score_term(self) -> str:
-        """The numbers that positions add to the scores, as a term of an equation."""
+        """The term of the positions in the equation of the scores."""
         return POSITIONS[self.config.positions].equation.replace(" / √d_head", self.scaling)
 
     @property

@@ -74,7 +74,7 @@ class CircuitChoice:
 
 
 def with_room(subject: Subject) -> Subject:
-    """The subject with as much of its prompt as there is room for: a circuit needs all that every part wrote."""
+    """The subject, its prompt cut to what fits in memory: a circuit needs all that every part wrote."""
     most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
     return shortened(subject, most, "For a circuit all that every part writes at every token is held in memory")
 
@@ -121,8 +121,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 FEWEST,
                 MOST_NODES,
                 key="boxes",
-                help="The graph has at most so many boxes, and no more than its share of the logit needs. Unless you choose a "
-                f"number, there are at most {usual_boxes}, or up to {MOST_NODES} where you ask for a share.",
+                help=f"At most this many boxes. Default: {usual_boxes}, or {MOST_NODES} once you set a share.",
                 default=MOST_NODES if is_old or share != SHARE else usual_boxes,
                 follows=True,
             )

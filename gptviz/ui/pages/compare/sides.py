@@ -134,8 +134,7 @@ def _prompt(instead: str) -> str:
     return controls.text(
         "B’s prompt",
         key=PROMPT,
-        help="The text that B reads. Where the field is empty, it is the text shown in grey: the prompt of A; or, where B would "
-        "be the same as A in everything, that prompt with one other token.",
+        help="What B reads. Empty: A’s prompt, or, if B would then equal A, A’s prompt with one token changed (in grey).",
         longest=longest_prompt(),
         height=68,
         placeholder=instead[:2_000],

@@ -108,7 +108,7 @@ def how_many(by_window: ByWindow) -> None:
     else:
         said = f"The last {counted(enough, 'token')} alone (dotted) serve nearly as well as all {windows[-1]}."
     st.caption(
-        f"**How many tokens?** With the last token alone the mean loss is {mean[0]:.2f} nats, with all that stand before it "
+        f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, reading all of them "
         f"{mean[-1]:.2f}. {said}"
     )
 

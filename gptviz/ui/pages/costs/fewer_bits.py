@@ -77,8 +77,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             default=kind,
             follows=True,
             format_func=lambda name: KINDS[name],
-            help="Every number of a matrix is rounded to the nearest of those that so many bits can tell apart, or as GGUF files "
-            "do it. The model then computes with the rounded numbers; nothing becomes faster here.",
+            help="Rounds the weights to this many bits, or as a GGUF format does. The model then computes with the rounded numbers; "
+            "nothing becomes faster here.",
         )
     with second:
         scale = controls.select(

@@ -342,9 +342,7 @@ def speaks_for(setting: NeuronSetting, neuron: int) -> None:
         key="neuron promoted",
         alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
     )
-    st.caption(
-        "What an activation of 1 adds to each token's logit, straight to the end, but for one factor that norms divide by."
-    )
+    st.caption("How much an activation of 1 raises each token's logit directly, up to the scale of the final norm.")
 
 
 def most_and_least(key: ModelKey, values: Float64Array) -> LabelledArray:

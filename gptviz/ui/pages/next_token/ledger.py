@@ -78,7 +78,7 @@ def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, g
     config, names = language_model(key).model.config, labels(key)
     is_last = position == len(ids) - 1
     tokens_before = gone + position + 1
-    # At an earlier place Generate sees what the model saw here if no token has left the window and none was looked ahead to.
+    # Generate gives the same guess at an earlier place only if no token has left the window and the mask is causal.
     same = is_last or (gone == 0 and config.mask == "causal")
     return payload(
         logits_after(key, ids, position),

@@ -67,7 +67,7 @@ class Prompts:
 
 
 def with_room(subject: Subject) -> Subject:
-    """The subject with as much of its prompt as there is room for: of a decoder's preview all that a pass computes is held."""
+    """The subject, its prompt cut to what fits in memory: all that a pass of a decoder computes is held for the preview."""
     if not MODEL_KINDS[subject.kind].reads_end or len(subject.seen) <= FEWEST_TOKENS:
         return subject
     return shortened(subject, _with_room(subject.lm.model.config), "The preview holds in memory all that a pass computes")

@@ -25,7 +25,7 @@ KEYS = (
 
 
 def _mode() -> str:
-    """How the page is shown to a class, by its address or by the page before; empty where it is not."""
+    """How the page is shown to a class, from its address or the page before; empty where it is not shown to one."""
     asked = st.query_params.get(PRESENT, st.session_state.get(PRESENT, ""))
     return asked if asked in (LARGE, VIEW_ONLY) else ""
 
