@@ -77,8 +77,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             default=kind,
             follows=True,
             format_func=lambda name: KINDS[name],
-            help="Rounds the weights to this many bits, or as a GGUF format does. The model then computes with the rounded numbers; "
-            "nothing becomes faster here.",
+            help="Rounds the weights to this many bits, or as a GGUF format does. The model then computes with the rounded "
+            "numbers; nothing becomes faster here.",
         )
     with second:
         scale = controls.select(
