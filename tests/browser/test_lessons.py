@@ -142,7 +142,8 @@ def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in
 
         assert heights()[1] >= 844 / 2 - 1
         assert main.evaluate("(page) => { page.scrollTo(0, 300); return page.scrollTop; }") == 300
-        main.get_by_role("heading", level=1).click()  # Streamlit would now slide its side bar away
+        expect(page.locator(".st-key-page-tools")).not_to_be_visible()
+        page.mouse.click(195, 840)  # on the page: Streamlit would now slide its side bar away
         visit.settle()
         assert heights()[1] >= 844 / 2 - 1
         fold.focus()
@@ -150,6 +151,7 @@ def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in
         expect(sheet.get_by_role("link", name="Next", exact=True)).not_to_be_visible()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').clientHeight > 750")
         assert heights()[0] < 90
+        expect(page.locator(".st-key-page-tools")).to_be_visible()
         page.keyboard.press("Enter")
         expect(sheet.get_by_role("link", name="Next", exact=True)).to_be_attached()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').clientHeight < 600")
