@@ -104,7 +104,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
     low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
-    _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit))
+    _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit), percent)
     return figure
 
 
@@ -180,7 +180,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         hovertemplate=f"%{{y}}<br><b>%{{x:.4f}}</b> {difference.unit}<extra></extra>",
     )
     reach = (1.4 if signed else 1.2) * (limit or 1.0)
-    _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach))
+    _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach), percent)
     figure.update_layout(xaxis={"zeroline": True}, showlegend=False)
     return figure.update_layout(bargap=0.5 if _room(names) else 0.3)
 
@@ -211,7 +211,7 @@ def _differences(values: Sequence[float], percent: bool) -> list[str]:
     return [f"{text} %" if text and percent else text or "only in one" for text in texts]
 
 
-def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float]) -> None:
+def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], percent: bool) -> None:
     if _room(names):
         for row in names:
             place = {"x": 0, "xref": "paper", "xanchor": "left", "y": row, "yshift": 23}
@@ -219,7 +219,8 @@ def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span
     figure.update_layout(
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
         dragmode=False,
-        xaxis={"title": {"text": unit, "standoff": 8}, "range": list(span), "nticks": 5, "fixedrange": True},
+        xaxis={"title": {"text": unit, "standoff": 8}, "range": list(span), "nticks": 5, "fixedrange": True}
+        | ({"tickformat": ".4~%"} if percent else {}),
         yaxis={
             "title": {"text": name, "standoff": 6},
             "type": "category",

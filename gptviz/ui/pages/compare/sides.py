@@ -75,13 +75,24 @@ def bar_of_b(a: Subject) -> Sides:
 def _model(a: Subject) -> str:
     names = [name for name in kinds.models_of("decoder") if name != a.key.name]
     about = (
-        "The model of A, or any other decoder; for a LoRA adapter, its base unless another one is chosen. Where their "
-        "vocabularies differ, tokens are matched by what they look like."
+        "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA adapter, and for a model as it was "
+        "saved the one that learned the same task from other data. Where their vocabularies differ, tokens are matched by what "
+        "they look like."
     )
-    base = None if (lm := a.lm.base) is None else lm.name
-    usual = base if base in names else SAME
+    is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
+    usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
+    usual = usual if usual in names else SAME
     chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about)
     return a.key.name if chosen == SAME else chosen
+
+
+def twin(name: str) -> str | None:
+    """The model that was begun together with this one, or else another one that has learned the same task with other settings."""
+    own, names = checkpoints.read_card(checkpoints.find(name)), [one for one in kinds.models_of("decoder") if one != name]
+    if own.twin in names:
+        return own.twin
+    cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
+    return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
 
 
 def _edits() -> tuple[str, ...]:

@@ -19,14 +19,13 @@ from gptviz.interp.units.head_scores import SCORES
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST
-from gptviz.runs import checkpoints
 from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, WEIGHTS
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, model_key, scrubber
+from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, model_key, scrubber
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
 from .answers import answers
-from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, code, other_prompt, own_text, side
+from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, code, other_prompt, own_text, side, twin
 from .weights import weights
 
 # So many rows end within a window 800 pixels high.
@@ -56,11 +55,11 @@ def next_token(sides: Sides) -> Shown:
         f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
     )
-    _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
     st.markdown(
         f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
         "would move."
     )
+    _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
     return Shown(found.table, code(sides, "compare.next_token(a, b)"))
 
 
@@ -400,7 +399,7 @@ def _state(**chosen: Any) -> dict[str, Any]:
 def _other_data(a: Subject) -> Try | None:
     """Another model of the same task with other settings: what both answer to the first question of the task."""
     sentences, words = ((), ()) if a.lm.task is None else a.lm.task.questions()
-    other = _twin(a.key.name)
+    other = twin(a.key.name)
     if not sentences or other is None:
         return None
     b = language_model(model_key(other, a.key.device, None, a.key.precision))
@@ -414,15 +413,6 @@ def _other_data(a: Subject) -> Try | None:
         "are the shares in their data?"
     )
     return Try("Other data", notice, _state(**{MODEL: other, "compared": ANSWERS}))
-
-
-def _twin(name: str) -> str | None:
-    """The model that was begun together with this one, or else another one that has learned the same task with other settings."""
-    own, names = checkpoints.read_card(checkpoints.find(name)), [one for one in kinds.models_of("decoder") if one != name]
-    if own.twin in names:
-        return own.twin
-    cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
-    return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
 
 
 def _training(a: Subject) -> Try | None:
