@@ -21,8 +21,7 @@ decision.check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     about = "“Words” and “attention” show the text above; the other views show many texts at once."
     view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", default=WORDS)
-    if view != WORDS:
-        decision.verdict(subject)
+    decision.verdict(subject)
 
 if view == WORDS:
     shown = decision.by_word(subject)

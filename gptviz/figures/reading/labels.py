@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
@@ -16,13 +17,14 @@ PITCH = 30  # pixels from one bar to the next
 LONGEST_LABEL = 16
 
 
-def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) -> go.Figure:
+def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, colours: Sequence[str] | None = None) -> go.Figure:
     """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number.
 
     Args:
         probabilities: [label].
         theme: light or dark.
         pitch: pixels from one bar to the next.
+        colours: that of each bar; without them they have the colour of what a model puts out.
     """
     names, values = probabilities.axes[0].labels, probabilities.values
     places = list(range(len(names)))
@@ -30,12 +32,16 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH) ->
         x=values,
         y=places,
         orientation="h",
-        marker={"color": OUTPUT},
+        marker={"color": colours or OUTPUT},
         customdata=[[html.escape(name), percent(float(value))] for name, value in zip(names, values, strict=True)],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<extra></extra>",
     )
     track = go.Bar(
-        x=[1] * len(names), y=places, orientation="h", hoverinfo="skip", marker={"color": blend(OUTPUT, theme.background, 0.07)}
+        x=[1] * len(names),
+        y=places,
+        orientation="h",
+        hoverinfo="skip",
+        marker={"color": blend(theme.text, theme.background, 0.07)},
     )
     figure = themed(theme, track, bars, height=pitch * len(names) + 8)
     numbers = [

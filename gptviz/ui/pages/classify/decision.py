@@ -8,6 +8,7 @@ import torch
 
 from gptviz.figures.explaining.contributions import contributions
 from gptviz.figures.kit.format import brief, counted, percent, signed
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY
 from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import Decision, Worth, decision, decisive_token, left_out, runner_up, worth
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
@@ -75,7 +76,6 @@ def decision_by_word(subject: Subject) -> Decision:
     assert isinstance(reading, Classified)
     left, right = st.columns([5, 9], gap="medium")
     with left:
-        _labels(reading, names)
         chosen = decision(reading, *_chosen(reading, names))
         _adds_up(chosen, names)
         _accuracy(subject)
@@ -107,16 +107,23 @@ def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
     return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
 
 
-def _labels(reading: Judged, names: tuple[str, ...]) -> None:
-    """The likeliest labels as bars."""
+def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+    """The likeliest labels as bars; and the label explained with the one against it, which have the colours of their sides: the
+    second and the first of two, or those that the controls choose.
+    """
+    bars = st.container()
+    label, against = _asked(reading, names)
+    colour = {label: QUERY} | ({} if against is None else {against: KEY})
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
     likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
     spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
-    show_figure(labels(likeliest, theme()), key="labels", alt=f"The text is: {spelled_out}")
+    with bars:
+        figure = labels(likeliest, theme(), colours=[colour.get(int(i), OUTPUT) for i in order])
+        show_figure(figure, key="labels", alt=f"The text is: {spelled_out}")
+    return label, against
 
 
-def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
-    """The label explained and the one against it: the second and the first of two, or those that the controls choose."""
+def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     if len(names) == 2:
         return 1, 0
     about = "The label whose logit (its score) the bars are about."
@@ -185,7 +192,6 @@ def words_left_out(subject: Subject) -> Worth | None:
     reading, names = judged(subject.key, subject.seen), subject.lm.labels
     left, right = st.columns([5, 9], gap="medium")
     with left:
-        _labels(reading, names)
         label, against = _chosen(reading, names)
         _accuracy(subject)
     with right:
