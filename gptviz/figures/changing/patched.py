@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, short_label, some
-from gptviz.figures.kit.heat import add_frame, clickable, heatmap, scale
+from gptviz.figures.kit.heat import add_frame, clickable, heatmap, numbers, scale
 from gptviz.figures.kit.theme import Theme, plain, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -19,7 +20,9 @@ MOST_CLICKED = 2_500
 # Labels on an axis, where they are single characters, and where they are longer.
 MOST_CHARACTERS, MOST_WORDS = 24, 14
 LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
-PITCH, LEAST, MOST = 24, 84, 420  # pixels: of a row, of what is above all rows, and of all rows
+LEAST, MOST = 84, 420  # pixels: of what is above all rows, and of all rows
+LOWEST, HIGHEST, FEW = 24, 40, 240  # pixels: of a row, where there are many or few; and of the rows of few
+MOST_WRITTEN = 8  # columns of cells with their numbers in them
 # Rows that stay free above the first one for the marks of columns, and how far above it a mark stands.
 FREE, MARKED_AT = 0.6, 0.3
 
@@ -33,8 +36,9 @@ def restored(
     first: int = 0,
     marked: Sequence[int] = (),
     chosen: tuple[int, int] | None = None,
+    has_scale: bool = True,
 ) -> go.Figure:
-    """`shares` [block, place] from −100 % to 100 %, block 0 at the top.
+    """`shares` [block, place] from −100 % to 100 %, block 0 at the top. Where there are few columns each cell has its number.
 
     Args:
         shares: what each patch restores.
@@ -44,6 +48,7 @@ def restored(
         first: the first column that is shown.
         marked: columns to point out, those in which the prompts differ.
         chosen: a cell to frame.
+        has_scale: whether the scale of colours is drawn: once is enough for maps side by side.
     """
     blocks, places = shares.axes
     rows, columns = shares.values.shape
@@ -61,6 +66,7 @@ def restored(
         hoverongaps=True,
         hovertemplate="%{customdata}<extra></extra>",
         colorbar=_scale(),
+        showscale=has_scale,
     )
     if len(x) > 64:
         drawn.xgap = 0
@@ -69,13 +75,16 @@ def restored(
     figure = themed(
         theme,
         drawn,
-        height=LEAST + below + round(min(MOST, PITCH * (rows + above))),
+        height=LEAST + below + round(min(MOST, min(HIGHEST, max(LOWEST, FEW / rows)) * (rows + above))),
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
         title=_title(title),
         xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
+    if len(x) <= MOST_WRITTEN:
+        written = numbers(drawn, _percents(shares, first))
+        figure.add_trace(written.update(x=[first + column for column in written.x]))
     if rows * len(x) <= MOST_CLICKED:
         where = [(row, column) for row in y for column in x]
         figure.add_trace(clickable(where, [escaped[row][column] for row, column in where], 14))
@@ -84,6 +93,12 @@ def restored(
     if chosen is not None:
         add_frame(figure, chosen, theme, 2)
     return figure
+
+
+def _percents(shares: LabelledArray, first: int) -> list[list[str]]:
+    """The percent in each cell, without a minus before 0."""
+    rounded = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0
+    return [["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row] for row in rounded.tolist()]
 
 
 def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:
@@ -127,5 +142,7 @@ def _ticks(axis: Axis, first: int = 0) -> dict[str, object]:
 
 
 def _scale() -> dict[str, object]:
-    place = {"x": 0, "xanchor": "left", "ypad": 26, "len": 0.9, "thickness": 8, "tickangle": 0, "outlinewidth": 1}
+    # In the line of the title, where it moves no cells: maps side by side stand at the same height.
+    place = {"x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top", "ypad": 8, "xpad": 20}
+    place |= {"len": 0.36, "thickness": 8, "tickangle": 0, "outlinewidth": 1}
     return scale([-LIMIT, 0, LIMIT], ["−100 %", "0", "100 %"]) | place

@@ -25,7 +25,8 @@ def words(array: LabelledArray) -> list[list[str]]:
 def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> None:
     array = shares()
     figure = restored(array, theme, title="Output", words=words(array))
-    drawn, clicked = figure.data
+    drawn, written, clicked = figure.data
+    assert list(written.text) == ["−150", "−90", "−30", "30", "90", "150"]
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
     np.testing.assert_allclose(drawn.z, array.values, rtol=1e-6)
     assert drawn.customdata[1][2] == "&lt;i&gt;1<br>2"
@@ -39,7 +40,8 @@ def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> N
 def test_columns_before_the_first_are_left_out_and_the_others_keep_their_numbers() -> None:
     array = shares(places=5)
     figure = restored(array, LIGHT, title="Stream", words=words(array), first=3, marked=[3], chosen=(1, 4))
-    drawn, clicked, marks = figure.data
+    drawn, written, clicked, marks = figure.data
+    assert list(written.x) == [3, 4, 3, 4], "each number in its cell"
     np.testing.assert_allclose(drawn.z, array.values[:, 3:], rtol=1e-6)
     assert list(drawn.x) == [3, 4]
     assert [place for _, place in clicked.customdata] == [3, 4, 3, 4]

@@ -197,11 +197,23 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
 def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
-    st.markdown("**Where?** What was computed at one position, in one block, is put in. A click on a cell says what it means.")
+    about = "What was computed at one position, in one block, is put in. A click on a cell says what it means."
+    st.markdown(f"**Where?** {_most_telling(prompts, found) or about}", help=about)
     _row(shown(subject.lm.model.config, BY_POSITION), prompts, found, chosen_cell(found), first)
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
         st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
+
+
+def _most_telling(prompts: Prompts, found: Maps) -> str:
+    """What the patch of a single sublayer at one position that restores most does; empty where no such map is drawn."""
+    names = [name for name in BY_POSITION if name != "resid_pre" and name in found.shown]
+    if not names:
+        return ""
+    cells = [(found.shown[name], *largest(found.shown[name], 1)[0]) for name in names]
+    patched, block, place, _ = max(cells, key=lambda cell: cell[3])
+    exact = found.is_exact(patched.quantity.name, block, place)
+    return escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
@@ -210,12 +222,12 @@ def first_shown(subject: Subject, prompts: Prompts) -> int:
 
 
 def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int = 0) -> None:
-    for column, quantity in zip(st.columns(len(quantities), gap="small"), quantities, strict=True):
+    for at, (column, quantity) in enumerate(zip(st.columns(len(quantities), gap="small"), quantities, strict=True)):
         with column:
-            _map(quantity, prompts, found, chosen, first)
+            _map(quantity, prompts, found, chosen, first, has_scale=at == 0)
 
 
-def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
+def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int, *, has_scale: bool) -> None:
     name = quantity.name
     if (one := found.shown.get(name)) is None:
         guess = found.guessed[name]
@@ -237,6 +249,7 @@ def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
         words=words,
         marked=prompts.differing if quantity.by == "position" else (),
         chosen=(chosen.block, chosen.place) if chosen is not None and chosen.what == name else None,
+        has_scale=has_scale,
     )
     show_figure(
         figure,
