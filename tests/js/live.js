@@ -18,7 +18,7 @@ const config = json("config").config;
 const decoder = new Decoder(config, new Uint8Array(readFileSync(`${folder}/model.safetensors`)));
 const tokens = tokenizer(json("tokenizer"));
 
-function greedy(ids) {
+function greedy(ids, steps) {
   const text = [...ids];
   for (let i = 0; i < steps; i++) {
     const logits = decoder.read(text).slice(-decoder.vocabSize);
@@ -36,7 +36,7 @@ function grown(reading) {
   return tree.packed(SAMPLING, false);
 }
 
-const answers = prompts.map((prompt) => {
+const answers = prompts.map((prompt, i) => {
   const ids = tokens.encode(prompt),
     reading = new Reading("name", decoder, tokens, prompt);
   const patterns = decoder.blocks.map((block) => reading.seen[`${block}.attention.pattern`]);
@@ -48,7 +48,7 @@ const answers = prompts.map((prompt) => {
     lens: base64(reading.lens()),
     attention: patterns.length ? base64(reading.attention()) : null,
     tree: base64(grown(reading)),
-    written: greedy(ids),
+    written: greedy(ids, steps[i]),
   };
 });
 const parts = { norm: NORMS, residual: RESIDUALS, positions: POSITIONS, activation: ACTIVATIONS, tokenizers: TOKENIZERS };
