@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from gptviz.interp.units import head_scores as scoring
+from gptviz.interp.units import head_weights
+from gptviz.interp.units.head_scores import HeadScores, scored
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
-from gptviz.interp.units.head_scores import scored, scores_of_model, with_losses
+from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import Activity, observe
+from gptviz.labelled_array import LabelledArray
+from gptviz.model import Transformer
 
 from .core import LanguageModel, method
+
+# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have the second alone.
+Stack = Literal["encoder", "decoder", "cross"]
 
 
 @method
@@ -49,6 +60,76 @@ def second_half(lm: LanguageModel, repeated: Tensor) -> int:
 
 
 @method
+def head_scores(
+    lm: LanguageModel, prompt: str | None = None, *, stack: Stack = "decoder", held_out: int = 0, losses: bool = False
+) -> HeadScores:
+    """The scores of every head of one stack: see `gptviz.interp.units.head_scores`. In a text in which no token comes back, the
+    scores of repeats are over repeated random tokens.
+
+    Args:
+        prompt: the text that the heads read, at most 1,024 tokens of it; without it they read repeated random tokens. It is the
+            source of an encoder–decoder, whose decoder reads its own answer.
+        stack: whose heads these are.
+        held_out: about how many tokens of the data held out of training the heads read, in the place of a prompt.
+        losses: whether there is also `delta_loss`, how much the loss rises without the head: a pass for every head.
+
+    Raises:
+        ValueError: as in `heads` and `rows`; or the model has no such stack.
+        OSError: as in `tested_rows`.
+    """
+    if prompt is None and lm.model.encoder is not None:
+        raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
+    model, repeats = _stack(lm, stack), lm.repeats if lm.model.encoder is None else None
+    ids, source = torch.empty(0), None
+    if prompt is not None:
+        ids, source = lm.inputs(prompt)
+        ids, source = scored(ids, lm.model.config)[None], None if source is None else source[None]
+    elif not held_out:
+        ids = repeated_tokens(lm)
+
+    if held_out:
+        scores = scoring.scores_over_texts(model, lm.rows(most=held_out), repeats)
+    elif stack == "encoder" and source is not None:
+        scores = replace(scoring.head_scores(model, source), in_encoder=True)
+    else:
+        scores = scoring.head_scores(model, ids, source, crosses=stack == "cross", repeats=repeats)
+    if stack == "decoder" and lm.model.config.kind != "classifier":
+        scores = scores.including(copying=copying(lm.model))
+    if not losses:
+        return scores
+    units = [scores.unit(*at) for at in np.ndindex(scores.shape)]
+    if held_out:
+        rises = scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], units)
+    else:
+        first = second_half(lm, ids) if prompt is None else 1
+        rises = scoring.losses_without(lm.model, ids, units, source, counted_from=first)
+    return scores.including(delta_loss=np.array([rise for _, rise in rises]).reshape(scores.shape))
+
+
+@method
+def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder") -> LabelledArray:
+    """How much of what one head writes another one reads, [reader, writer], from weights alone: see
+    `gptviz.interp.units.head_weights.composition`.
+
+    Args:
+        reads: by which of its vectors the later head reads.
+        stack: whose heads these are.
+
+    Raises:
+        ValueError: the model has no such stack.
+    """
+    return head_weights.composition(_stack(lm, stack), reads)
+
+
+def _stack(lm: LanguageModel, stack: Stack) -> Transformer:
+    if stack == "decoder" or (stack == "cross" and lm.model.encoder is not None):
+        return lm.model
+    if lm.model.encoder is None:
+        raise ValueError(f"{lm.name} has one stack, which is called decoder here")
+    return lm.model.encoder
+
+
+@method
 def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
     """The scores of every head, a row each: `gptviz.interp.units.head_scores.SCORES` defines them. None if one has no
     meaning.
@@ -62,13 +143,5 @@ def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False)
     Raises:
         ValueError: as in `trace`; an encoder–decoder was given no prompt; or `losses` of a classifier were asked for.
     """
-    if prompt is None:
-        if lm.model.encoder is not None:
-            raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
-        ids = repeated_tokens(lm)
-        rows = scores_of_model(lm.model, ids)
-        return with_losses(lm.model, rows, ids, counted_from=second_half(lm, ids)) if losses else rows
-    ids, source = lm.inputs(prompt)
-    read = scored(ids, lm.model.config)
-    rows = scores_of_model(lm.model, read, source, lm.repeats)
-    return with_losses(lm.model, rows, read, source) if losses else rows
+    stacks: tuple[Stack, ...] = get_args(Stack) if lm.model.encoder is not None else ("decoder",)
+    return [row for stack in stacks for row in head_scores(lm, prompt, stack=stack, losses=losses).rows()]

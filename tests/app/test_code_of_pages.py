@@ -12,6 +12,7 @@ import pytest
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
 from gptviz.ui.records import classify, compare
+from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened
@@ -21,6 +22,9 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {}),
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("context", {"how": "removed"}),
+    *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),
+    *(("heads", {"stack": stack}) for stack in ("encoder", "decoder", "cross")),
+    ("heads", {"view": READS, "reads": "query"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
     ("patching", {}),

@@ -26,8 +26,9 @@ from gptviz.machine import job, progress
 from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject.asking import in_code
 from gptviz.ui.views import edits, held_out
-from gptviz.ui.views.texts import OWN, PASSAGES, in_code, text_of
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
