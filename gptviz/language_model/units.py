@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -9,13 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units import head_scores as scoring
 from gptviz.interp.units import head_weights
+from gptviz.interp.units import neurons as of_neurons
 from gptviz.interp.units.head_scores import HeadScores, scored
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
 from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import Activity, observe
-from gptviz.labelled_array import LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 from .core import LanguageModel, method
@@ -25,17 +28,66 @@ Stack = Literal["encoder", "decoder", "cross"]
 
 
 @method
-def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0) -> Activity:
     """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
     `gptviz.interp.units.neurons`.
 
+    Args:
+        block: the number of the block.
+        text: what is read.
+        most: how many tokens are read at most.
+        written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
+
     Raises:
-        ValueError: as in `rows`; there are no neurons in this block; or the model is an encoder–decoder.
+        ValueError: as in `rows` and `generate`; there are no neurons in this block; or the model is an encoder–decoder.
     """
+    *_, activity = observed(lm, block, text, most, written=written)
+    return activity
+
+
+def observed(
+    lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0
+) -> Iterator[Activity]:
+    """What `neurons` gives, after each piece of the text that was read: the activity so far."""
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
-    *_, seen = observe(lm.model, block, lm.rows(text, most))
-    return seen.activity()
+    if written and text is not None:
+        slide = -(-lm.model.config.context_length // 2)  # to forget tokens one by one would take ten times as long
+        text = lm.generate(text, written, go_on=True, seed=0, slide=slide) or text
+    for observation in observe(lm.model, block, lm.rows(text, written or most)):
+        yield observation.activity()
+
+
+@method
+def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> LabelledArray:
+    """The tokens whose logits a neuron raises most, then those that it lowers most, the lowest last: `most` of each. How much an
+    activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
+
+    Raises:
+        ValueError: the model guesses no tokens.
+    """
+    values = of_neurons.promoted(lm.model, block, neuron)
+    order = np.argsort(-values, kind="stable").tolist()
+    most = min(most, len(order) // 2)
+    some = [*order[:most], *order[len(order) - most :]]
+    return LabelledArray(values[some], (Axis("token", tuple(map(lm.tokenizer.label, some))),), "added to the logit")
+
+
+@method
+def neuron_set(lm: LanguageModel, prompt: str, block: int, neuron: int, value: float, top: int = 5) -> LabelledArray:
+    """The guesses after `prompt` as the model is, and with a neuron set to `value` at every token: the probabilities of the `top`
+    likeliest of both, [before or after, guess].
+
+    Raises:
+        ValueError: as in `trace`.
+    """
+    ids, _ = lm.inputs(prompt)
+    sides = [probabilities(of_neurons.steered(lm.model, ids, block, neuron, put)) for put in (None, value)]
+    some = list(dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist()))
+    is_label = lm.model.config.kind == "classifier"
+    label, what = (lm.labels.__getitem__, "label") if is_label else (lm.tokenizer.label, "next token")
+    axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(label, some)))
+    return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 
 @method

@@ -11,9 +11,11 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
+from gptviz.ui.pages.neurons.neurons import WRITTEN
 from gptviz.ui.records import classify, compare
 from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
+from gptviz.ui.views.texts import OWN
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened
 
@@ -27,6 +29,7 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("heads", {"view": READS, "reads": "query"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
+    *(("neurons", {"text": text, "own": "the film 'was' good"}) for text in (OWN, WRITTEN)),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
     *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),
