@@ -32,6 +32,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     *(("neurons", {"text": text, "own": "the film 'was' good"}) for text in (OWN, WRITTEN)),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
+    ("switch_off", {}),
+    ("switch_off", {"edits": "blocks.0.mlp=mean,blocks.1.attention.head.0"}),
     *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),
     ("compare", {"compared": compare.ANSWERS, "sentences": "How\nlove", "answer_words": "n,m"}),
     *(("classify", {"view": view, "prompt": "the film wasn't 'good'"}) for view in (classify.WORDS, classify.OWN)),

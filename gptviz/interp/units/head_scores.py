@@ -137,13 +137,11 @@ class HeadScores:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning."""
-
-        def known(value: float) -> float | None:
-            return None if math.isnan(value) else value
-
+        names, table = list(self.values), self.labelled().values.astype(object)
+        table[np.isnan(self.labelled().values)] = None
         return [
             {"name": self.unit(block, head).name, "block": block, "head": head}
-            | {name: known(float(values[block, head])) for name, values in self.values.items()}
+            | dict(zip(names, table[block, head], strict=True))
             for block, head in np.ndindex(self.shape)
         ]
 
