@@ -137,12 +137,12 @@ class HeadScores:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning."""
-        names, table = list(self.values), self.labelled().values.astype(object)
-        table[np.isnan(self.labelled().values)] = None
+        values = np.stack(list(self.values.values()), -1)
+        known = values.astype(object)  # [block, head, score]
+        known[np.isnan(values)] = None
         return [
-            {"name": self.unit(block, head).name, "block": block, "head": head}
-            | dict(zip(names, table[block, head], strict=True))
-            for block, head in np.ndindex(self.shape)
+            {"name": self.unit(*at).name, "block": at[0], "head": at[1]} | dict(zip(self.values, known[at], strict=True))
+            for at in np.ndindex(self.shape)
         ]
 
     def labelled(self) -> LabelledArray:
