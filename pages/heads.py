@@ -7,9 +7,9 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.heads import does, reads, scores
+from gptviz.ui.pages.heads import does, reads
 from gptviz.ui.records.heads import DOES, VIEWS
-from gptviz.ui.shell.close import Shown, close
+from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.by_token import by_token
@@ -25,14 +25,12 @@ with row:
     view = controls.select(
         "View", VIEWS, key="view", help="Scores of single heads, or how much each reads of what the others write.", segmented=True
     )
-    read_by_heads = scores.setting(subject, stack, view)
+    asked = does.ask_scores(subject, stack, view)
 
 if view == DOES:
-    does.show(subject, read_by_heads, row)
+    shown = does.show(subject, asked, row)
     about = "A token: heads whose weights add most to its logit, each by the token that makes it add most."
     by_token(subject, PAGE, "heads", about)
-    found = scores.with_losses(read_by_heads, scores.scores(read_by_heads))
-    shown = Shown(found.table, does.code(read_by_heads, subject.prompt), view)
 else:
-    shown = reads.show(read_by_heads)
-close(PAGE, does.tries(subject, read_by_heads), *shown)
+    shown = reads.show(subject, stack)
+close(PAGE, does.tries(subject, asked), *shown)

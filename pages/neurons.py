@@ -29,34 +29,34 @@ if not config.n_layer or not config.mlp_size:
     st.stop()
 seen_as = neurons.view(subject)
 if seen_as == neurons.EXPERTS:
-    routed = experts.show(subject)
-    close(PAGE, None, lambda: routed, experts.code(subject), seen_as)
+    close(PAGE, None, *experts.show(subject), seen_as)
     st.stop()
-looked_at, by = neurons.setting(subject)
-observed = neurons.seen(looked_at)
-if observed is None:
+asked, by = neurons.ask_neurons(subject)
+activity = neurons.observed(asked)
+if activity is None:
     st.stop()
 
 left, right = st.columns([2, 3], gap="large")
-order = observed.activity.ranked(by)
-neuron = neurons.chosen(looked_at, order[0])
+order = activity.ranked(by)
+neuron = neurons.chosen(subject, activity, order[0])
+number = neuron.index or 0
 with left:
-    neurons.ranked(looked_at, observed.activity, by, order, neuron)
+    neurons.ranked(activity, by, order, number)
     by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
-title = looked_at.unit(neuron).title
 with right:
-    st.markdown(f"**{capitalised(title)}: where it is most active**")
-    neurons.strips(subject, looked_at, observed, neuron)
+    st.markdown(f"**{capitalised(neuron.title)}: where it is most active**")
+    neurons.strips(subject, activity, number)
 left, middle, right = st.columns(3, gap="large")
+calls = []
 with left:
-    neurons.distribution(observed.activity, neuron)
+    neurons.distribution(activity, number)
 with middle:
     if subject.kind == "decoder":
-        neurons.speaks_for(looked_at, neuron)
+        calls.append(neurons.speaks_for(subject, neuron).call)
     else:
         st.caption("This model guesses labels, not tokens: its neurons speak for no token.")
 with right:
-    value = neurons.steer(subject, looked_at, observed.activity, neuron)
+    calls.append(neurons.steer(subject, activity, neuron).call)
 
-offers, code = neurons.tries(subject, looked_at, observed), neurons.code(subject, looked_at, neuron, value)
-close(PAGE, offers, observed.activity.table, code)
+code = asked.code(f"result.histogram({number})", *calls, "result.labelled()  # [neuron, number]")
+close(PAGE, neurons.tries(subject, activity), activity.labelled, code)

@@ -42,7 +42,7 @@ shown = subject.key if lm.edits else grid.example(subject, units, without)
 with right:
     if not lm.edits:
         st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
-    numbers = before_after.figure(subject, shown)
+    numbers, code = before_after.figure(subject, shown)
 with left:
     before_after.losses(subject, shown, text)
 grid.form(lm.model.config)
@@ -50,7 +50,6 @@ before_after.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
-over_prompts(subject, "switch off", Asked(subject.seen, int(loss_texts.guess_of(subject.key.unedited, subject.seen).argmax())))
-
-offers, code = grid.tries(subject, text, before, without), before_after.code(subject, shown)
-close(PAGE, offers, lambda: numbers, code)
+likeliest = int(loss_texts.ask_guess(subject.key.unedited, subject.text).value.probabilities.argmax())
+over_prompts(subject, "switch off", Asked(subject.seen, likeliest))
+close(PAGE, grid.tries(subject, text, before, without), lambda: numbers, code)

@@ -12,13 +12,16 @@ import torch
 
 from gptviz.interp.changing import attribution_patching, patching
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
+from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
+from gptviz.interp.changing.before_after import Guess, guess_and_loss
+from gptviz.interp.changing.before_after import guess as guess_of
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
 from gptviz.model.lora import MergedTransformer
@@ -64,6 +67,50 @@ def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matri
             rows = lm.tested_rows()["loss"]
             found = replace(found, text="held-out data")
     return replace(found, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else found
+
+
+@method
+def guess(lm: LanguageModel, prompt: str) -> Guess:
+    """The guess after `prompt`, and the loss over it: see `counted_rows`. An encoder–decoder guesses the first token of its
+    answer.
+
+    Raises:
+        ValueError: as in `trace`.
+    """
+    ((read, targets),) = lm.counted_rows(prompt)
+    if lm.model.config.kind == "decoder":
+        return guess_and_loss(lm.model, read, targets)
+    first = read if read.source is None else read._replace(ids=read.ids[:, :1])
+    return Guess(guess_of(lm.model, first), loss(lm.model, [Rows(read, targets)]))
+
+
+@method
+def losses_without(
+    lm: LanguageModel, prompt: str | None = None, *, to: str = "zero", reference: str = "", most: int = 2_048
+) -> dict[str, float]:
+    """How much the loss of the model as it is without edits rises without each head and each MLP, by name.
+
+    Args:
+        prompt: what the loss is over, as in `counted_rows`.
+        to: what takes the place of a piece: "zero", or its "mean" over a text.
+        reference: this text.
+        most: without a prompt, about how many tokens of the data held out are read.
+
+    Raises:
+        ValueError: as in `counted_rows`, or there is no text for the means.
+        OSError: as in `counted_rows`.
+    """
+    rows, model = lm.original.counted_rows(prompt, most), lm.original.model
+    before = loss(model, rows)
+    return {unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)}
+
+
+def each_loss_without(lm: LanguageModel, rows: Sequence[Rows], to: str, reference: str) -> Iterator[tuple[Unit, float]]:
+    """The loss of the model as it is without edits without each head and each MLP, one after the other: see `losses_without`."""
+    model, read = lm.original.model, lm.original.readings(reference) if to == unit_edits.MEAN else ()
+    pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
+    for one, without in loss_with_each(model, rows, pieces, read):
+        yield one.unit, without
 
 
 @method

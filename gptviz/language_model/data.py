@@ -15,7 +15,8 @@ from gptviz.data.rows import first_batches, held_out_rows, rows_of_text
 from gptviz.data.seen import MOST_ROWS, Row, text_rows
 from gptviz.data.seen import data_rows as rows_of_data
 from gptviz.data.trained_on import Share, Trained, followed
-from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
+from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import probability_of
 from gptviz.interp.reading.row_losses import row_losses
@@ -65,6 +66,29 @@ def tested_rows(
         raise ValueError(f"{lm.name} was not trained on a mixture of tasks")
     first = {name: [one.to(lm.device) for one in first_batches(each, most)] for name, each in parts.items()}
     return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items() if each}
+
+
+@method
+def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048) -> list[Rows]:
+    """What a loss is over: `prompt`, with what the model has to predict in it, or the `tested_rows`.
+
+    A classifier has to predict the label that it gives the prompt itself, an encoder–decoder its own answer: the loss then says
+    how much of its own opinion is left. An edited model is asked for what it would say without its edits.
+
+    Raises:
+        ValueError: as in `trace`, or without a prompt as in `tested_rows`.
+        OSError: as in `tested_rows`.
+    """
+    if prompt is None:
+        return tested_rows(lm, most)["loss"]
+    ids, source, following = lm.original.reading(prompt)
+    read = Inputs(ids[None], None if source is None else source[None])
+    if lm.model.config.kind == "classifier":
+        label = int(guess(lm.original.model, read).argmax())
+        return [Rows(read, torch.tensor([label], device=lm.device))]
+    targets = read.ids.roll(-1, dims=1)
+    targets[:, -1] = NOT_COUNTED if following is None else following
+    return [Rows(read, targets)]
 
 
 @method

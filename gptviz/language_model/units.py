@@ -2,29 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.units import head_scores as scoring
+from gptviz.interp.units import head_weights
+from gptviz.interp.units import neurons as of_neurons
+from gptviz.interp.units.head_scores import HeadScores, scored
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
-from gptviz.interp.units.head_scores import scored, scores_of_model, with_losses
+from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import Activity, observe
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Transformer
 
 from .core import LanguageModel, method
 
+# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have the second alone.
+Stack = Literal["encoder", "decoder", "cross"]
+
 
 @method
-def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0) -> Activity:
     """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
     `gptviz.interp.units.neurons`.
 
+    Args:
+        block: the number of the block.
+        text: what is read.
+        most: how many tokens are read at most.
+        written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
+
     Raises:
-        ValueError: as in `rows`; there are no neurons in this block; or the model is an encoder–decoder.
+        ValueError: as in `rows` and `generate`; there are no neurons in this block; or the model is an encoder–decoder.
     """
+    *_, activity = observed(lm, block, text, most, written=written)
+    return activity
+
+
+def observed(
+    lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0
+) -> Iterator[Activity]:
+    """What `neurons` gives, after each piece of the text that was read: the activity so far."""
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
-    *_, seen = observe(lm.model, block, lm.rows(text, most))
-    return seen.activity()
+    if written and text is not None:
+        slide = -(-lm.model.config.context_length // 2)  # to forget tokens one by one would take ten times as long
+        text = lm.generate(text, written, go_on=True, seed=0, slide=slide) or text
+    for observation in observe(lm.model, block, lm.rows(text, written or most)):
+        yield observation.activity()
+
+
+@method
+def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> LabelledArray:
+    """The tokens whose logits a neuron raises most, then those that it lowers most, the lowest last: `most` of each. How much an
+    activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
+
+    Raises:
+        ValueError: the model guesses no tokens.
+    """
+    values = of_neurons.promoted(lm.model, block, neuron)
+    order = np.argsort(-values, kind="stable").tolist()
+    most = min(most, len(order) // 2)
+    some = [*order[:most], *order[len(order) - most :]]
+    return LabelledArray(values[some], (Axis("token", tuple(map(lm.tokenizer.label, some))),), "added to the logit")
+
+
+@method
+def neuron_set(lm: LanguageModel, prompt: str, block: int, neuron: int, value: float, top: int = 5) -> LabelledArray:
+    """The guesses after `prompt` as the model is, and with a neuron set to `value` at every token: the probabilities of the `top`
+    likeliest of both, [before or after, guess].
+
+    Raises:
+        ValueError: as in `trace`.
+    """
+    ids, _ = lm.inputs(prompt)
+    sides = [probabilities(of_neurons.steered(lm.model, ids, block, neuron, put)) for put in (None, value)]
+    some = list(dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist()))
+    is_label = lm.model.config.kind == "classifier"
+    label, what = (lm.labels.__getitem__, "label") if is_label else (lm.tokenizer.label, "next token")
+    axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(label, some)))
+    return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 
 @method
@@ -49,6 +112,76 @@ def second_half(lm: LanguageModel, repeated: Tensor) -> int:
 
 
 @method
+def head_scores(
+    lm: LanguageModel, prompt: str | None = None, *, stack: Stack = "decoder", held_out: int = 0, losses: bool = False
+) -> HeadScores:
+    """The scores of every head of one stack: see `gptviz.interp.units.head_scores`. In a text in which no token comes back, the
+    scores of repeats are over repeated random tokens.
+
+    Args:
+        prompt: the text that the heads read, at most 1,024 tokens of it; without it they read repeated random tokens. It is the
+            source of an encoder–decoder, whose decoder reads its own answer.
+        stack: whose heads these are.
+        held_out: about how many tokens of the data held out of training the heads read, in the place of a prompt.
+        losses: whether there is also `delta_loss`, how much the loss rises without the head: a pass for every head.
+
+    Raises:
+        ValueError: as in `heads` and `rows`; or the model has no such stack.
+        OSError: as in `tested_rows`.
+    """
+    if prompt is None and lm.model.encoder is not None:
+        raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
+    model, repeats = _stack(lm, stack), lm.repeats if lm.model.encoder is None else None
+    ids, source = torch.empty(0), None
+    if prompt is not None:
+        ids, source = lm.inputs(prompt)
+        ids, source = scored(ids, lm.model.config)[None], None if source is None else source[None]
+    elif not held_out:
+        ids = repeated_tokens(lm)
+
+    if held_out:
+        scores = scoring.scores_over_texts(model, lm.rows(most=held_out), repeats)
+    elif stack == "encoder" and source is not None:
+        scores = replace(scoring.head_scores(model, source), in_encoder=True)
+    else:
+        scores = scoring.head_scores(model, ids, source, crosses=stack == "cross", repeats=repeats)
+    if stack == "decoder" and lm.model.config.kind != "classifier":
+        scores = scores.including(copying=copying(lm.model))
+    if not losses:
+        return scores
+    units = [scores.unit(*at) for at in np.ndindex(scores.shape)]
+    if held_out:
+        rises = scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], units)
+    else:
+        first = second_half(lm, ids) if prompt is None else 1
+        rises = scoring.losses_without(lm.model, ids, units, source, counted_from=first)
+    return scores.including(delta_loss=np.array([rise for _, rise in rises]).reshape(scores.shape))
+
+
+@method
+def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder") -> LabelledArray:
+    """How much of what one head writes another one reads, [reader, writer], from weights alone: see
+    `gptviz.interp.units.head_weights.composition`.
+
+    Args:
+        reads: by which of its vectors the later head reads.
+        stack: whose heads these are.
+
+    Raises:
+        ValueError: the model has no such stack.
+    """
+    return head_weights.composition(_stack(lm, stack), reads)
+
+
+def _stack(lm: LanguageModel, stack: Stack) -> Transformer:
+    if stack == "decoder" or (stack == "cross" and lm.model.encoder is not None):
+        return lm.model
+    if lm.model.encoder is None:
+        raise ValueError(f"{lm.name} has one stack, which is called decoder here")
+    return lm.model.encoder
+
+
+@method
 def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
     """The scores of every head, a row each: `gptviz.interp.units.head_scores.SCORES` defines them. None if one has no
     meaning.
@@ -62,13 +195,5 @@ def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False)
     Raises:
         ValueError: as in `trace`; an encoder–decoder was given no prompt; or `losses` of a classifier were asked for.
     """
-    if prompt is None:
-        if lm.model.encoder is not None:
-            raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
-        ids = repeated_tokens(lm)
-        rows = scores_of_model(lm.model, ids)
-        return with_losses(lm.model, rows, ids, counted_from=second_half(lm, ids)) if losses else rows
-    ids, source = lm.inputs(prompt)
-    read = scored(ids, lm.model.config)
-    rows = scores_of_model(lm.model, read, source, lm.repeats)
-    return with_losses(lm.model, rows, read, source) if losses else rows
+    stacks: tuple[Stack, ...] = get_args(Stack) if lm.model.encoder is not None else ("decoder",)
+    return [row for stack in stacks for row in head_scores(lm, prompt, stack=stack, losses=losses).rows()]

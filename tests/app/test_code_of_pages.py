@@ -11,8 +11,11 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
+from gptviz.ui.pages.neurons.neurons import WRITTEN
 from gptviz.ui.records import classify, compare
+from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
+from gptviz.ui.views.texts import OWN
 from tests.app.conftest import OF_KIND
 from tests.app.opening import opened
 
@@ -21,10 +24,16 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {}),
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("context", {"how": "removed"}),
+    *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),
+    *(("heads", {"stack": stack}) for stack in ("encoder", "decoder", "cross")),
+    ("heads", {"view": READS, "reads": "query"}),
     ("lens", {}),
     ("lens", {"rows": "every block"}),
+    *(("neurons", {"text": text, "own": "the film 'was' good"}) for text in (OWN, WRITTEN)),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
+    ("switch_off", {}),
+    ("switch_off", {"edits": "blocks.0.mlp=mean,blocks.1.attention.head.0"}),
     *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),
     ("compare", {"compared": compare.ANSWERS, "sentences": "How\nlove", "answer_words": "n,m"}),
     *(("classify", {"view": view, "prompt": "the film wasn't 'good'"}) for view in (classify.WORDS, classify.OWN)),

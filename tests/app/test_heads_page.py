@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -17,27 +16,23 @@ from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores
 from gptviz.interp.units.head_weights import by_chance, composition
+from gptviz.language_model import LanguageModel
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.heads import scores
-from gptviz.ui.pages.heads.scores import HELD_OUT, PROMPT
+from gptviz.ui.pages.heads import does
+from gptviz.ui.pages.heads.does import HELD_OUT, PROMPT
 from gptviz.ui.records.heads import DOES, READS
-from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.shell.subject import Asked, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, grid, opened, page_at, press, ran, says
+from tests.app.opening import chart, grid, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
 page = page_at("pages/heads.py")
-
-
-def code(at: AppTest) -> dict[str, Any]:
-    """The names that the code below the view defines."""
-    return ran(at.code[0].value)
 
 
 def link(at: AppTest, label: str) -> dict[str, list[str]]:
@@ -84,12 +79,12 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
 
 
 def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "LITTLE", 0)
+    monkeypatch.setattr(does, "LITTLE", 0)
     at = page(model=circuit, over=PROMPT, prompt="abcabcd")
     assert "Loss without it" not in at.dataframe[0].value.columns
     next(button for button in at.button if button.key == "compute head losses").click().run()
-    *_, one = [each for key, each in job._begun.items() if isinstance(key, tuple) and key[0] == "head losses"]
-    one.wait()
+    *_, computed = [each for key, each in job._begun.items() if isinstance(key, Asked)]
+    computed.wait()
     at.run()
     assert "Loss without it" in at.dataframe[0].value.columns
 
@@ -103,7 +98,7 @@ def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: st
     assert (asked["block"], asked["head"], asked["prompt"]) == (["0"], ["1"], ["abcab"])
 
 
-def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_them(circuit: str) -> None:
+def test_over_the_prompt_scores_are_those_of_the_prompt(circuit: str) -> None:
     at = page(model=circuit, over=PROMPT, prompt="abcdab")
     frame = at.dataframe[0].value.set_index("head")
     lm = gptviz.load(circuit)
@@ -112,17 +107,12 @@ def test_over_the_prompt_scores_are_those_of_the_prompt_and_the_code_computes_th
         title = head_scores.SCORES[name].title
         if title in frame.columns and name not in ("copying", "delta_loss"):
             assert frame.loc["1.2", title] == pytest.approx(values[1, 2])
-    made = code(at)
-    for row in made["rows"]:
+    for row in lm.heads("abcdab", losses=True):
         assert frame.loc[f"{row['block']}.{row['head']}", "Loss without it"] == pytest.approx(row["delta_loss"], abs=1e-6)
-    for name in ("induction", "previous_token", "copying"):
-        of = made["scores"].values[..., list(head_scores.SCORES).index(name)]
-        for (block, head), value in np.ndenumerate(of):
-            assert np.isclose(frame.loc[f"{block}.{head}", head_scores.SCORES[name].title], value, atol=1e-6, equal_nan=True)
 
 
 def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "MOST_SHOWN", 3)
+    monkeypatch.setattr(does, "MOST_SHOWN", 3)
     lm = gptviz.load(circuit)
     drawn = chart(page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1"), "heads pattern")["data"][0]
     assert [name.split()[-1] for name in drawn["y"]] == [name.split()[-1] for name in drawn["x"]] == [*"deb"]
@@ -137,16 +127,6 @@ def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(
     assert "No token of this text comes back" not in says(page(model=circuit, over=PROMPT, prompt="abca", score="Induction"))
 
 
-def test_the_code_over_random_tokens_computes_what_is_shown(circuit: str) -> None:
-    at = page(model=circuit)
-    table = code(at)["scores"]
-    np.testing.assert_allclose(
-        table.values[..., list(head_scores.SCORES).index("induction")],
-        grid(at, "heads grid")[0],
-        atol=1e-6,
-    )
-
-
 @pytest.mark.parametrize("reads", ["query", "key", "value"])
 def test_the_matrix_of_heads_is_the_composition_beside_chance(reads: str) -> None:
     at = page(model="induction", view=READS, reads=reads)
@@ -156,7 +136,6 @@ def test_the_matrix_of_heads_is_the_composition_beside_chance(reads: str) -> Non
     first = at.dataframe[0].value.iloc[0]
     reader, writer = largest_head(expected)
     assert (first["reads"], first["writes"]) == (f"1.{reader}", f"0.{writer}")
-    np.testing.assert_allclose(code(at)["values"].values[4:, :4] - by_chance(lm.model), expected, atol=1e-6)
 
 
 def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
@@ -197,10 +176,6 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
         block, head = name.split(".")
         expected = loss(lm.edited(f"blocks.{block}.attention.head.{head}")) - loss(lm)
         assert rises[name] == pytest.approx(expected, abs=1e-4)
-    made = code(at)
-    assert made["changes"] == pytest.approx({f"blocks.{one[0]}.attention.head.{one[2]}": rises[one] for one in rises.index})
-    for (block, head), value in np.ndenumerate(made["scores"].values[..., list(head_scores.SCORES).index("previous_token")]):
-        assert frame.set_index("head").loc[f"{block}.{head}", "Previous token"] == pytest.approx(value)
     first = f"head {rises.index[0][2]} of block {rises.index[0][0]}"
     # Its pattern is that over the prompt.
     shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
@@ -212,19 +187,17 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
 
 
 def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
-    layers = {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
+    lm, layers = gptviz.load("seq2seq"), {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
     for stack, begins in layers.items():
         at = page(model="seq2seq", stack=stack)
         assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
-        table = code(at)["scores"]
         frame = at.dataframe[0].value.set_index("head")
         layer = f"{begins}.0.{'cross_' if stack == 'cross' else ''}attention.head.1"
-        (row,) = (row for row in code(at)["rows"] if row["name"] == layer)
-        assert frame.loc["0.1", "Loss without it"] == pytest.approx(row["delta_loss"], abs=1e-6)
-        for title in set(frame.columns) - {"Loss without it"}:
-            name = next(name for name, score in head_scores.SCORES.items() if score.title == title)
-            for (block, head), value in np.ndenumerate(table.values[..., list(head_scores.SCORES).index(name)]):
-                assert np.isclose(frame.loc[f"{block}.{head}", title], value, atol=1e-6, equal_nan=True), (stack, title)
+        rows = lm.heads(at.text_area(key="prompt").value, losses=True)
+        (row,) = (row for row in rows if row["name"] == layer)
+        for name, score in head_scores.SCORES.items():
+            if score.title in frame.columns:
+                assert frame.loc["0.1", score.title] == pytest.approx(row[name], abs=1e-6), (stack, name)
         at = page(model="seq2seq", stack=stack, unit=layer)
         assert not at.warning
         assert chart(at, "heads pattern")
@@ -243,7 +216,7 @@ def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model
 def test_only_the_view_on_screen_is_computed(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("deep", n_layer=13, context_length=32)
     asked: list[str] = []
-    monkeypatch.setattr("gptviz.ui.pages.heads.scores.composition", lambda *_: asked.append("composition"))
+    monkeypatch.setattr(LanguageModel, "composition", lambda *_, **__: asked.append("composition"))
     page(model="deep", view=DOES, prompt="the")
     assert not asked
 

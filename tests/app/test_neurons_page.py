@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,17 +14,18 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
 from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
-from gptviz.interp.units.neurons import promoted
+from gptviz.interp.units.neurons import steered
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.ui.pages.neurons import neurons
 from gptviz.ui.pages.neurons.neurons import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.shell.subject import Asked, model_key
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, opened, page_at, press, ran, says
+from tests.app.opening import chart, opened, page_at, press, says
+from tests.app.test_code_of_pages import last_value
 from tests.drawn import numbers
 from tests.hand_built import Neuron
 from tests.tiny import TinyModel
@@ -71,24 +71,24 @@ def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: st
     assert numbers(after["x"])[at_b] > 0.99 > 0.2 > numbers(before["x"])[at_b]
 
 
-def test_what_is_shown_is_computed_by_the_code_below_it() -> None:
-    for query in ({"text": OWN, "own": TEXT}, {"text": PROMPT, "prompt": "the fox"}, {"text": WRITTEN}):
+def test_the_figures_of_a_neuron_are_what_it_does() -> None:
+    lm = gptviz.load("mine")
+    for query, text in (({"text": OWN, "own": TEXT}, TEXT), ({"text": PROMPT, "prompt": "the fox"}, "the fox")):
         at = page(model="mine", block="1", **query)
-        made = ran(at.code[0].value)
         frame = at.dataframe[0].value.set_index("neuron")
-        seen, neuron = made["seen"], int(at.dataframe[0].value["neuron"][0])
+        activity, neuron = lm.neurons(1, text), int(at.dataframe[0].value["neuron"][0])
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
-            np.testing.assert_allclose(frame[title].sort_index(), getattr(seen, name), atol=1e-6)
-        assert neuron == seen.ranked("largest")[0]
+            np.testing.assert_allclose(frame[title].sort_index(), getattr(activity, name), atol=1e-6)
+        assert neuron == activity.ranked("largest")[0]
         counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
-        np.testing.assert_array_equal(np.nan_to_num(counts), made["counts"].values)
-        lm = gptviz.load("mine")
-        np.testing.assert_allclose(made["tokens"], promoted(lm.model, 1, neuron), atol=1e-6)
-        before, after = chart(at, "neuron steered")["data"]
-        for bars, expected in ((before, made["before"]), (after, made["after"])):
+        np.testing.assert_array_equal(np.nan_to_num(counts), activity.histogram(neuron).values)
+        ids = lm.encode(at.text_area(key="prompt").value)
+        value = float(at.code[0].value.rpartition("lm.neuron_set(")[2].partition(")")[0].rpartition(", ")[2])
+        for bars, put in zip(chart(at, "neuron steered")["data"], (None, value), strict=True):
+            expected = steered(lm.model, lm.seen(ids), 1, neuron, put).softmax(-1)
             for label, share in zip(bars["customdata"], numbers(bars["x"]), strict=True):
-                found = [float(expected[i]) for i in range(len(expected)) if plain(lm.tokenizer.label(i)) == label]
-                assert any(abs(one - share) < 1e-6 for one in found), label
+                shares = [float(expected[i]) for i in range(len(expected)) if plain(lm.tokenizer.label(i)) == label]
+                assert any(abs(one - share) < 1e-6 for one in shares), label
 
 
 def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() -> None:
@@ -152,10 +152,10 @@ def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(monkeyp
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
     monkeypatch.setattr(neurons, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
-    (one,) = [each for key, each in job._begun.items() if isinstance(key, tuple) and key[0] == "neurons"]
-    one.wait()
+    (reading,) = [each for key, each in job._begun.items() if isinstance(key, Asked) and key.analysis == "neurons"]
+    reading.wait()
     at.run()
-    assert one.state == "done"
+    assert reading.state == "done"
     assert at.dataframe[0].value.equals(quick)
 
 
@@ -193,7 +193,7 @@ def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_
     at = opened("pages/neurons.py", model="mine")
     assert at.selectbox(key="text").value == PASSAGES
     assert "Over 4,096 tokens" in says(at)
-    assert "gptviz.text.passages(), 4096" in "".join(code.value for code in at.code)
+    assert "text=gptviz.text.passages(), most=4096" in "".join(code.value for code in at.code)
     at = opened("pages/neurons.py", model="mine", text=OWN, own="a rabbit and a watch")
     assert "Over 20 tokens" in says(at)
     tiny_model("own")
@@ -218,9 +218,9 @@ def test_of_a_mixture_it_says_which_experts_the_tokens_pass_and_switches_one_off
     busiest = int(shares[1].argmax())
     assert f"Expert {busiest} of block 1** is chosen for {percent(shares[1, busiest])}" in says(at)
     assert f"each would have {percent(0.5)} of them (2 of 4)" in says(at)
-    made: dict[str, Any] = {}
-    exec(at.code[0].value, made)
-    np.testing.assert_allclose(made["weights"].values, weights.values, atol=1e-6)
+    at.session_state["neurons numbers"] = True
+    np.testing.assert_allclose(at.run().dataframe[-1].value["share of the tokens"], shares.ravel())
+    np.testing.assert_array_equal(last_value(at.code[0].value).values, shares)
     at.button(key="expert off").click().run()
     assert not at.exception
     assert at.button(key="expert off").disabled

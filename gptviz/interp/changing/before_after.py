@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +19,13 @@ from .ablation import NOT_COUNTED, summed
 from .edits import Inputs
 
 
+class Guess(NamedTuple):
+    """Probabilities after a text, of all tokens or labels [n]; and the mean loss over what counts in it, in nats, NaN without."""
+
+    probabilities: Float64Array
+    loss: float
+
+
 @torch.inference_mode()
 def guess(model: Transformer, reading: Inputs) -> Float64Array:
     """The probabilities [vocab_size] of the token after the last one that is read, or [n_label] of a classifier's labels."""
@@ -25,17 +33,17 @@ def guess(model: Transformer, reading: Inputs) -> Float64Array:
 
 
 @torch.inference_mode()
-def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[Float64Array, float]:
-    """The result of `guess`, and the mean cross-entropy in nats over the text, both of one pass.
+def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Guess:
+    """The result of `guess`, and the mean cross-entropy over the text, both of one pass.
 
     Args:
         model: a decoder.
         reading: one text.
-        targets: [1, T], the token to predict at each place, or `NOT_COUNTED`. The loss is NaN where none counts.
+        targets: [1, T], the token to predict at each place, or `NOT_COUNTED`.
     """
     total, last = summed(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
-    return probabilities(last), total / count if count else float("nan")
+    return Guess(probabilities(last), total / count if count else float("nan"))
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,38 +105,51 @@ class HeadScores:
     Attributes:
         values: for each score of `SCORES`, [block, head].
         on_random: the scores that were computed over repeated random tokens.
+        n_tokens: how many tokens the heads read, of all texts together.
+        part: which attention of the model the heads are of.
+        in_encoder: whether they belong to the encoder of an encoder–decoder.
     """
 
     values: Mapping[str, Float64Array]
     on_random: frozenset[str] = frozenset()
+    n_tokens: int = 0
+    part: AttentionPart = "attention"
+    in_encoder: bool = False
 
     def including(self, **values: Float64Array) -> HeadScores:
         """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""
-        return HeadScores({**self.values, **values}, self.on_random)
+        return replace(self, values={**self.values, **values})
 
-    def rows(self, part: AttentionPart = "attention", *, in_encoder: bool = False) -> list[dict[str, Any]]:
-        """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning.
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The scores that some head has."""
+        return tuple(name for name in SCORES if not np.isnan(self.values[name]).all())
 
-        Args:
-            part: which attention of the model the heads are of.
-            in_encoder: whether they belong to the encoder of an encoder–decoder.
-        """
-        shape = next(iter(self.values.values())).shape
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many blocks there are, and heads in each."""
+        block, head = next(iter(self.values.values())).shape
+        return block, head
+
+    def unit(self, block: int, head: int) -> Unit:
+        """One of the heads."""
+        return Unit(self.part, block, head, self.in_encoder)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning."""
+        values = np.stack(list(self.values.values()), -1)
+        known = values.astype(object)  # [block, head, score]
+        known[np.isnan(values)] = None
         return [
-            {"name": Unit(part, block, head, in_encoder).name, "block": block, "head": head}
-            | {name: _or_none(values[block, head].item()) for name, values in self.values.items()}
-            for block, head in np.ndindex(shape)
+            {"name": self.unit(*at).name, "block": at[0], "head": at[1]} | dict(zip(self.values, known[at], strict=True))
+            for at in np.ndindex(self.shape)
         ]
 
-    def table(self) -> LabelledArray:
+    def labelled(self) -> LabelledArray:
         """All scores as one array [block, head, score]."""
         stacked = np.stack(list(self.values.values()), axis=-1)
         block, head = (Axis(name, tuple(map(str, range(n)))) for name, n in zip(("block", "head"), stacked.shape, strict=False))
         return LabelledArray(stacked, (block, head, Axis("score", tuple(self.values))), "value")
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
 
 
 def repeated_tokens(
@@ -208,10 +221,11 @@ def head_scores(
         raise ValueError("this model has no blocks and therefore no attention")
     found = _scored(model, ids, source, crosses=crosses)
     missing = {name for name, values in found.items() if SCORES[name].repeats and np.isnan(values).all()}
+    scores = HeadScores(found, n_tokens=ids.numel(), part="cross_attention" if crosses else "attention")
     if crosses or repeats is None or not missing:
-        return HeadScores(found)
+        return scores
     again = _scored(model, repeats, source, crosses=False)
-    return HeadScores({name: again[name] if name in missing else values for name, values in found.items()}, frozenset(missing))
+    return replace(scores.including(**{name: again[name] for name in missing}), on_random=frozenset(missing))
 
 
 @torch.inference_mode()
@@ -239,10 +253,9 @@ def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tens
             found.append((head_scores(model, ids).values, _queries(model, ids)))
     values = {name: _mean([(each[name], count[name]) for each, count in found]) for name in SCORES}
     missing = {name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()}
-    if repeats is None or not missing:
-        return HeadScores(values)
-    again = head_scores(model, repeats).values
-    return HeadScores({**values, **{name: again[name] for name in missing}}, frozenset(missing))
+    again = {} if repeats is None or not missing else head_scores(model, repeats).values
+    values |= {name: again[name] for name in missing if again}
+    return HeadScores(values, frozenset(missing if again else ()), sum(map(len, texts)))
 
 
 def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
@@ -393,6 +406,11 @@ def losses_without(
     if not (targets != NOT_COUNTED).any():
         raise ValueError("a loss needs at least 2 tokens")
     texts = [Rows(Inputs(some, None if source is None else source[: len(some)]), targets)]
+    yield from rises_without(model, texts, heads)
+
+
+def rises_without(model: Transformer, texts: Sequence[Rows], heads: Sequence[Unit]) -> Iterator[tuple[Unit, float]]:
+    """As `losses_without`, over `texts` with what is to be guessed in them."""
     with progress.part(0, 1 + len(heads)):
         usual = loss(model, texts)
     for edit, without in loss_with_each(model, texts, [UnitEdit(head) for head in heads]):
@@ -419,9 +437,9 @@ def scores_of_model(
         alone = head_scores(model, texts, repeats=repeats)
         return (alone.including(copying=copying(model)) if model.config.kind == "decoder" else alone).rows()
     sources = source[None]
-    rows = head_scores(model.encoder, sources).rows(in_encoder=True)
+    rows = replace(head_scores(model.encoder, sources), in_encoder=True).rows()
     rows += head_scores(model, texts, sources).including(copying=copying(model)).rows()
-    return rows + head_scores(model, texts, sources, crosses=True).rows("cross_attention")
+    return rows + head_scores(model, texts, sources, crosses=True).rows()
 
 
 def with_losses(

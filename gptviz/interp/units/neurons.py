@@ -55,6 +55,7 @@ class Activity:
         lowest_at: as `highest_at`.
         counts: [neuron, bin], the histogram.
         reach: [neuron], the bins share the range from -reach to reach equally; a power of 2 larger than every activation.
+        rows: the texts, [T] each; also those that are still to be read.
     """
 
     block: int
@@ -69,6 +70,7 @@ class Activity:
     lowest_at: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
     reach: Float64Array
+    rows: tuple[Tensor, ...] = ()
 
     def ranked(self, by: str) -> list[int]:
         """All neurons, those with the largest `by` first: "largest", "active" or "effect"."""
@@ -94,7 +96,7 @@ class Activity:
         edges = np.linspace(-reach, reach, BINS + 1)[some]
         return LabelledArray(counts[some], (Axis("activation from", tuple(f"{edge:.7g}" for edge in edges)),), "tokens")
 
-    def table(self) -> LabelledArray:
+    def labelled(self) -> LabelledArray:
         """The extremes, the share of activity and the effect of every neuron: [neuron, number]."""
         columns = {"largest": self.largest, "smallest": self.smallest, "active": self.active, "effect": self.effect}
         neurons = tuple(map(str, range(len(self.largest))))
@@ -109,10 +111,11 @@ class Observation:
     Args:
         unit: the MLP.
         lengths: [neuron], how long the vector is that an activation of 1 adds to the stream.
+        rows: as in `Activity`.
     """
 
-    def __init__(self, unit: Unit, lengths: Tensor) -> None:
-        self.unit, self.lengths, n_neuron = unit, lengths, len(lengths)
+    def __init__(self, unit: Unit, lengths: Tensor, rows: Sequence[Tensor] = ()) -> None:
+        self.unit, self.lengths, self.rows, n_neuron = unit, lengths, tuple(rows), len(lengths)
         self.n_tokens = 0
         self.above, self.size = torch.zeros(n_neuron, dtype=torch.long), torch.zeros(n_neuron, dtype=torch.float64)
         # Highest activations, and highest of those with the sign turned round: [side, rank, neuron].
@@ -172,6 +175,7 @@ class Observation:
             lowest_at,
             self.counts.numpy().copy(),
             self.reach.double().numpy(),
+            self.rows,
         )
 
 
@@ -213,7 +217,7 @@ def observe(model: Transformer, block: int, rows: Sequence[Tensor]) -> Iterator[
         ValueError: as in `activations`.
     """
     _check_block(model, block)
-    observation = Observation(Unit("mlp", block), columns(model, block).norm(dim=0).cpu())
+    observation = Observation(Unit("mlp", block), columns(model, block).norm(dim=0).cpu(), rows)
     start, of = 0, sum(map(len, rows))
     while start < len(rows):
         length = len(rows[start])

@@ -28,7 +28,7 @@ from gptviz.ui.widgets import in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.sampling import sampling_controls
 
 from . import encoder_decoder
-from .loss_texts import LossText, guess_of, loss_of, reading_of, unit_of
+from .loss_texts import LossText, ask_guess, loss_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 8, 80
@@ -40,13 +40,13 @@ _reading = Lock()
 # In what follows, `key` is the model after its edits, and `before` the one it is compared with: without any edit unless given.
 
 
-def _change(key: ModelKey, ids: tuple[int, ...], before: ModelKey | None) -> Change:
-    return Change(guess_of(before or key.unedited, ids), guess_of(key, ids))
-
-
-def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> LabelledArray:
-    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown."""
-    change, lm = _change(key, subject.seen, before), subject.lm
+def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> tuple[LabelledArray, str]:
+    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown, and the code that computes
+    them.
+    """
+    asked, first_asked, lm = ask_guess(key, subject.text), ask_guess(before or key.unedited, subject.text), subject.lm
+    change = Change(first_asked.value.probabilities, asked.value.probabilities)
+    release_memory()  # two texts are written meanwhile, each in a thread with its own heap
     if subject.kind == "classifier":
         ids, labels, name = list(range(len(lm.labels))), list(lm.labels), "label"
     else:
@@ -63,7 +63,14 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> L
         f"{in_quotes(said[first])} {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
         "(Kullback–Leibler divergence: 0 is no change)."
     )
-    return table
+    other = "lm.original" if before is None or before == key.unedited else load_call(language_model(before))
+    code = asked.code(
+        "from gptviz.interp.changing.before_after import Change",
+        "",
+        f"before = {other}.{first_asked.call.removeprefix('lm.')}",
+        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, {name!r})  # [when, {name}]",
+    )
+    return table, code
 
 
 def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | None = None) -> None:
@@ -183,22 +190,3 @@ def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: i
 
 def _text_of(lm: LanguageModel, tokens: list[int]) -> str:
     return lm.tokenizer.continuation(without_end(tokens, lm.end_tokens)[0])
-
-
-def code(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> str:
-    """The code that computes what the figure shows."""
-    other = "lm.original" if before is None or before == key.unedited else load_call(language_model(before))
-    reading = reading_of(key.unedited, subject.seen)
-    ids = reading.ids[:, :1] if reading.source is not None else reading.ids
-    and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
-    change = _change(key, subject.seen, before)
-    shown = range(len(subject.lm.labels)) if subject.kind == "classifier" else change.likeliest(MOST_SHOWN)
-    return f"""import gptviz
-import torch
-from gptviz.interp.changing.before_after import Change, guess
-from gptviz.interp.changing.edits import Inputs
-
-lm = {load_call(language_model(key))}
-reading = Inputs(torch.tensor({ids.tolist()}){and_source})
-change = Change(guess({other}.model, reading), guess(lm.model, reading))
-values = change.table({list(shown)}, {[str(i) for i in shown]}).values  # [before or after, token]"""

@@ -30,8 +30,3 @@ def text_to_fit(subject: Subject) -> str | None:
     kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
     kind = controls.select("Fitted to", kinds, key="fitted", help="The text over which this is fitted, and then measured.")
     return None if kind == HELD_OUT else text_of(kind, subject.prompt)
-
-
-def in_code(text: str) -> str:
-    """The text in the lines of `gptviz` below a figure."""
-    return "gptviz.text.passages()" if text == passages() else repr(text)

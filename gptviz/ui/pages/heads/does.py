@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 
 from gptviz.components.cell_grid import Cell
 from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.figures.kit.heat import attention_pattern
-from gptviz.interp.units.head_scores import SCORES, HeadScores
+from gptviz.interp.reading import attention as patterns
+from gptviz.interp.reading.cross_attention import SOURCE, WRITES
+from gptviz.interp.units.head_scores import LOSS_TOKENS, MOST_TOKENS, SCORES, HeadScores, scored
+from gptviz.interp.units.unit import Unit, unit
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model import units
+from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import Subject, language_model, opening
+from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.views import attention, edits, encoder_decoder, held_out
-from gptviz.ui.views.contrasts import known_offers
-from gptviz.ui.views.texts import in_code
-from gptviz.ui.widgets import Try, capitalised, escaped, picking, show_figure, theme
+from gptviz.ui.views.contrasts import known_contrasts, known_offers
+from gptviz.ui.views.read import Read
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
 
-from .reads import largest_pairs
-from .scores import (
-    CHOSEN,
-    CLEARLY,
-    HELD_OUT,
-    KINDS,
-    MOST_SHOWN,
-    HeadSetting,
-    chance,
-    choose,
-    chosen,
-    composed,
-    first_score,
-    known,
-    losses,
-    pattern,
-    ranked,
-    score,
-    scores,
-    text,
-    with_losses,
-)
+from .reads import ask_composition, chance, largest_pairs
 
-_GRID, _TABLE = "heads grid", "heads table"
+RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
+# The key in the address of the head that is shown.
+CHOSEN = "unit"
+# How many tokens of a long text are on the picture of a head's pattern.
+MOST_SHOWN = 128
 ROWS_HIGH = 340
 # At most this many blocks are multiplied with each other before the reader asks for it.
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
 BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
+# A head is said to be of a kind if it gives this share of its attention, or more, to what heads of that kind read.
+CLEARLY = 0.3
 TITLES = {
     "induction": "The induction head",
     "previous_token": "A previous-token head",
@@ -69,62 +65,142 @@ NOTICES = {
 }
 
 
-def show(subject: Subject, setting: HeadSetting, row: Any) -> None:
+def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
+    """The scores of all heads of the stack, over what the control `over` says. An encoder–decoder reads the prompt and writes its
+    own answer.
+    """
+    asked = partial(ask, analysis=units.head_scores, title="Scoring the heads", stack=stack)
+    if subject.kind == "encoder-decoder" or subject.lm.repeats is None:
+        return asked(subject)
+    about = (
+        "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
+        "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or "
+        f"{held_out.said(subject.key)}, where these are on this machine. For a model from elsewhere, passages of old books that "
+        "come with gptviz, or a text of yours."
+    )
+    options = [RANDOM, PROMPT]
+    options += [HELD_OUT] if subject.kind == "decoder" and held_out.is_here(subject.key) else []
+    options += [PASSAGES, OWN] if subject.is_imported else []
+    # The skill that a model was trained for shows in texts that need it, not in random tokens.
+    usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
+    fits = len(options) <= 3  # side by side, in one line with the other choices
+    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=fits, disabled=view == READS)
+    if over in (PASSAGES, OWN):
+        return asked(read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False))
+    return asked(subject) if over == PROMPT else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
+
+
+def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     """The whole view, with the control `score` in the container `row`."""
-    progress = losses(setting)
-    found = with_losses(setting, scores(setting))
-    names = known(found)
-    if not names:
+    asked, scores, say_how_far = with_losses(asked)
+    shown = Shown(scores.labelled, code(asked), DOES)
+    if not scores.known:
         st.info("A text of one token says nothing about heads: there is nothing else to look at. Type a longer prompt above.")
-        return
+        return shown
     for sentence in edits.about_patterns(subject.lm):
         st.caption(escaped(sentence))
     with row:
-        name = score(names, first_score(setting, found))
+        about = "Colours the cells, and orders the table. Each column of the table says how its score is defined."
+        first = first_score(asked, scores)
+        named = {name: SCORES[name].title for name in scores.known}
+        name = controls.select("Score", list(named), key="score", default=first, help=about, format_func=named.__getitem__)
     left, right = st.columns([6, 5], gap="large")
+    order = ranked(scores, name)
+    heads = [scores.unit(*at) for at in order]
     with left:
-        order = ranked(found, name)
-        block, head = chosen(setting, order[0])
-        cells(subject, setting, found, name, (block, head))
+        head = controls.linked(CHOSEN, lambda address: unit(address, subject.lm.model.config), heads[0])
+        at = order[heads.index(head) if head in heads else 0]  # the address may name a head of another stack
+        cells(asked, scores, name, at)
     with right:
-        one(subject, setting, block, head)
-    table(setting, found, name, order)
-    if progress is not None:
-        progress()
+        one_head(subject, asked, scores.unit(*at))
+    columns = [name, *(other for other in scores.known if other != name)]
+    number = st.column_config.NumberColumn
+    config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
+    picking.table(
+        frame_of(scores, columns, order),
+        lambda row: addresses.write(CHOSEN, heads[row].name),
+        key="heads table",
+        height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
+        column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
+        alt="All heads, one per row, with their scores",
+    )
+    if say_how_far is not None:
+        say_how_far()
+    return shown
 
 
-def cells(subject: Subject, setting: HeadSetting, found: HeadScores, name: str, at: tuple[int, int]) -> None:
+def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores, Callable[[], None] | None]:
+    """What is asked for, the scores, and what shows how far the losses without each head are; None where there are no losses.
+
+    Losses that take a moment are computed at once, others when somebody asks for them. Once they are there, the scores have them.
+    """
+    scores, model = asked.value, language_model(asked.key).model
+    if model.config.kind == "classifier" or scores.n_tokens < 2:
+        return asked, scores, None
+    whole = replace(asked, settings=(*asked.settings, ("losses", True)))
+    n_heads = math.prod(scores.shape)
+    title = f"The loss without each of {n_heads:,} heads"
+    tokens = scores.n_tokens if "held_out" in dict(asked.settings) else min(scores.n_tokens, LOSS_TOKENS)
+    begins = effort(model, tokens, n_heads) <= LITTLE
+    computed, show = jobs.on_demand(whole, title, lambda _: whole.value, begins=begins)
+    label = "Compute the loss without each head"
+    about = f"{n_heads:,} forward passes; they go on while you look at other pages."
+    say_how_far = partial(show, label, label, "head losses", about)
+    if computed is None or computed.value is None:
+        return asked, scores, say_how_far
+    return whole, computed.value, say_how_far
+
+
+def first_score(asked: Asked[HeadScores], scores: HeadScores) -> str:
+    """The score that the page opens on: over data held out the loss without a head, where that is known; else induction, where
+    there is a head of that kind, or the kind that some head is most of.
+    """
+    if "held_out" in dict(asked.settings) and "delta_loss" in scores.known:
+        return "delta_loss"
+    shares = {name: float(np.nanmax(scores.values[name])) for name in TITLES if name in scores.known}
+    if shares.get("induction", 0.0) >= CLEARLY or not shares:
+        return next(name for name in ("induction", *scores.known) if name in scores.known)
+    return max(shares, key=shares.__getitem__)
+
+
+def ranked(scores: HeadScores, name: str) -> list[tuple[int, int]]:
+    """Block and head of all heads, the highest score first; those without one last."""
+    values = np.nan_to_num(scores.values[name], nan=-np.inf)
+    order = np.argsort(-values, axis=None, kind="stable")
+    return [(int(block), int(head)) for block, head in zip(*np.unravel_index(order, values.shape), strict=True)]
+
+
+def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int, int]) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
-    kind, values = SCORES[name], found.values[name]
+    kind, values = SCORES[name], scores.values[name]
     highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
-    places = {setting.unit(block, head).name: (block, head) for block in range(n_block) for head in range(n_head)}
-    best = ranked(found, name)[:3]
-    listed = ", ".join(f"head {head} of block {block} ({brief(values[block, head])})" for block, head in best)
+    listed = ", ".join(f"head {head} of block {block} ({brief(values[block, head])})" for block, head in ranked(scores, name)[:3])
 
     def cell(block: int, head: int) -> Cell:
-        unit, value = setting.unit(block, head), float(values[block, head])
-        return Cell(unit.name, unit.title, value, fixed(value), chosen=(block, head) == at)
+        head_unit, value = scores.unit(block, head), float(values[block, head])
+        return Cell(head_unit.name, head_unit.title, value, fixed(value), chosen=(block, head) == at)
 
     show_cells(
         [(f"block {block}", [cell(block, head) for head in range(n_head)]) for block in range(n_block)],
         [f"head {head}" for head in range(n_head)],
         (lowest, highest),
-        key=_GRID,
+        key="heads grid",
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
-        choose=lambda one: choose(setting, *places[one]),
+        choose=partial(addresses.write, CHOSEN),
         says=kind.title.lower(),
         unit="",
         legend="Blue: above 0; orange: below." if lowest < 0 else "",
         hint="A click, or Enter, chooses a head; the arrow keys walk.",
-        code=code(setting, subject.prompt),
+        code=code(asked),
         table=("head", "", kind.title.lower()),
     )
-    own = "data held out" if setting.held_out else "repeated random tokens" if setting.read is None else "the text"
-    read = "repeated random tokens" if name in found.on_random else own
+    chosen = dict(asked.settings)
+    own = "data held out" if "held_out" in chosen else "the text" if "prompt" in chosen else "repeated random tokens"
+    read = "repeated random tokens" if name in scores.on_random else own
     where = "" if name == "copying" else f", over {read}"  # copying is computed from weights, as its own words say
-    missing = " No token of this text comes back." if name in found.on_random else ""
+    missing = " No token of this text comes back." if name in scores.on_random else ""
     most = ""
     if values.size > 1:
         middle = brief(float(np.nanmedian(values)))
@@ -132,164 +208,99 @@ def cells(subject: Subject, setting: HeadSetting, found: HeadScores, name: str, 
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
-def one(subject: Subject, setting: HeadSetting, block: int, head: int) -> None:
+def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     """The pattern of one head, and the way to its page. Beside scores over other texts it is that over the prompt."""
-    over_prompt = replace(setting, read=attention.stack_read(subject, setting.stack), held_out=False, text="")
-    over = over_prompt if setting.held_out or setting.text else setting
-    shown = pattern(over, block, head)
-    name = setting.unit(block, head).title
+    chosen, lm = dict(asked.settings), subject.lm
+    is_random = not {"prompt", "held_out"} & chosen.keys()
+    ids = lm.repeated_tokens()[0].tolist() if is_random else []
+    read = Read(tuple(ids)) if is_random else attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
     show_figure(
-        attention_pattern(shown, theme(), title=capitalised(name), height=440),
+        attention_pattern(pattern(asked.key, read, head), theme(), title=capitalised(head.title), height=440),
         key="heads pattern",
-        alt=f"The attention pattern of {name} over what it reads.",
+        alt=f"The attention pattern of {head.title} over what it reads.",
     )
-    count = len(text(over).rows[0])
+    count = min(len(read.ids), MOST_TOKENS)
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
-    which = "the first of the random texts" if over.read is None else "the text that is read" if over == setting else "the prompt"
-    st.caption(f"What this head looks at, over {which}.{cut}")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        frame.link(ATTENTION, f"Open {name} on Attention", query=attention_link(subject, over, block, head))
-        edits.switch(setting.unit(block, head), key="switch head")
-
-
-def attention_link(subject: Subject, setting: HeadSetting, block: int, head: int) -> dict[str, str]:
-    """The address of a head on the page Attention: with the same random tokens, where these can be written as a text."""
-    asked = {"block": str(block), "head": str(head)}
+    own = "the text that is read" if chosen.get("prompt") == subject.text else "the prompt"
+    st.caption(f"What this head looks at, over {'the first of the random texts' if is_random else own}.{cut}")
+    query = {"block": str(head.block), "head": str(head.index)}
     if subject.kind == "encoder-decoder":
-        asked["stack"] = setting.stack
-    if setting.read is None:
-        ids = text(setting).rows[0].tolist()
-        tokenizer = subject.lm.tokenizer
-        written = tokenizer.decode(ids[tokenizer.inside(ids)])
-        if list(tokenizer.encode(written).ids) == ids:
-            asked["prompt"] = written
-    return {**frame.shared_state(), **asked}
+        query["stack"] = read.stack
+    written = lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)])
+    if is_random and list(lm.tokenizer.encode(written).ids) == ids:  # these tokens can be written as a text
+        query["prompt"] = written
+    with st.container(horizontal=True, vertical_alignment="center"):
+        frame.link(ATTENTION, f"Open {head.title} on Attention", query=frame.shared_state() | query)
+        edits.switch(head, key="switch head")
 
 
-def table(setting: HeadSetting, found: HeadScores, name: str, order: Sequence[tuple[int, int]]) -> None:
-    """A row per head, the highest score first; choosing a row shows the head. A click on a title orders by another column."""
-    columns = [name, *(other for other in known(found) if other != name)]
-    number = st.column_config.NumberColumn
-    config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
-    picking.table(
-        frame_of(found, columns, order),
-        lambda row: choose(setting, *order[row]),
-        key=_TABLE,
-        height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
-        column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
-        alt="All heads, one per row, with their scores",
-    )
+@st.cache_data(max_entries=32, show_spinner=False)
+def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
+    """The pattern of one head over the tokens that it reads, or over the last of them."""
+    lm, crosses = language_model(key), head.part == "cross_attention"
+    assert head.block is not None
+    assert head.index is not None
+    ids = scored(torch.tensor(read.ids), lm.model.config).tolist()
+    stack, source = encoder_decoder.stack_of(lm.model, read.stack), None if read.source is None else list(read.source)
+    part: patterns.AttentionPart = "cross_attention" if crosses else "attention"
+    values = patterns.pattern(stack, ids, head.block, head.index, source, part)
+    read_ids = ((read.written or ids), source or ()) if crosses else (ids, ids)
+    names = (WRITES, SOURCE) if crosses else (patterns.QUERY, patterns.KEY)
+    axes = (Axis(name, tuple(map(lm.tokenizer.label, of[-MOST_SHOWN:]))) for name, of in zip(names, read_ids, strict=True))
+    return LabelledArray(values[-MOST_SHOWN:, -MOST_SHOWN:], tuple(axes), patterns.UNIT)
 
 
-def frame_of(found: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]) -> pd.DataFrame:
+def frame_of(scores: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]) -> pd.DataFrame:
     """The table: each head as block and number, and its scores in these `columns`."""
-
-    def cell(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
-    rows = [
-        {"head": f"{block}.{head}"} | {SCORES[name].title: cell(float(found.values[name][block, head])) for name in columns}
-        for block, head in order
-    ]
-    return pd.DataFrame(rows)
+    rows = {(row["block"], row["head"]): row for row in scores.rows()}
+    return pd.DataFrame([{"head": f"{at[0]}.{at[1]}"} | {SCORES[name].title: rows[at][name] for name in columns} for at in order])
 
 
-def tries(subject: Subject, setting: HeadSetting) -> list[Try]:
+def tries(subject: Subject, asked: Asked[HeadScores]) -> list[Try]:
     """The suggestions for these heads."""
-    found = scores(setting)
-    kinds = [offer for name in KINDS if (offer := _of_kind(setting, found, name)) is not None]
+    scores = asked.value
+    kinds = [offer for name in TITLES if (offer := _of_kind(scores, name)) is not None]
     known = known_offers(subject, BY_LOSS, lambda head: {CHOSEN: head.name})
-    return [*known, *kinds[: 2 - min(len(known), 1)], *_composition(setting)]
+    return [*known, *kinds[: 2 - min(len(known), 1)], *_composition(asked)]
 
 
-def _of_kind(setting: HeadSetting, found: HeadScores, name: str) -> Try | None:
-    if name not in known(found):
+def _of_kind(scores: HeadScores, name: str) -> Try | None:
+    if name not in scores.known:
         return None
-    block, head = ranked(found, name)[0]
-    share = float(found.values[name][block, head])
+    block, head = ranked(scores, name)[0]
+    share = float(scores.values[name][block, head])
     if share < CLEARLY:
         return None
     notice = f"Head {head} of block {block} {NOTICES[name].format(share=percent(share))}"
-    return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: setting.unit(block, head).name})
+    return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: scores.unit(block, head).name})
 
 
-def _composition(setting: HeadSetting) -> list[Try]:
-    if setting.stack == attention.CROSS or not 2 <= setting.shape[0] <= FEW_BLOCKS:
+def _composition(asked: Asked[HeadScores]) -> list[Try]:
+    """Which head reads most of what another one writes, and whether the two are what an induction circuit is made of."""
+    scores, stack = asked.value, dict(asked.settings).get("stack", encoder_decoder.DECODER)
+    if scores.part == "cross_attention" or not 2 <= scores.shape[0] <= FEW_BLOCKS:
         return []
-    best = largest_pairs(composed(setting.key, setting.stack, "key"), 1)
+    best = largest_pairs(ask_composition(asked.key, stack, "key").value, 1)
     if best.empty:
         return []
-    first, usual = best.iloc[0], chance(setting.key, setting.stack)
+    first = best.iloc[0]
+    (reader, induction), (writer, previous) = (
+        (f"head {head} of block {block}", float(np.nan_to_num(scores.values[name][int(block), int(head)])))
+        for name, (block, head) in (("induction", first.reads.split(".")), ("previous_token", first.writes.split(".")))
+    )
+    together = "Is one of them a head of a kind that you know?"
+    if min(induction, previous) >= CLEARLY:
+        together = (
+            f"The second is a previous-token head ({percent(previous)}), the first an induction head ({percent(induction)}): "
+            "together they find what came next before."
+        )
     notice = (
-        f"By its key, {_named(first.reads)} reads most of what {_named(first.writes)} writes: {first.value:.2f}, by chance "
-        f"{usual:.2f}. {_together(setting, str(first.reads), str(first.writes))}"
+        f"By its key, {reader} reads most of what {writer} writes: {first.value:.2f}, by chance {chance(asked.key, stack):.2f}. "
+        f"{together}"
     )
     return [Try("Who reads whom?", notice, {"view": READS, "reads": "key"})]
 
 
-def _named(name: str) -> str:
-    """A head in words: "2.1" is head 1 of block 2."""
-    block, head = name.split(".")
-    return f"head {head} of block {block}"
-
-
-def _together(setting: HeadSetting, reader: str, writer: str) -> str:
-    """A sentence where the two are what an induction circuit is made of."""
-    found = scores(setting)
-    at = [tuple(map(int, name.split("."))) for name in (reader, writer)]
-    shares = [float(found.values[name][place]) for name, place in zip(("induction", "previous_token"), at, strict=True)]
-    if min(np.nan_to_num(shares)) < CLEARLY:
-        return "Is one of them a head of a kind that you know?"
-    return (
-        f"The second is a previous-token head ({percent(shares[1])}), the first an induction head ({percent(shares[0])}): "
-        "together they find what came next before."
-    )
-
-
-def code(setting: HeadSetting, prompt: str) -> str:
-    """The lines of `gptviz` that compute the scores; heads that do not read random tokens read the `prompt`."""
-    lm, read = language_model(setting.key), text(setting)
-    copies = setting.stack == encoder_decoder.DECODER and lm.model.config.kind != "classifier"
-    begin = f"""import torch
-
-{opening(lm, "from gptviz.interp.units.head_scores import head_scores", "from gptviz.interp.units.head_weights import copying")}
-"""
-    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
-    end = ".including(copying=copying(lm.model))" if copies else ""
-    if setting.held_out:
-        return _code_of_held_out(setting, begin, end)
-    if setting.read is None:
-        scores = f"scores = head_scores({model}, lm.repeated_tokens()){end}.table()  # [block, head, score]"
-        return f"{begin}{scores}{_losses_code(setting)}"
-    ids, arguments = read.ids.tolist(), ""
-    if read.source is not None:
-        arguments += f", torch.tensor({read.source.tolist()})"
-    if setting.stack == attention.CROSS:
-        arguments += ", crosses=True"
-    elif lm.model.encoder is None:
-        arguments += ", repeats=lm.repeated_tokens()"
-    scores = f"scores = head_scores({model}, ids{arguments}){end}.table()  # [block, head, score]"
-    return f"{begin}ids = torch.tensor({ids})\n{scores}{_losses_code(setting, prompt)}"
-
-
-def _code_of_held_out(setting: HeadSetting, begin: str, end: str) -> str:
-    """The lines that score the heads over what was held out, and compute the loss without each of them."""
-    return f"""{begin.replace("import head_scores", "import scores_over_texts")}texts = lm.rows(most={held_out.MOST_TOKENS})
-scores = scores_over_texts(lm.model, texts, lm.repeated_tokens()){end}.table()  # [block, head, score]
-
-from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
-from gptviz.interp.changing.edits import Inputs, UnitEdit
-from gptviz.interp.units.unit import heads_and_mlps
-
-{held_out.code_of_tested(setting.key)}
-heads = [UnitEdit(one) for one in heads_and_mlps(lm.model.config) if one.is_head]
-usual = loss(lm.model, rows)
-changes = {{one.unit.name: value - usual for one, value in loss_with_each(lm.model, rows, heads)}}"""
-
-
-def _losses_code(setting: HeadSetting, prompt: str | None = None) -> str:
-    """The line that computes the loss without each head, of all stacks; nothing for a model that guesses no tokens."""
-    if language_model(setting.key).model.config.kind == "classifier":
-        return ""
-    text = "" if prompt is None else f"{in_code(setting.text or prompt)}, "
-    return f"\nrows = lm.heads({text}losses=True)  # with delta_loss, the loss without each head: a pass for each"
+def code(asked: Asked[HeadScores]) -> str:
+    """The lines of `gptviz` that compute the scores."""
+    return asked.code("result.labelled()  # [block, head, score]")

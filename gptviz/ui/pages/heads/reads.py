@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from gptviz.figures.units import heads as figures
-from gptviz.interp.units.head_weights import HeadInput
+from gptviz.interp.units.head_weights import HeadInput, by_chance
 from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import units
 from gptviz.ui.records.heads import READS
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import language_model, opening
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
-
-from .scores import HeadSetting, chance, composed
 
 KINDS: tuple[str, ...] = get_args(HeadInput)
 ABOUT = {
@@ -30,18 +29,19 @@ ABOUT = {
 TALL = 560
 
 
-def show(setting: HeadSetting) -> Shown:
+def show(subject: Subject, stack: str) -> Shown:
     """The whole view; nothing where no head can read another one."""
-    if setting.stack == attention.CROSS:
+    n_block = encoder_decoder.n_blocks(subject.lm.model.config, stack)
+    if stack == attention.CROSS:
         st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
         return NOTHING
-    if setting.shape[0] < 2:
+    if n_block < 2:
         st.info("This stack has one block: no head stands behind another one, so none can read what another one wrote.")
         return NOTHING
     about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
-    chosen = controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True)
-    reads = cast(HeadInput, chosen)
-    values, by_chance = composed(setting.key, setting.stack, reads), chance(setting.key, setting.stack)
+    reads = controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True)
+    asked = ask_composition(subject.key, stack, reads)
+    values, usual = asked.value, chance(subject.key, stack)
     best = largest_pairs(values)
     if best.empty:
         st.info(
@@ -53,24 +53,34 @@ def show(setting: HeadSetting) -> Shown:
     with left:
         first = best.iloc[0]
         show_figure(
-            figures.reads(values, theme(), chance=by_chance, n_block=setting.shape[0], height=TALL),
+            figures.reads(values, theme(), chance=usual, n_block=n_block, height=TALL),
             key="heads reads",
             alt=f"{reads} composition of all pairs of heads; the strongest: {first.reads} reads {first.writes}.",
         )
     with right:
         st.markdown("**The strongest pairs**")
         show_table(
-            best.assign(beside=best["value"] - by_chance).rename(columns={"beside": "beside chance"}),
+            best.assign(beside=best["value"] - usual).rename(columns={"beside": "beside chance"}),
             hide_index=True,
             height=pixels(TALL - 150),
             column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("value", "beside chance")},
             alt="The pairs of heads with the strongest composition",
         )
         st.caption(
-            f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {by_chance:.3f}: that is "
-            f"1 / √{round(by_chance**-2)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
+            f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {usual:.3f}: that is "
+            f"1 / √{round(usual**-2)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
         )
-    return Shown(lambda: values, code(setting, reads), READS)
+    return Shown(lambda: values, asked.code("result  # [head that reads, head that writes]"), READS)
+
+
+def ask_composition(key: ModelKey, stack: str, reads: str) -> Asked[LabelledArray]:
+    """How much each head of the stack reads of what the others write."""
+    return ask(key, units.composition, "Multiplying the weights of the heads", reads=reads, stack=stack)
+
+
+def chance(key: ModelKey, stack: str) -> float:
+    """The composition expected by chance."""
+    return by_chance(encoder_decoder.stack_of(language_model(key).model, stack))
 
 
 def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:
@@ -80,12 +90,3 @@ def largest_pairs(values: LabelledArray, most: int = 50) -> pd.DataFrame:
     names = values.axes[0].labels, values.axes[1].labels
     rows = [(names[0][i], names[1][j], float(values.values[i, j])) for i, j in order]
     return pd.DataFrame(rows, columns=["reads", "writes", "value"])
-
-
-def code(setting: HeadSetting, reads: HeadInput) -> str:
-    """The lines of `gptviz` that compute the composition."""
-    lm = language_model(setting.key)
-    model = "lm.model.encoder" if lm.model.encoder is not None and setting.stack == encoder_decoder.ENCODER else "lm.model"
-    return f"""{opening(lm, "from gptviz.interp.units.head_weights import by_chance, composition")}
-values = composition({model}, {reads!r})  # [head that reads, head that writes]
-by_chance({model})  # what it is by chance"""

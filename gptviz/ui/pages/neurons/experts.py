@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import streamlit as st
-import torch
 
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.units import experts as figures
 from gptviz.interp.reading import experts
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.ui.shell.subject import edits, opening
-from gptviz.ui.shell.subject.bar import Subject
-from gptviz.ui.shell.subject.models import ModelKey, language_model
-from gptviz.ui.widgets import controls, jobs
+from gptviz.language_model import reading
+from gptviz.ui.shell.subject import Subject, ask, edits
+from gptviz.ui.widgets import controls
 from gptviz.ui.widgets.figure import show_figure, theme
 from gptviz.ui.widgets.tables import show_table
 
@@ -23,10 +23,10 @@ MOST_TOKENS = 64
 HIGH = 560
 
 
-def show(subject: Subject) -> pd.DataFrame:
-    """The view; returns the table of the load of every expert."""
-    config = subject.lm.model.config
-    weights = routed(subject.key, subject.seen)
+def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
+    """The view; returns its numbers, the load of every expert, and the lines of `gptviz` that compute them."""
+    config, asked = subject.lm.model.config, ask(subject, reading.experts, "Reading the text")
+    weights = asked.value
     shares = experts.load(weights)
     names = weights.axes[2].labels
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -81,30 +81,17 @@ def show(subject: Subject) -> pd.DataFrame:
             f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one off, and see on "
             "Switch off or Next token what the model guesses without it."
         )
-        found = experts.taken(weights, block, expert)
         share = float(shares.values[block, expert])
         st.markdown(f"**Expert {names[expert]} of block {block}** is chosen for {percent(share)} of the tokens:")
         show_table(
-            pd.DataFrame(found, columns=["token", "chosen", "in the text", "mean weight"]),
+            pd.DataFrame(experts.taken(weights, block, expert), columns=["token", "chosen", "in the text", "mean weight"]),
             hide_index=True,
             height=240,
             column_config={"mean weight": st.column_config.NumberColumn(format="%.3f")},
         )
-    return pd.DataFrame(
-        [
-            {"block": row, "expert": names[column], "load": float(shares.values[row, column])}
-            for row in range(config.n_layer)
-            for column in range(len(names))
-        ]
-    )
-
-
-@jobs.data("Reading the text", max_entries=32)
-def routed(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
-    """How much each expert counts for each token: [block, token, expert]."""
-    lm = language_model(key)
-    labels = tuple(map(lm.tokenizer.label, ids))
-    return experts.routing(lm.model, torch.tensor(ids, device=lm.device), labels)
+    imported = "from gptviz.interp.reading.experts import load, taken"
+    called = f"taken(result, block={block}, expert={expert})"
+    return lambda: shares, asked.code(imported, "", called, "load(result)  # [block, expert]")
 
 
 def says(weights: LabelledArray, block: int, active: int, count: int, *, shared: bool, left_out: int) -> str:
@@ -114,11 +101,3 @@ def says(weights: LabelledArray, block: int, active: int, count: int, *, shared:
     if shared:
         text += " The last column is the shared expert, which every token passes."
     return text + (f" The last {MOST_TOKENS} tokens have a row." if left_out else "")
-
-
-def code(subject: Subject) -> str:
-    """The lines of `gptviz` that compute the view."""
-    return f"""{opening(subject.lm, "from gptviz.interp.reading.experts import load, taken")}
-weights = lm.experts({subject.prompt!r})  # [block, token, expert]
-load(weights)  # [block, expert]
-taken(weights, block=0, expert=0)"""

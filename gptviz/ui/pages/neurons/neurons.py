@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,18 +15,17 @@ from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
-from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units import neurons
 from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
 from gptviz.interp.units.unit import Unit, unit
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.language_model import LanguageModel
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import units
 from gptviz.machine import job, progress
 from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MOST, SOME, effort
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import edits, held_out
-from gptviz.ui.views.texts import OWN, PASSAGES, in_code, text_of
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
@@ -52,10 +50,6 @@ CHOSEN = "unit"
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 # Seconds that the page waits for what takes longer.
 SOON = 1.0
-# How many tokens are listed that a neuron speaks for, and as many against.
-LISTED = 8
-# How many of the likeliest guesses before and after are shown.
-GUESSES = 5
 # How many tokens of a context are shown before the one at which the neuron is active, and behind it.
 BEFORE, BEHIND = 24, 8
 _TABLE = "neurons table"
@@ -67,49 +61,12 @@ RARE = 0.02
 STRONG = 8.0
 
 
-@dataclass(frozen=True)
-class NeuronSetting:
-    """Which neurons are observed over which text.
-
-    Attributes:
-        key: the model.
-        block: the number of the block.
-        kind: where the text comes from, one of those above.
-        text: the text itself, unless it is held-out data; what the model begins with, where it writes.
-        most: how many tokens are read at most.
-    """
-
-    key: ModelKey
-    block: int
-    kind: str
-    text: str
-    most: int
-
-    def unit(self, neuron: int) -> Unit:
-        """A neuron of the block."""
-        return Unit("mlp", self.block, neuron)
-
-
-class Seen(NamedTuple):
-    """The activity of the block's neurons so far, and the texts that were read or are still to be read."""
-
-    activity: Activity
-    rows: list[torch.Tensor]
-
-
 class Context(NamedTuple):
     """The tokens around one at which a neuron is very active, its activation at each, and the place of that one."""
 
     labels: tuple[str, ...]
     activations: tuple[float, ...]
     at: int
-
-
-class Speaker(NamedTuple):
-    """The neuron that adds most to a right answer, as far ahead of a wrong one."""
-
-    neuron: Unit
-    value: float
 
 
 def view(subject: Subject) -> str:
@@ -120,7 +77,7 @@ def view(subject: Subject) -> str:
     return controls.select("View", list(ABOUT), key="view", help=about, segmented=True)
 
 
-def setting(subject: Subject) -> tuple[NeuronSetting, str]:
+def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
     """The controls of what is read, of the block, and of what its neurons are ranked by (`by`)."""
     config = subject.lm.model.config
     kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
@@ -143,92 +100,58 @@ def setting(subject: Subject) -> tuple[NeuronSetting, str]:
         block = controls.whole(
             "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
         )
-        by = _ranking()
-    text = subject.prompt if kind == PROMPT else subject.default if kind == WRITTEN else ""
-    if kind in (PASSAGES, OWN):
-        text = text_of(kind, subject.prompt)
-    return NeuronSetting(subject.key, block, kind, text, most), by
+        about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
+        titles = {name: title for name, (title, _) in RANKINGS.items()}
+        by = controls.select("Rank by", list(titles), key="by", help=about, format_func=titles.__getitem__, segmented=True)
+    how: dict[str, Any] = {"block": block, "most": most}
+    if kind == WRITTEN:
+        how |= {"text": subject.default, "written": MOST_WRITTEN}
+    elif kind != HELD_OUT:
+        how["text"] = subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)
+    return ask(subject.key, units.neurons, "Observing the neurons", **how), by
 
 
-def _ranking() -> str:
-    about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
-    return controls.select(
-        "Rank by", list(RANKINGS), key="by", help=about, format_func=lambda name: RANKINGS[name][0], segmented=True
-    )
-
-
-def seen(setting: NeuronSetting) -> Seen | None:
-    """The observations of the block over the text: at once if that takes a moment; else in a thread of the server, with a line
-    on how far it is. Returns None as long as nothing is ready.
+def observed(asked: Asked[Activity]) -> Activity | None:
+    """The activity of the block's neurons over the text: at once if that takes about a second; else so far, in a thread of the
+    server, with a line on how far it is. Returns None as long as nothing is ready.
     """
-    if is_quick(setting):
+    how = dict(asked.settings)
+    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])  # this many unless told otherwise
+    if effort(language_model(asked.key).model, tokens) <= SOME:
         try:
-            return at_once(setting)
+            return asked.value
         except (ValueError, OSError) as error:
             st.error(f"{escaped(str(error))}. Choose another text above.")
             return None
-    key = ("neurons", setting)
-    found = job.found(key)
-    if found is None:  # one that was stopped stays so
-        found = job.begin(key, "Observing the neurons", lambda results: _observe(setting, results))
-        found.wait(SOON)
-    jobs.follow(found, "neurons")
-    ready: Seen | None = found.results.get("seen")
-    return ready
+
+    def observe(results: Results) -> None:
+        progress.report(0, 0, doing="getting the text")
+        for so_far in units.observed(language_model(asked.key), **how):
+            results["activity"] = so_far
+
+    going = job.found(asked)
+    if going is None:  # one that was stopped stays so
+        going = job.begin(asked, asked.title, observe)
+        going.wait(SOON)
+    jobs.follow(going, "neurons")
+    activity: Activity | None = going.results.get("activity")
+    return activity
 
 
-def is_quick(setting: NeuronSetting) -> bool:
-    """Whether the text is read in about a second."""
-    tokens = WRITING * MOST_WRITTEN if setting.kind == WRITTEN else setting.most
-    return effort(language_model(setting.key).model, tokens) <= SOME
-
-
-# An entry is as large as the activity of one block: some megabytes.
-@jobs.resource("Observing the neurons", max_entries=8)
-def at_once(setting: NeuronSetting) -> Seen:
-    """The observations of the block over the text, if that takes a moment only.
-
-    Raises:
-        ValueError: the text cannot be read.
-        OSError: it is not on this machine.
-    """
-    rows = _rows(setting)
-    *_, last = neurons.observe(language_model(setting.key).model, setting.block, rows)
-    return Seen(last.activity(), rows)
-
-
-def _rows(setting: NeuronSetting) -> list[torch.Tensor]:
-    lm = language_model(setting.key)
-    if setting.kind == HELD_OUT:
-        return lm.rows(most=setting.most)
-    if setting.kind != WRITTEN:
-        return lm.rows(setting.text, setting.most)
-    written = lm.generate(setting.text, MOST_WRITTEN, go_on=True, seed=0, slide=forgotten(lm))
-    return lm.rows(written or setting.text, MOST_WRITTEN)
-
-
-def forgotten(lm: LanguageModel) -> int:
-    """How many tokens the model forgets at a time while it writes what is then read: one by one would take ten times as long."""
-    return -(-lm.model.config.context_length // 2)
-
-
-def _observe(setting: NeuronSetting, results: Results) -> None:
-    progress.report(0, 0, doing="getting the text")
-    rows = _rows(setting)
-    for so_far in neurons.observe(language_model(setting.key).model, setting.block, rows):
-        results["seen"] = Seen(so_far.activity(), rows)
-
-
-def chosen(setting: NeuronSetting, first: int) -> int:
+def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
     """The neuron that the address asks for; `first` where it asks for none of this block."""
-    config = language_model(setting.key).model.config
-    found = controls.linked(CHOSEN, lambda asked: unit(asked, config), setting.unit(first))
-    return found.index if found.is_neuron and found.index is not None and found.block == setting.block else first
+    usual = Unit("mlp", activity.block, first)
+    linked = controls.linked(CHOSEN, lambda asked: unit(asked, subject.lm.model.config), usual)
+    return linked if linked.is_neuron and linked.block == activity.block else usual
 
 
-def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int], neuron: int) -> None:
+def ranked(activity: Activity, by: str, order: list[int], neuron: int) -> None:
     """The neurons that rank first; choosing a row, or one in the select box below, shows it in the place of `neuron`."""
     some = order[:MOST_ROWS]
+
+    def choose(neuron: int) -> None:
+        addresses.write(CHOSEN, Unit("mlp", activity.block, neuron).name)
+
     columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
     number = st.column_config.NumberColumn
     config = {
@@ -236,18 +159,18 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
     }
     picking.table(
         pd.DataFrame({"neuron": some} | columns),
-        lambda row: choose(setting, some[row]),
+        lambda row: choose(some[row]),
         key=_TABLE,
         height=pixels(HIGH),
         column_config=config,
-        alt=f"Neurons of block {setting.block}, ranked by {RANKINGS[by][0].lower()}",
+        alt=f"Neurons of block {activity.block}, ranked by {RANKINGS[by][0].lower()}",
     )
     values = getattr(activity, by)
     pick(
         "Neuron",
         some if neuron in some else [neuron, *some],
         neuron,
-        lambda one: choose(setting, one),
+        choose,
         key="neurons pick",
         help="The neuron that is shown, the first of the ranking first. You can also click a row above.",
         format_func=lambda one: (
@@ -258,20 +181,15 @@ def ranked(setting: NeuronSetting, activity: Activity, by: str, order: list[int]
     st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1]}")
 
 
-def choose(setting: NeuronSetting, neuron: int) -> None:
-    """Put a neuron into the address."""
-    addresses.write(CHOSEN, setting.unit(neuron).name)
-
-
-def strips(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> None:
+def strips(subject: Subject, activity: Activity, neuron: int) -> None:
     """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
-    activity, lowest = seen.activity, False
+    lowest = False
     if activity.smallest[neuron] < -0.2 * largest_activation(activity, neuron):
         about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
         lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
-    pieces = tuple((tuple(seen.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
+    pieces = tuple((tuple(activity.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
     extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
-    shown = contexts(setting.key, setting.block, neuron, pieces)
+    shown = contexts(subject.key, activity.block, neuron, pieces)
     for number, context in enumerate(shown):
         tokens = [
             Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
@@ -304,13 +222,13 @@ def largest_activation(activity: Activity, neuron: int) -> float:
 def contexts(key: ModelKey, block: int, neuron: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
     """The `pieces` (a row of tokens and a place in it) as contexts; the activations are computed again, over the whole row."""
     lm = language_model(key)
-    found = []
+    shown = []
     for row, at in pieces:
         values = neurons.activations(lm.model, torch.tensor([row]), block)[0, :, neuron]
         some = slice(max(0, at - BEFORE), at + 1 + BEHIND)
         labels = tuple(map(lm.tokenizer.label, row[some]))
-        found.append(Context(labels, tuple(values[some].tolist()), at - some.start))
-    return found
+        shown.append(Context(labels, tuple(values[some].tolist()), at - some.start))
+    return shown
 
 
 def _share(value: float, extreme: float) -> float:
@@ -332,9 +250,10 @@ def distribution(activity: Activity, neuron: int) -> None:
     st.caption(f"Above 0 at {percent(activity.active[neuron])} of the tokens.{scale}")
 
 
-def speaks_for(setting: NeuronSetting, neuron: int) -> None:
+def speaks_for(subject: Subject, neuron: Unit) -> Asked[LabelledArray]:
     """The tokens that it promotes and suppresses."""
-    shown = most_and_least(setting.key, promoted(setting.key, setting.block, neuron))
+    asked = ask(subject.key, units.promoted, "Reading the weights", block=neuron.block, neuron=neuron.index)
+    shown = asked.value
     st.markdown("**What it speaks for, and against**")
     half = len(shown.axes[0].labels) // 2
     show_figure(
@@ -343,26 +262,12 @@ def speaks_for(setting: NeuronSetting, neuron: int) -> None:
         alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
     )
     st.caption("How much an activation of 1 raises each token's logit directly, up to the scale of the final norm.")
+    return asked
 
 
-def most_and_least(key: ModelKey, values: Float64Array) -> LabelledArray:
-    """The tokens with the largest `values` [vocab_size], then those with the smallest, the smallest last."""
-    order = np.argsort(-values, kind="stable")
-    count = min(LISTED, len(order) // 2)
-    some = [*order[:count].tolist(), *order[len(order) - count :].tolist()]
-    label = language_model(key).tokenizer.label
-    return LabelledArray(values[some], (Axis("token", tuple(map(label, some))),), "added to the logit")
-
-
-@st.cache_data(max_entries=128, show_spinner=False)
-def promoted(key: ModelKey, block: int, neuron: int) -> Float64Array:
-    """See `gptviz.interp.units.neurons.promoted`."""
-    return neurons.promoted(language_model(key).model, block, neuron)
-
-
-def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: int) -> float:
-    """The guesses of the model if the neuron is set; returns the value that it is set to."""
-    size = largest_activation(activity, neuron)
+def steer(subject: Subject, activity: Activity, neuron: Unit) -> Asked[LabelledArray]:
+    """The guesses of the model if the neuron is set."""
+    size = largest_activation(activity, neuron.index or 0)
     st.markdown("**Set it, and see what changes**")
     about = (
         f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
@@ -371,18 +276,18 @@ def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: 
         controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
     )
     value = float(f"{times * size:.6g}")
-    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
+    asked = ask_set(subject, neuron, value)
+    shown = asked.value
     before, after = shown.values
-    name = setting.unit(neuron).title
     show_figure(
         figures.before_and_after(shown, theme()),
         key="neuron steered",
-        alt=f"The {shown.unit} as it is, and with {name} set to {brief(value)}: "
+        alt=f"The {shown.unit} as it is, and with {neuron.title} set to {brief(value)}: "
         + ", ".join(
             f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
         ),
     )
-    text = f"{setting.unit(neuron).name}={value:.6g}"
+    text = f"{neuron.name}={value:.6g}"
     st.button(
         f"Keep it at {brief(value)} on every page",
         icon=":material/push_pin:",
@@ -391,78 +296,39 @@ def steer(subject: Subject, setting: NeuronSetting, activity: Activity, neuron: 
         args=(text,),
         help=f"The edit `{text}`: it stands in the address of every page, and one click takes it away.",
     )
-    return value
+    return asked
 
 
-@st.cache_data(max_entries=128, show_spinner=False)
-def steered_guesses(key: ModelKey, ids: tuple[int, ...], block: int, neuron: int, value: float) -> LabelledArray:
-    """The likeliest guesses after `ids` as the model is, and with a neuron set to `value` at every token: [side, guess]."""
-    lm = language_model(key)
-    before, after = (
-        probabilities(neurons.steered(lm.model, torch.tensor(ids, device=lm.device), block, neuron, put)) for put in (None, value)
-    )
-    some = dict.fromkeys(i for side in (before, after) for i in np.argsort(-side, kind="stable")[:GUESSES].tolist())
-    label = lm.labels.__getitem__ if lm.model.config.kind == "classifier" else lm.tokenizer.label
-    axes = Axis("side", ("before", "after")), Axis("guess", tuple(label(i) for i in some))
-    unit = "probability of the label" if lm.model.config.kind == "classifier" else "probability of the next token"
-    return LabelledArray(np.stack((before, after))[:, list(some)], axes, unit)
+def ask_set(subject: Subject, neuron: Unit, value: float) -> Asked[LabelledArray]:
+    """The likeliest guesses as the model is, and with a neuron set to `value`."""
+    return ask(subject, units.neuron_set, "Reading the prompt", block=neuron.block, neuron=neuron.index, value=value)
 
 
-def tries(subject: Subject, setting: NeuronSetting, seen: Seen) -> list[Try]:
+def tries(subject: Subject, activity: Activity) -> list[Try]:
     """The suggestions for these neurons."""
-    activity = seen.activity
     most = activity.ranked("effect")[0]
+    strongest = Unit("mlp", activity.block, most)
     offers = [
         Try(
             "The one with the largest effect",
             f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
             "the tokens. Is it for something, or always there?",
             {"by": "effect"},
-            {CHOSEN: setting.unit(most).name},
+            {CHOSEN: strongest.name},
         ),
     ]
     rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
     if rare.max(initial=0.0) > 0:
-        found = int(rare.argmax())
+        neuron = int(rare.argmax())
         notice = (
-            f"Neuron {found} is above 0 at {percent(float(activity.active[found]))} of the tokens only, and then up to "
-            f"{brief(activity.largest[found])}: what do its contexts have in common?"
+            f"Neuron {neuron} is above 0 at {percent(float(activity.active[neuron]))} of the tokens only, and then up to "
+            f"{brief(activity.largest[neuron])}: what do its contexts have in common?"
         )
-        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: setting.unit(found).name}))
-    return [*offers, _strong(subject, setting, seen, most)]
-
-
-def _strong(subject: Subject, setting: NeuronSetting, seen: Seen, neuron: int) -> Try:
-    """A neuron that is set far beyond its usual values."""
-    value = float(f"{STRONG * largest_activation(seen.activity, neuron):.6g}")
-    shown = steered_guesses(setting.key, subject.seen, setting.block, neuron, value)
+        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: Unit("mlp", activity.block, neuron).name}))
+    shown = ask_set(subject, strongest, float(f"{STRONG * largest_activation(activity, most):.6g}")).value
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)
     token = in_quotes(shown.axes[1].labels[at])
-    notice = f"Set to {STRONG:g} times its largest activation, neuron {neuron} takes {token} from {before} to {after}."
-    return Try("Turn it up", notice, {"times": STRONG}, {CHOSEN: setting.unit(neuron).name})
-
-
-def code(subject: Subject, setting: NeuronSetting, neuron: int, value: float) -> str:
-    """The lines of `gptviz` that compute what is shown."""
-    lm = language_model(setting.key)
-    text, most = in_code(setting.text), setting.most
-    if setting.kind == HELD_OUT:
-        text = "None"
-    elif setting.kind == WRITTEN:
-        text = f"lm.generate({setting.text!r}, {MOST_WRITTEN}, go_on=True, slide={forgotten(lm)}, seed=0)"
-        most = MOST_WRITTEN
-    promotes = (
-        ""
-        if lm.model.config.kind == "classifier"
-        else f"\ntokens = promoted(lm.model, {setting.block}, {neuron})  # [vocab_size]"
-    )
-    return f"""import torch
-
-{opening(lm, "from gptviz.interp.units.neurons import promoted, steered")}
-seen = lm.neurons({setting.block}, {text}, {most})
-seen.table()  # [neuron, number]
-counts = seen.histogram({neuron}){promotes}
-ids = torch.tensor({list(subject.seen)})
-before, after = (steered(lm.model, ids, {setting.block}, {neuron}, value).softmax(-1) for value in (None, {value!r}))"""
+    notice = f"Set to {STRONG:g} times its largest activation, neuron {most} takes {token} from {before} to {after}."
+    return [*offers, Try("Turn it up", notice, {"times": STRONG}, {CHOSEN: strongest.name})]

@@ -30,7 +30,7 @@ from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
 from gptviz.ui.views import held_out
-from gptviz.ui.views.loss_texts import guess_of
+from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.which_logit import LISTED, Logit, which_logit
 from gptviz.ui.widgets import Try, addresses, controls, escaped, jobs, show_figure, theme
@@ -192,14 +192,9 @@ def _guessed(subject: Subject) -> Logit:
     """The controls for the token that is guessed after the prompt, or the label that it is given, and what that is compared with;
     the likeliest ones are those of the model as it was saved last.
     """
-    return which_logit(subject, likeliest(scrubber.as_saved_last(subject.key), subject.seen), nullcontext(), nullcontext())
-
-
-def likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[int, ...]:
-    """The tokens that this model finds likeliest after `ids`, or its labels, the likeliest first. An encoder–decoder reads `ids`
-    as its source, and guesses the first token of its answer.
-    """
-    return tuple((-guess_of(key, ids)).argsort(kind="stable")[:LISTED].tolist())
+    shares = ask_guess(scrubber.as_saved_last(subject.key), subject.text).value.probabilities
+    likeliest = tuple((-shares).argsort(kind="stable")[:LISTED].tolist())
+    return which_logit(subject, likeliest, nullcontext(), nullcontext())
 
 
 def _two_tokens(subject: Subject) -> tuple[int, int]:

@@ -10,19 +10,18 @@ import streamlit as st
 
 from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.kit import fingerprint
-from gptviz.interp.changing.ablation import loss_with_each
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, becomes, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import LanguageModel, changing
+from gptviz.language_model.changing import each_loss_without
 from gptviz.machine.job import Results
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, ask, edits, language_model
 from gptviz.ui.shell.subject.edits import EDITS
-from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import answered, chosen, loss_of_head, needed_head, when_it_appeared
-from gptviz.ui.views.loss_texts import PROMPT, LossText, guess_of, loss_of, rows, unit_of, without_each
+from gptviz.ui.views.loss_texts import PROMPT, LossText, ask_guess, loss_of, rows, unit_of, without_each
 from gptviz.ui.widgets import Try, controls, escaped, jobs
 from gptviz.ui.widgets.details import csv_button, folded
 from gptviz.ui.widgets.figure import pixels
@@ -70,21 +69,18 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
 
     def compute(results: Results) -> None:
-        lm = language_model(key)
-        read = lm.readings(reference) if to == MEAN else ()
-        each = loss_with_each(lm.model, rows(key, text), [UnitEdit(unit, to) for unit in units], read)
         ready: dict[Unit, float] = {}
-        for done, (one, value) in enumerate(each, 1):
-            ready[one.unit] = value
-            if done == len(units) or units[done].block != one.unit.block:
+        for done, (unit, value) in enumerate(each_loss_without(language_model(key), rows(key, text), to, reference), 1):
+            ready[unit] = value
+            if done == len(units) or units[done].block != unit.block:
                 # A block at a time, so that the page is not drawn again for every head.
-                results[one.unit.layer], ready = ready, {}
+                results[unit.layer], ready = ready, {}
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
-    found, say_how_far = jobs.on_demand(name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH)
+    computing, say_how_far = jobs.on_demand(name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH)
     about = f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages."
     say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
-    return {} if found is None else {unit: value for part in found.results.values() for unit, value in part.items()}
+    return {} if computing is None else {unit: value for part in computing.results.values() for unit, value in part.items()}
 
 
 def units(config: Config) -> list[Unit]:
@@ -122,30 +118,11 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
 
 
 def code(subject: Subject, text: LossText, to: str) -> str:
-    """The code that computes the loss without each head and MLP."""
-    opened = load_call(subject.lm.original)
-    given = _given(subject, text)
-    reference = f", lm.readings({edits.reference_text(subject.default)!r})" if to == MEAN else ""
-    return f"""import gptviz
-import torch
-from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
-from gptviz.interp.changing.edits import Inputs, UnitEdit
-from gptviz.interp.units.unit import heads_and_mlps
-
-lm = {opened}
-{given}
-before = loss(lm.model, rows)
-edits = [UnitEdit(unit, {to!r}) for unit in heads_and_mlps(lm.model.config)]
-changes = {{one.unit.name: value - before for one, value in loss_with_each(lm.model, rows, edits{reference})}}"""
-
-
-def _given(subject: Subject, text: LossText) -> str:
-    if text.which != PROMPT:
-        return held_out.code_of_tested(subject.key.unedited)
-    ((reading, targets),) = rows(subject.key.unedited, text)
-    and_source = "" if reading.source is None else f", torch.tensor({reading.source.tolist()})"
-    return f"""ids = torch.tensor({reading.ids.tolist()})
-rows = [Rows(Inputs(ids{and_source}), torch.tensor({targets.tolist()}))]"""
+    """The code that computes how much the loss rises without each head and MLP."""
+    reference = edits.reference_text(subject.default) if to == MEAN else ""
+    key = subject.key.unedited
+    asked = ask(key, changing.losses_without, "Switching off", prompt=text.prompt, to=to, reference=reference)
+    return asked.code("result  # {head or MLP: how much the loss rises}")
 
 
 def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
@@ -170,9 +147,9 @@ def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, floa
         units: the heads and MLPs of the model.
         without: the loss without each of them, as far as it is known.
     """
-    guesses = without_each(subject.key, subject.seen)
+    guesses = without_each(subject.key, subject.text)
     if guesses:
-        likeliest = int(guess_of(subject.key, subject.seen).argmax())
+        likeliest = int(ask_guess(subject.key, subject.text).value.probabilities.argmax())
         head = min(guesses, key=lambda one: guesses[one][likeliest])
     else:
         heads = {unit: value for unit, value in without.items() if unit.is_head} or without

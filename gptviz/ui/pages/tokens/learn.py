@@ -18,7 +18,8 @@ from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views.texts import PASSAGES, in_code
+from gptviz.ui.shell.subject.asking import in_code
+from gptviz.ui.views.texts import PASSAGES
 from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player

@@ -17,6 +17,7 @@ from gptviz.machine import job
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.machine.job import Job
 from gptviz.machine.memory import gives_way
+from gptviz.text import passages
 from gptviz.ui.widgets import jobs
 
 from .models import ModelKey, Subject, language_model, opening
@@ -76,7 +77,7 @@ class Asked(Generic[Result]):
         """The call as a line of Python: `lm.lens('O Romeo', top=20)`."""
         parameters = signature(getattr(LanguageModel, self.analysis)).parameters
         needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
-        arguments = [repr(value) if name in needed else f"{name}={value!r}" for name, value in self.settings]
+        arguments = [in_code(value) if name in needed else f"{name}={in_code(value)}" for name, value in self.settings]
         return f"lm.{self.analysis}({', '.join(arguments)})"
 
     def code(self, *lines: str) -> str:
@@ -99,6 +100,11 @@ def ask(about: Subject | ModelKey, analysis: Callable[..., Result], title: str, 
     usual = {name: each.default for name, each in parameters.items()}
     chosen = tuple((name, settings[name]) for name in usual if name in settings and settings[name] != usual[name])
     return Asked(about.key if isinstance(about, Subject) else about, analysis.__name__, chosen, title)
+
+
+def in_code(value: object) -> str:
+    """A setting in the lines of Python that a page prints; the passages of books are not written out."""
+    return "gptviz.text.passages()" if value == passages() else repr(value)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
