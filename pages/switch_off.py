@@ -35,13 +35,13 @@ with left:
     drawn = st.container()
     without = grid.losses(subject, text, to, edits.reference_text(subject.default))
 before = loss_texts.loss_of(subject.key.unedited, text)
-with drawn:
-    grid.show(subject, text, to, {unit: value - before for unit, value in without.items()})
-
 shown = subject.key if lm.edits else grid.example(subject, units, without)
+with drawn:
+    example = None if lm.edits else shown.edits[0]
+    grid.show(subject, text, to, {unit: value - before for unit, value in without.items()}, example)
 with right:
     if not lm.edits:
-        st.caption(f"Nothing is switched off yet. As an example: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
+        st.caption(f"Nothing is switched off yet. As an example, framed: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
     numbers, code = before_after.figure(subject, shown)
 with left:
     before_after.losses(subject, shown, text)

@@ -65,7 +65,9 @@ class About:
     settings: tuple[str, ...] = ()
 
 
-def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About) -> bytes:
+def payload(
+    lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About, example: str | None = None
+) -> bytes:
     """The bytes that the browser gets.
 
     Args:
@@ -73,12 +75,13 @@ def payload(lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Un
         edits: by unit, the edit that the model has.
         changes: by unit, how much the loss rises without it; values that are not known yet, or NaN, are left out.
         about: the words around the grid.
+        example: the name of the unit that is framed though the model has no edit of it.
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:
         if unit is None:
             return None
-        return cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit))
+        return cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit), chosen=unit.name == example)
 
     # The heads of the first line, and one more column if there are MLPs.
     heads = sum(unit is not None and unit.is_head for unit in lines[0].units)

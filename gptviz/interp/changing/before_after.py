@@ -81,9 +81,9 @@ class Change:
             return float(np.sum(self.before[seen] * (np.log(self.before[seen]) - np.log(self.after[seen]))))
 
     def likeliest(self, most: int) -> list[int]:
-        """The tokens or labels among the `most` likeliest before or after, the likeliest before the edit first."""
-        tops = (np.argsort(-values, kind="stable")[:most] for values in (self.before, self.after))
-        return sorted(set(np.concatenate(list(tops)).tolist()), key=lambda one: -self.before[one])
+        """The `most` tokens or labels that are likeliest before or after, the likeliest before the edit first."""
+        top = np.argsort(-np.maximum(self.before, self.after), kind="stable")[:most]
+        return sorted(top.tolist(), key=lambda one: -self.before[one])
 
     def table(self, ids: Sequence[int], labels: Sequence[str], name: str = "token") -> LabelledArray:
         """The probabilities of these tokens or labels: [when, token], when being "before" and "after"."""

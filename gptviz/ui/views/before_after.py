@@ -31,7 +31,7 @@ from . import encoder_decoder
 from .loss_texts import LossText, ask_guess, loss_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
-MOST_SHOWN, MOST_WRITTEN = 8, 80
+MOST_SHOWN, MOST_WRITTEN = 5, 80
 _TEXT = "text"
 # One prompt is read at a time: of a long one, what a pass holds for a moment would else be in memory twice.
 _reading = Lock()
@@ -57,12 +57,12 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> t
     said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
-    show_figure(before_after(table, theme()), key="before and after", alt=alt)
     now = "is still the likeliest" if first == then else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
-    st.caption(
-        f"{in_quotes(said[first])} {moves} and {now}. The guess has moved by {brief(change.divergence)} nats "
-        "(Kullback–Leibler divergence: 0 is no change)."
+    st.markdown(
+        f"{in_quotes(said[first])} {moves} and {now}.",
+        help=f"The guess has moved by {brief(change.divergence)} nats (Kullback–Leibler divergence: 0 is no change).",
     )
+    show_figure(before_after(table, theme()), key="before and after", alt=alt)
     other = "lm.original" if before is None or before == key.unedited else load_call(language_model(before))
     code = asked.code(
         "from gptviz.interp.changing.before_after import Change",

@@ -99,8 +99,10 @@ def units(config: Config) -> list[Unit]:
     return offered
 
 
-def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float]) -> None:
-    """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each."""
+def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float], example: str | None) -> None:
+    """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each. The
+    unit `example` is framed.
+    """
     lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
     has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
     of = fingerprint(subject.key, text, to)
@@ -114,7 +116,8 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
 
     words = subject.prompt if text.which == PROMPT else "data held out"
     about = unit_grid.About(of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings()))
-    unit_grid.unit_grid(unit_grid.payload(unit_grid.rows(units), has, changes, about), key="unit grid", on_switch=switch)
+    packed = unit_grid.payload(unit_grid.rows(units), has, changes, about, example)
+    unit_grid.unit_grid(packed, key="unit grid", on_switch=switch)
 
 
 def code(subject: Subject, text: LossText, to: str) -> str:
