@@ -18,9 +18,9 @@ const config = json("config").config;
 const decoder = new Decoder(config, new Uint8Array(readFileSync(`${folder}/model.safetensors`)));
 const tokens = tokenizer(json("tokenizer"));
 
-function greedy(ids, steps) {
+function greedy(ids, count) {
   const text = [...ids];
-  for (let i = 0; i < steps; i++) {
+  for (let i = 0; i < count; i++) {
     const logits = decoder.read(text).slice(-decoder.vocabSize);
     text.push(logits.indexOf(Math.max(...logits)));
   }

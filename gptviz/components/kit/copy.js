@@ -138,7 +138,11 @@ class Copier {
 
   /** @param {HTMLCanvasElement} canvas @param {DOMRect} box @param {CSSStyleDeclaration} style */
   pixels(canvas, box, style) {
-    const look = { href: canvas.toDataURL(), preserveAspectRatio: "none", style: "image-rendering: pixelated" };
+    const look = {
+      href: enlarged(canvas, box.width).toDataURL(),
+      preserveAspectRatio: "none",
+      style: "image-rendering: pixelated",
+    };
     const group = shape("g", { opacity: style.opacity }, shape("image", { ...this.place(box), ...look }));
     const wide = style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth);
     if (wide) {
@@ -211,6 +215,17 @@ class Copier {
     }
     return found;
   }
+}
+
+/** The same pixels, each as a square of several: programs that smooth pictures blur its edge alone. @param {HTMLCanvasElement} canvas @param {number} width on the page */
+function enlarged(canvas, width) {
+  const times = Math.max(1, Math.ceil((2 * width) / canvas.width)),
+    large = document.createElement("canvas");
+  Object.assign(large, { width: times * canvas.width, height: times * canvas.height });
+  const context = /** @type {CanvasRenderingContext2D} */ (large.getContext("2d"));
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, 0, 0, large.width, large.height);
+  return large;
 }
 
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */
