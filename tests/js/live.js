@@ -36,7 +36,7 @@ function grown(reading) {
   return tree.packed(SAMPLING, false);
 }
 
-const answers = prompts.map((prompt, i) => {
+const answers = prompts.map((prompt, number) => {
   const ids = tokens.encode(prompt),
     reading = new Reading("name", decoder, tokens, prompt);
   const patterns = decoder.blocks.map((block) => reading.seen[`${block}.attention.pattern`]);
@@ -48,7 +48,7 @@ const answers = prompts.map((prompt, i) => {
     lens: base64(reading.lens()),
     attention: patterns.length ? base64(reading.attention()) : null,
     tree: base64(grown(reading)),
-    written: greedy(ids, steps[i]),
+    written: greedy(ids, steps[number]),
   };
 });
 const parts = { norm: NORMS, residual: RESIDUALS, positions: POSITIONS, activation: ACTIVATIONS, tokenizers: TOKENIZERS };
