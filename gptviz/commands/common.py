@@ -19,7 +19,6 @@ from gptviz.machine import terminal
 from gptviz.machine.files import in_place_of
 
 if TYPE_CHECKING:
-    from gptviz.interp.over_prompts import How
     from gptviz.language_model import LanguageModel
     from gptviz.model import Config
     from gptviz.text import Encoding
@@ -92,63 +91,10 @@ def opened(options: argparse.Namespace, name: str | None = None) -> LanguageMode
     return gptviz.load(name, options.device, precision=options.precision)
 
 
-def add_model(this: Parser, prompt: str | None = None, *, needs_prompt: bool = True) -> None:
-    """Add the argument NAME, a model, and the option --precision; and --prompt if there is a help text for it, `prompt`."""
+def add_model(this: Parser) -> None:
+    """Add the argument NAME, a model, and the option --precision."""
     this.add_argument("name", metavar="NAME")
     add_precision(this)
-    if prompt is not None:
-        this.add_argument("--prompt", required=needs_prompt, metavar="TEXT", help=prompt)
-
-
-def add_pairs(this: Parser, columns: str, says: str) -> None:
-    """Add --pairs, a list of prompts with these columns; what it `says` of each head and MLP goes into the help."""
-    this.add_argument(
-        "--pairs",
-        metavar="FILE",
-        help=f"a list of prompts: CSV whose first line names its columns ({columns}), or lines with | between clean, corrupted, "
-        f"right and wrong. Says {says}: mean, standard deviation and share of the same sign for every head and MLP",
-    )
-
-
-def over_prompts(
-    options: argparse.Namespace, lm: LanguageModel, how: How, *, instead_of: Sequence[str] = ("prompt",), needed: bool = True
-) -> bool:
-    """Print what the list of prompts says that --pairs names, and return True; False where there is none.
-
-    Args:
-        options: of the command.
-        lm: the model.
-        how: what is measured.
-        instead_of: the options for which there is no use with a list.
-        needed: whether they are needed without one.
-
-    Raises:
-        UsageError: there is neither, or both; the list cannot be read, or some of its lines do not fit the model.
-    """
-    from gptviz.interp.over_prompts import SAYS
-    from gptviz.interp.units.unit import unit
-    from gptviz.text.datasets.corpora import read_corpus
-    from gptviz.text.datasets.prompt_pairs import prompt_rows
-
-    given = [name for name in instead_of if getattr(options, name) is not None]
-    if options.pairs is None and needed and len(given) < len(instead_of):
-        raise UsageError(f"give --{' and --'.join(instead_of)}, or a list of prompts with --pairs FILE")
-    if options.pairs is None:
-        return False
-    if given:
-        raise UsageError(f"--pairs has the prompts: leave --{given[0]} out")
-    found = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), how)
-    columns = {"mean": found.mean, "standard deviation": found.deviation, "same sign": found.same_sign}
-    if options.json:
-        numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
-        print_json({"how": how, "says": SAYS[how], "prompts": len(found.values), **numbers})
-        return True
-    print_folded(f"{SAYS[how]}, over {len(found.values):,} prompts, the largest mean first")
-    order = (-abs(found.mean)).argsort(kind="stable").tolist()
-    titles = [unit(name, lm.model.config).title for name in found.units]
-    cells = [[titles[i], f"{found.mean[i]:+.4f}", f"{found.deviation[i]:.4f}", f"{found.same_sign[i]:.0%}"] for i in order]
-    print_table(["", *columns], cells)
-    return True
 
 
 def add_precision(this: Parser) -> None:
@@ -194,6 +140,18 @@ def field_and_value(text: str, option: str = "--set", example: str = "n_layer=2"
 def token_text(lm: LanguageModel, token: int) -> str:
     """The text of a token, or its name if it stands for no text: `⟨start⟩` for the start token."""
     return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
+
+
+def picked(one: object, *names: str) -> dict[str, Any]:
+    """The values of some attributes, by their names."""
+    return {name: getattr(one, name) for name in names}
+
+
+def text_of(path: str | None) -> str | None:
+    """The text of a file, or of a corpus by name; None where none is named."""
+    from gptviz.text import read_corpus
+
+    return None if path is None else read_corpus(path).text
 
 
 def answer(lm: LanguageModel, number: int) -> str:
@@ -276,6 +234,14 @@ def print_folded(text: str, indent: int = 0) -> None:
     room = max(_room(), indent + 20)
     lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
     print("\n".join(lines))
+
+
+def print_listed(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of texts without names for their columns; one longer than the terminal goes on below its last column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for *left, last in rows:
+        before = "".join(f"{cell:<{width}}  " for cell, width in zip(left, widths, strict=False))
+        print_folded(f"{before}{last}", indent=len(before))
 
 
 def print_json(content: Any) -> None:
