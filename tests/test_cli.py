@@ -27,7 +27,7 @@ import torch
 import gptviz
 from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
-from gptviz.commands.common import print_json
+from gptviz.commands.printing import print_json
 from gptviz.data.batches import consecutive_windows
 from gptviz.interp.changing.attribution_patching import Preview
 from gptviz.interp.over_prompts import How

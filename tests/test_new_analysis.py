@@ -74,7 +74,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis import Shown, Table, analysis
+from .analysis import analysis
+from .printing import Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel

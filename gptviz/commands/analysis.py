@@ -5,23 +5,13 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from .common import (
-    Command,
-    Parser,
-    add_model,
-    opened,
-    print_folded,
-    print_json,
-    print_listed,
-    print_table,
-    warn_of_unknown,
-    with_bar,
-)
+from .common import Command, Parser, add_model, opened, warn_of_unknown, with_bar
 from .pairs import Pairs
+from .printing import Shown
 
 # What stands in the help for the value of an option, by its type; and texts of a kind of their own.
 STANDS_FOR = {int: "N", float: "X", str: "TEXT"}
@@ -38,34 +28,12 @@ SHARED = {
 PROMPTS = ("prompt", "corrupted")  # a warning says what the vocabulary lacks of them
 
 
-class Table(NamedTuple):
-    """Rows of texts below the names of their columns; without names a list, the last column of which may have several lines."""
-
-    rows: Iterable[Sequence[str]]
-    names: Sequence[str] = ()
-
-
-Lines = list[str | Table]
-
-
-class Shown(NamedTuple):
-    """What an analysis found.
-
-    Attributes:
-        content: for --json.
-        lines: for a reader: sentences and tables.
-    """
-
-    content: Any
-    lines: Lines
-
-
 def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., Shown]], Command]:
     """Make a function a command: it is called with the model, and with the value of each option.
 
-    A parameter is an option: one without a default has to be given, a `bool` is off unless it is given, a `Literal` has choices.
-    `_` at the end of its name is left out. The first paragraph of the docstring says what the command does, `Args` what an option
-    does unless `SHARED` says it.
+    A parameter is an option: one without a default has to be given, a `bool` is off unless it is given, a `Literal` has choices,
+    a list may be given several times. `_` at the end of its name is left out. The first paragraph of the docstring says what the
+    command does, `Args` what an option does unless `SHARED` says it.
 
     Args:
         place: of the command in the help.
@@ -85,16 +53,16 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
             if pairs is not None:
                 pairs.add_option(this)
 
-        def run(options: argparse.Namespace) -> None:
+        def run(options: argparse.Namespace) -> Shown:
             lm = opened(options)
-            if pairs is not None and pairs.are_printed(options, lm):
-                return
+            if pairs is not None and (shown := pairs.shown(options, lm)) is not None:
+                return shown
             given = {one.name: getattr(options, one.name) for one in parameters}
             with with_bar():
                 shown = function(lm, **given)
             for text in (given[name] for name in PROMPTS if given.get(name) is not None):
                 warn_of_unknown(lm.tokenizer.encode(text))
-            show(shown, as_json=options.json)
+            return shown
 
         return Command(function.__name__, summary, run, add_options, place=place)
 
@@ -112,15 +80,17 @@ def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: str, *, is_needed: bool) -> None:
     """Add the option of a parameter, whose type is `hint`."""
     kind, default = get_args(hint)[0] if NoneType in get_args(hint) else hint, parameter.default
-    what: dict[str, Any]
+    what: dict[str, Any] = {}
+    if get_origin(kind) is list:
+        kind, what = get_args(kind)[0], {"action": "append"}
     if kind is bool:
         what = {"action": "store_true"}
     elif get_origin(kind) is Literal:
         what = {"choices": get_args(kind)}
     elif get_origin(kind) is Annotated:
-        what = {"type": kind.__origin__, "metavar": kind.__metadata__[0]}
+        what |= {"type": kind.__origin__, "metavar": kind.__metadata__[0]}
     else:
-        what = {"type": kind, "metavar": STANDS_FOR[kind]}
+        what |= {"type": kind, "metavar": STANDS_FOR[kind]}
     if default not in (None, False, parameter.empty):
         what["default"] = default
         about += "" if "default:" in about else f"; default: {default}"
@@ -128,17 +98,3 @@ def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: st
         what["required"] = True
     option = f"--{parameter.name.rstrip('_').replace('_', '-')}"
     this.add_argument(option, dest=parameter.name, help=about.replace("%", "%%"), **what)
-
-
-def show(shown: Shown, *, as_json: bool) -> None:
-    """Print what was found."""
-    if as_json:
-        print_json(shown.content)
-        return
-    for line in shown.lines:
-        if isinstance(line, str):
-            print_folded(line)
-        elif line.names:
-            print_table(line.names, list(line.rows))
-        else:
-            print_listed(list(line.rows))

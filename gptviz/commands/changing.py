@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis import Lines, Name, Shown, Table, analysis
+from .analysis import Name, analysis
 from .common import answer, nats, picked
 from .pairs import Pairs
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.changing.patching import Patched

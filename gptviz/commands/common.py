@@ -1,14 +1,11 @@
-"""Shared by all commands: errors in one line, options, and printing."""
+"""Shared by all commands: errors in one line, options, and what they open and write."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import shutil
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -17,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import gptviz
 from gptviz.machine import terminal
 from gptviz.machine.files import in_place_of
+
+from .printing import Shown
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -53,7 +52,7 @@ class Command:
     Attributes:
         name: of the command.
         summary: what it does, in a sentence.
-        run: carries it out, with the options.
+        run: carries it out, with the options; what it returns is printed.
         add_options: adds its own options.
         place: its place in the help: tens, so that another command fits between.
         as_json: whether it has the option --json.
@@ -63,7 +62,7 @@ class Command:
 
     name: str
     summary: str
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], Shown | None]
     add_options: Callable[[Parser], None] = lambda _: None
     _: KW_ONLY
     place: int
@@ -167,7 +166,7 @@ def with_bar() -> Iterator[None]:
     from gptviz.machine import progress
 
     with (
-        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None) as bar,
+        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None, delay=0.5) as bar,
         progress.listening(lambda now: bar.update(now.share - bar.n)),
     ):
         yield
@@ -203,55 +202,3 @@ def write_whole(out: Path, text: str) -> int:
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
     return len(content)
-
-
-def _room() -> int:
-    """The characters of a line: of the terminal, or COLUMNS. There is no limit for a file or another program."""
-    return shutil.get_terminal_size(fallback=(sys.maxsize, 1)).columns
-
-
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of texts below the names of their columns; the first column names the rows.
-
-    A table wider than the terminal goes on below itself with its other columns: no number is cut.
-    """
-    room = _room()
-    widths = [max(len(row[column]) for row in (names, *rows)) for column in range(len(names))]
-    left = list(range(1, len(names)))
-    while left:
-        taken = 1
-        while taken < len(left) and widths[0] + sum(2 + widths[column] for column in left[: taken + 1]) <= room:
-            taken += 1
-        for row in (names, *rows):
-            print(f"{row[0]:<{widths[0]}}", *(f"{row[column]:>{widths[column]}}" for column in left[:taken]), sep="  ")
-        left = left[taken:]
-        if left:
-            print()
-
-
-def print_folded(text: str, indent: int = 0) -> None:
-    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left."""
-    room = max(_room(), indent + 20)
-    lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
-    print("\n".join(lines))
-
-
-def print_listed(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of texts without names for their columns; one longer than the terminal goes on below its last column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for *left, last in rows:
-        before = "".join(f"{cell:<{width}}  " for cell, width in zip(left, widths, strict=False))
-        print_folded(f"{before}{last}", indent=len(before))
-
-
-def print_json(content: Any) -> None:
-    print(json.dumps(finite(content), allow_nan=False))
-
-
-def finite(content: Any) -> Any:
-    """The same with null for every number that JSON has no word for: NaN and the infinities."""
-    if isinstance(content, dict):
-        return {key: finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

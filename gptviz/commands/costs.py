@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, Parser, add_architecture, architecture, print_json
+from .common import Command, Parser, add_architecture, architecture
+from .printing import Shown, Table
 
 
 def _options(this: Parser) -> None:
@@ -13,15 +14,12 @@ def _options(this: Parser) -> None:
     this.add_argument("--context", type=int, metavar="N", help="tokens of each text; default: as many as the model can read")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Shown:
     """The command `costs NAME [--batch N] [--context N] [--json]`, `costs --preset PRESET …`."""
     from gptviz.interp.reading.costs import costs
     from gptviz.machine.memory import in_bytes
 
     found = costs(architecture(options), options.batch, options.context)
-    if options.json:
-        print_json(found.to_dict())
-        return
     texts = f"{found.batch:,} {'text' if found.batch == 1 else 'texts'} of {found.tokens:,} tokens"
     rows = [
         ("parameters", f"{found.parameters:,}"),
@@ -34,9 +32,7 @@ def run(options: argparse.Namespace) -> None:
     ]
     if found.cache is not None:
         rows.append(("keys and values of these texts", in_bytes(found.cache)))
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value:>16}")
+    return Shown(found.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
 
 
 COMMAND = Command("costs", "Count parameters, operations and memory of a model.", run, _options, place=40, on_device=False)

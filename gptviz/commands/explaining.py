@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .analysis import Lines, Shown, Table, analysis
+from .analysis import analysis
 from .common import UsageError, answer, picked
 from .pairs import Pairs
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
+from .common import Command, Parser, UsageError, add_model, opened, warn_of_unknown
+from .printing import print_json
 
 if TYPE_CHECKING:
     from gptviz.generate.sampling import Sampling

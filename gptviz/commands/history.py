@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from .analysis import Lines, Shown, Table, show
 from .common import Command, Parser, add_model, opened, picked, warn_of_unknown, with_bar
+from .printing import Lines, Shown, Table
 
 
 def _options(this: Parser) -> None:
@@ -17,23 +17,10 @@ def _options(this: Parser) -> None:
     this.add_argument("--against", metavar="TEXT", help="another one, which it is compared with")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Shown:
     """The command `history NAME [--measure NAME] [--prompt TEXT] [--token TEXT] [--against TEXT] [--json]`."""
-    show(_measures() if options.measure == "list" else _history(options), as_json=options.json)
-
-
-def _measures() -> Shown:
-    """All measures."""
-    from gptviz.interp.over_training.measures import MEASURES
-
-    rows = [picked(one, "name", "unit", "needs") | {"of": list(one.kinds), "about": one.about} for one in MEASURES.values()]
-    said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
-    lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
-    return Shown(rows, [Table(lines)])
-
-
-def _history(options: argparse.Namespace) -> Shown:
-    """The values of one measure."""
+    if options.measure == "list":
+        return _measures()
     lm = opened(options)
     if options.prompt is not None:
         warn_of_unknown(lm.tokenizer.encode(options.prompt))
@@ -46,6 +33,15 @@ def _history(options: argparse.Namespace) -> Shown:
     if (change := found.sharpest()) is not None:
         lines.append(f"Sharpest change: {found.series[change.series]} {change.words}.")
     return Shown(content, lines)
+
+
+def _measures() -> Shown:
+    from gptviz.interp.over_training.measures import MEASURES
+
+    rows = [picked(one, "name", "unit", "needs") | {"of": list(one.kinds), "about": one.about} for one in MEASURES.values()]
+    said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
+    lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
+    return Shown(rows, [Table(lines)])
 
 
 COMMAND = Command(

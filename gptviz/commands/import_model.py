@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, field_and_value, print_json
+from .common import Command, Parser, UsageError, field_and_value
+from .printing import print_json
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import HubModel

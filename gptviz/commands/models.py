@@ -6,28 +6,25 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import Command, nats, print_json
+from .common import Command, nats
+from .printing import Shown, Table
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Shown:
     """The command `models [--json]`."""
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden()
-    rows, losses = [], []
+    rows, cells = [], []
     for name, folder in checkpoints.folders().items():
         known, loss = _row(folder)
-        losses.append(loss)
         row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
-        rows.append(row)
-    if options.json:
-        print_json(rows)
-        return
-    for row, loss in zip(rows, losses, strict=True):
         family = f"   {row['family']}, licence {row.get('licence', 'not named')}" if "family" in row else ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{loss}{family}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
-        print(f"{row['name']:<24} {about}{notes}")
+        rows.append(row)
+        cells.append((f"{name:<23}", f"{about}{notes}"))
+    return Shown(rows, [Table(cells)])
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
-from .common import Parser, UsageError, print_folded, print_json, print_table
+from .common import Parser, UsageError
+from .printing import Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.over_prompts import How
@@ -39,8 +40,8 @@ class Pairs(NamedTuple):
             "and MLP",
         )
 
-    def are_printed(self, options: argparse.Namespace, lm: LanguageModel) -> bool:
-        """Print what the list says that --pairs names, and return True; False where there is none.
+    def shown(self, options: argparse.Namespace, lm: LanguageModel) -> Shown | None:
+        """What the list says that --pairs names; None if there is none.
 
         Raises:
             UsageError: there is neither a list nor what it stands for, or both; it cannot be read, or some lines do not fit the
@@ -55,18 +56,15 @@ class Pairs(NamedTuple):
         if options.pairs is None and self.is_needed and len(given) < len(self.instead_of):
             raise UsageError(f"give --{' and --'.join(self.instead_of)}, or a list of prompts with --pairs FILE")
         if options.pairs is None:
-            return False
+            return None
         if given:
             raise UsageError(f"--pairs has the prompts: leave --{given[0]} out")
         found = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), self.how)
         columns = {"mean": found.mean, "standard deviation": found.deviation, "same sign": found.same_sign}
-        if options.json:
-            numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
-            print_json({"how": self.how, "says": SAYS[self.how], "prompts": len(found.values), **numbers})
-            return True
-        print_folded(f"{SAYS[self.how]}, over {len(found.values):,} prompts, the largest mean first")
+        numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
+        content = {"how": self.how, "says": SAYS[self.how], "prompts": len(found.values), **numbers}
         order = (-abs(found.mean)).argsort(kind="stable").tolist()
         titles = [unit(name, lm.model.config).title for name in found.units]
         cells = [[titles[i], f"{found.mean[i]:+.4f}", f"{found.deviation[i]:.4f}", f"{found.same_sign[i]:.0%}"] for i in order]
-        print_table(["", *columns], cells)
-        return True
+        first = f"{SAYS[self.how]}, over {len(found.values):,} prompts, the largest mean first"
+        return Shown(content, [first, Table(cells, ["", *columns])])

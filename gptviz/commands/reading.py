@@ -6,8 +6,9 @@ import sys
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Lines, Name, Shown, Table, analysis
+from .analysis import File, Name, analysis
 from .common import UsageError, picked, text_of, token_text, warn_of_unknown
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel

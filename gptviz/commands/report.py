@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import Command, Parser, print_json, require_place, write_whole
+from .common import Command, Parser, require_place, write_whole
+from .printing import Shown
 
 
 def _options(this: Parser) -> None:
@@ -13,7 +14,7 @@ def _options(this: Parser) -> None:
     this.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the model's name")
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> Shown:
     """The command `report NAME [--out FILE] [--json]`."""
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints
@@ -23,10 +24,8 @@ def run(options: argparse.Namespace) -> None:
     out = options.out or Path(f"{checkpoints.find(options.name).name}-report.html")
     require_place(out)
     written = write_whole(out, as_html(report(options.name)))
-    if options.json:
-        print_json({"name": options.name, "path": str(out.absolute()), "bytes": written})
-        return
-    print(f"The report of {options.name} is in {out} ({in_bytes(written)})")
+    content = {"name": options.name, "path": str(out.absolute()), "bytes": written}
+    return Shown(content, [f"The report of {options.name} is in {out} ({in_bytes(written)})"])
 
 
 COMMAND = Command(

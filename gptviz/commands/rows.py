@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import gptviz
 from gptviz.machine import terminal
 
-from .analysis import File, Lines, Name, Shown, Table, analysis
+from .analysis import File, Name, analysis
 from .common import UsageError, picked, text_of
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel

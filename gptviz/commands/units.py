@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Lines, Shown, Table, analysis
+from .analysis import File, analysis
 from .common import UsageError, picked, text_of, token_text
 from .pairs import Pairs
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from torch import Tensor
