@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from .common import Command, Parser, add_model, opened, warn_of_unknown, with_bar
+from .common import Command, Parser, add_model, opened, said, warn_of_unknown, with_bar
 from .pairs import Pairs
 from .printing import Shown
 
@@ -41,7 +41,7 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
     """
 
     def command(function: Callable[..., Shown]) -> Command:
-        summary, told = documented(function)
+        told = documented(function)
         hints = get_type_hints(function, localns={"LanguageModel": Any}, include_extras=True)  # not imported yet
         parameters = list(inspect.signature(function).parameters.values())[1:]
 
@@ -64,17 +64,16 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
                 warn_of_unknown(lm.tokenizer.encode(text))
             return shown
 
-        return Command(function.__name__, summary, run, add_options, place=place)
+        return Command(function.__name__, said(function), run, add_options, place=place)
 
     return command
 
 
-def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The first paragraph of a docstring, and what its `Args` say of each parameter, without the full stop at the end."""
-    text = inspect.getdoc(function) or ""
-    arguments = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
+def documented(function: Callable[..., Any]) -> dict[str, str]:
+    """What the `Args` of a docstring say of each parameter, without the full stop at the end."""
+    arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
     told = re.findall(r"^    (\w+): (.+(?:\n {5,}.+)*)", arguments, re.MULTILINE)
-    return " ".join(text.partition("\n\n")[0].split()), {name: " ".join(about.split()).rstrip(".") for name, about in told}
+    return {name: " ".join(about.split()).rstrip(".") for name, about in told}
 
 
 def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: str, *, is_needed: bool) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_precision, opened
+from .common import Parser, UsageError, add_precision, command, opened
 from .printing import Shown, Table
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--nearest", metavar="WORD", help="also the words that are nearest to this one by their embeddings")
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `answers A [B] [--sentence TEXT …] [--word WORD …] [--nearest WORD] [--json]`."""
+@command(142, _options)
+def answers(options: argparse.Namespace) -> Shown:
+    """How models complete sentences, beside the share in their data."""
     names = [options.name, *([options.other] if options.other else [])]
     models = [opened(options, name) for name in names]
     task = models[0].task
@@ -74,6 +75,3 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
     if nearest is not None:
         found["nearest"] = lm.nearest(nearest, NEIGHBOURS)
     return found
-
-
-COMMAND = Command("answers", "How models complete sentences, beside the share in their data.", run, _options, place=142)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +20,6 @@ from .printing import Shown
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
-    from gptviz.model import Config
     from gptviz.text import Encoding
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
@@ -71,6 +71,18 @@ class Command:
     passes_on: bool = False
 
 
+def command(
+    place: int, add_options: Callable[[Parser], None] = lambda _: None, **settings: bool
+) -> Callable[[Callable[[argparse.Namespace], Shown | None]], Command]:
+    """Make a function the command of its name, whose docstring is the summary; `settings` are further fields of `Command`."""
+    return lambda run: Command(run.__name__.rstrip("_"), said(run), run, add_options, place=place, **settings)
+
+
+def said(function: Callable[..., Any]) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+
+
 def one_line(message: object) -> str:
     return terminal.printable(" ".join(str(message).split()))
 
@@ -103,26 +115,6 @@ def add_precision(this: Parser) -> None:
         default="stored",
         help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
     )
-
-
-def add_architecture(this: Parser) -> None:
-    """Add the argument NAME, a model, and the option --preset, an architecture without one."""
-    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
-    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
-
-
-def architecture(options: argparse.Namespace) -> Config:
-    """The configuration of the model or of the preset that the options name.
-
-    Raises:
-        UsageError: they name neither, or both.
-    """
-    from gptviz.model import preset
-    from gptviz.runs import checkpoints
-
-    if (options.name is None) == (options.preset is None):
-        raise UsageError(f"{options.command.name} takes the name of a model or --preset PRESET, one of the two")
-    return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
 
 
 def field_and_value(text: str, option: str = "--set", example: str = "n_layer=2") -> tuple[str, Any]:
@@ -189,16 +181,19 @@ def require_place(out: Path) -> None:
         raise UsageError(f"{out} is a folder: give the name of a file in it, such as {out / 'page.html'}")
 
 
-def write_whole(out: Path, text: str) -> int:
-    """Write a file, so that what was there stays until the new file is complete; the number of its bytes.
+def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Shown:
+    """Write a file, so that what was there stays until the new file is complete; says where `title` is now.
 
     Raises:
         UsageError: it cannot be written.
     """
+    from gptviz.machine.memory import in_bytes
+
     content = text.encode("utf-8", "replace")
     try:
         with in_place_of(out.absolute()) as temporary:
             temporary.write_bytes(content)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
-    return len(content)
+    about |= {"path": str(out.absolute()), "bytes": len(content)}
+    return Shown(about, [f"{title} is in {out} ({in_bytes(len(content))})"])

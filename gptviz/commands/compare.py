@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz.machine import terminal
 
-from .common import Command, Parser, UsageError, add_precision, one_line, opened, warn_of_unknown
+from .common import Parser, UsageError, add_precision, command, one_line, opened, warn_of_unknown
 from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--score", default="induction", metavar="SCORE", help=about)
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `compare A [B] --prompt TEXT [--b-prompt TEXT] [--step N] [--b-step N] [--what WHAT] [--json]`."""
+@command(140, _options)
+def compare(options: argparse.Namespace) -> Shown:
+    """Compare two prompts, steps of training, models or sets of edits: B minus A."""
     if options.prompt is None and options.what not in WITHOUT_PROMPT:
         raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
     if options.what == "strength":
@@ -181,8 +182,3 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
         case "weights":
             return compare.weights(a, b)
     return compare.next_token(a, b)
-
-
-COMMAND = Command(
-    "compare", "Compare two prompts, steps of training, models or sets of edits: B minus A.", run, _options, place=140
-)

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from . import lessons
-from .common import Command, Parser, UsageError, one_line, require_place, write_whole
+from .common import Parser, UsageError, command, one_line, require_place, write_whole
 from .printing import Lines, Shown
 
 # How a page is written, with the ending of its file.
@@ -52,10 +52,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `export NAME [--format F] [--to PATH] [--json]`, `export PAGE --model NAME [--prompt P] [--out FILE]`, or
-    `export lesson:NAME [--out FILE]`.
-    """
+@command(60, _options, on_device=False)
+def export(options: argparse.Namespace) -> Shown:
+    """Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file."""
     if options.name.startswith(LESSON):
         name = options.name.removeprefix(LESSON)
         if options.format not in (None, "html"):
@@ -128,7 +127,6 @@ def _state_from_input() -> dict[str, str]:
 
 
 def _export_page(options: argparse.Namespace) -> Shown:
-    from gptviz.machine.memory import in_bytes
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html
@@ -146,16 +144,5 @@ def _export_page(options: argparse.Namespace) -> Shown:
         raise UsageError("; ".join(page.rejected.values()))
     for sentence in page.rejected.values():
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
-    written = write_whole(out, (as_html if form == "html" else as_notebook)(page))
-    content = {"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written}
-    return Shown(content, [f"The page {options.name} is in {out} ({in_bytes(written)})"])
-
-
-COMMAND = Command(
-    "export",
-    "Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file.",
-    run,
-    _options,
-    place=60,
-    on_device=False,
-)
+    text = (as_html if form == "html" else as_notebook)(page)
+    return write_whole(out, text, f"The page {options.name}", {"page": options.name, "format": form})

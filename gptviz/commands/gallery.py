@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError
+from .common import UsageError, command
 from .lessons import content_of
 from .printing import Lines, Shown
 
@@ -32,8 +32,9 @@ def _options(this: argparse.ArgumentParser) -> None:
     this.add_argument("--without-thumbnails", action="store_true", help=about)
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `gallery --out DIR [--only NAME]… [--without-thumbnails] [--json]`."""
+@command(195, _options, on_device=False)
+def gallery(options: argparse.Namespace) -> Shown:
+    """Write all lessons and the best views of every page into a folder, which a browser shows without gptviz."""
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.gallery import browser, write_gallery
@@ -115,13 +116,3 @@ def _prompt(folder: Path) -> str:
 
     source = checkpoints.read_card(folder).source
     return (source_from(dict(source)).example if source and "task" in source else None) or BEGINNING
-
-
-COMMAND = Command(
-    "gallery",
-    "Write all lessons and the best views of every page into a folder, which a browser shows without gptviz.",
-    run,
-    _options,
-    place=195,
-    on_device=False,
-)

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, warn_of_unknown
+from .common import Parser, UsageError, add_model, command, opened, warn_of_unknown
 from .printing import print_json
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `generate NAME --prompt TEXT …`."""
+@command(90, _options)
+def generate(options: argparse.Namespace) -> None:
+    """Continue a prompt; with an encoder–decoder, answer it."""
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
 
@@ -175,6 +176,3 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
     print("\n".join(lines))
     if not answer["ended"]:
         print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)
-
-
-COMMAND = Command("generate", "Continue a prompt; with an encoder–decoder, answer it.", run, _options, place=90)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, Parser, add_model, opened, picked, warn_of_unknown, with_bar
+from .common import Parser, add_model, command, opened, picked, warn_of_unknown, with_bar
 from .printing import Lines, Shown, Table
 
 
@@ -17,8 +17,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--against", metavar="TEXT", help="another one, which it is compared with")
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `history NAME [--measure NAME] [--prompt TEXT] [--token TEXT] [--against TEXT] [--json]`."""
+@command(145, _options)
+def history(options: argparse.Namespace) -> Shown:
+    """A measure of a model, such as its loss, at every snapshot of its training."""
     if options.measure == "list":
         return _measures()
     lm = opened(options)
@@ -42,8 +43,3 @@ def _measures() -> Shown:
     said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
     lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
     return Shown(rows, [Table(lines)])
-
-
-COMMAND = Command(
-    "history", "A measure of a model, such as its loss, at every snapshot of its training.", run, _options, place=145
-)

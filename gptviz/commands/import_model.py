@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, field_and_value
+from .common import Parser, UsageError, command, field_and_value
 from .printing import print_json
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def _options(this: Parser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
+@command(50, _options, on_device=False)
+def import_(options: argparse.Namespace) -> None:
+    """Open a model that another program made, whose files stay where they are; or unpack a zip file with a model."""
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
 
@@ -116,13 +117,3 @@ def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error
             return
         for line in examined.lines():
             print(line)
-
-
-COMMAND = Command(
-    "import",
-    "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
-    run,
-    _options,
-    place=50,
-    on_device=False,
-)

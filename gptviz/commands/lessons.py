@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, require_place, write_whole
+from .common import Parser, UsageError, command, require_place, write_whole
 from .printing import Shown, show
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--out", type=Path, metavar="FILE", help="export: the file to write; default: here, by the lesson's name")
 
 
-def run(options: argparse.Namespace) -> Shown | None:
-    """The command `lessons check [DIR] [--json]`, or `lessons export NAME [--out FILE] [--json]`."""
+@command(190, _options, on_device=False)
+def lessons(options: argparse.Namespace) -> Shown | None:
+    """Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file."""
     if options.action == "check":
         _check(options)
         return None
@@ -57,7 +58,6 @@ def export(name: str, out: Path | None) -> Shown:
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
     from gptviz.lessons.library import library
-    from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.page_file import as_html
 
@@ -68,9 +68,7 @@ def export(name: str, out: Path | None) -> Shown:
         raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
     out = out or Path(f"{name}.html")
     require_place(out)
-    written = write_whole(out, as_html(content_of(lesson)))
-    content = {"lesson": name, "path": str(out.absolute()), "bytes": written}
-    return Shown(content, [f"The lesson {name} is in {out} ({in_bytes(written)})"])
+    return write_whole(out, as_html(content_of(lesson)), f"The lesson {name}", {"lesson": name})
 
 
 def content_of(lesson: Lesson) -> PageContent:
@@ -113,13 +111,3 @@ def _check(options: argparse.Namespace) -> None:
     show(Shown(content, [*(problem.in_words for problem in failed), last]), as_json=options.json)
     if failed:
         sys.exit(1)
-
-
-COMMAND = Command(
-    "lessons",
-    "Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file.",
-    run,
-    _options,
-    place=190,
-    on_device=False,
-)

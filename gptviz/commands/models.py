@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import Command, nats
+from .common import command, nats
 from .printing import Shown, Table
 
 
-def run(options: argparse.Namespace) -> Shown:
-    """The command `models [--json]`."""
+@command(20, on_device=False)
+def models(options: argparse.Namespace) -> Shown:
+    """List the models that can be opened."""
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden()
@@ -45,6 +46,3 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     unit = "text" if config.kind == "classifier" else "token"
     loss = "" if card.validation_loss is None else f"   validation {nats(card.validation_loss)} nats/{unit}"
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {}), loss
-
-
-COMMAND = Command("models", "List the models that can be opened.", run, place=20, on_device=False)

@@ -72,7 +72,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_folded(text: str, indent: int = 0) -> None:
-    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left where there is room."""
+    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left if there is room."""
     room = max(_room(), 24)
     lines = textwrap.wrap(
         text, room, subsequent_indent=" " * (indent if 2 * indent <= room else 4), break_on_hyphens=False, break_long_words=False
