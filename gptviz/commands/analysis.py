@@ -20,8 +20,6 @@ Name = Annotated[str, "NAME"]
 # What the options say that several commands have, each of them unless its own docstring says it otherwise.
 SHARED = {
     "prompt": "what the model reads",
-    "token": "whose logit; default: the likeliest",
-    "against": "another token, whose logit is subtracted",
     "position": "the token is guessed after this place, counted from 0; default: the last",
     "corpus": "a text file to read; default: the data held out of training",
 }

@@ -82,7 +82,10 @@ def compare(options: argparse.Namespace) -> Shown:
     sides = (one.values.ravel().tolist() for one in (found.a, found.b))
     rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
     rows.sort(key=lambda row: -abs(row[2]))
-    cells = [(f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *labels) for a, b, more, *labels in rows[:MOST_LINES]]
+    cells = [
+        (f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *map(terminal.printable, labels))
+        for a, b, more, *labels in rows[:MOST_LINES]
+    ]
     lines: Lines = [
         _title("A", options.name, options.step, options.without, options.prompt),
         _title("B", name, options.b_step, options.b_without, prompt),

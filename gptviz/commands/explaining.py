@@ -64,6 +64,8 @@ def circuit(
     """The parts that a guess owes most to, as a graph, and what is left without all others.
 
     Args:
+        token: whose logit; default: the likeliest.
+        against: another token, whose logit is subtracted.
         share: how much of the logit is traced back to tokens within the graph, above 0, at most 1.
         reference: the text that means are taken over for the check; default: the prompt.
     """

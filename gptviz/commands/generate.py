@@ -11,7 +11,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Parser, UsageError, add_model, command, opened, warn_of_unknown
+from .common import Parser, UsageError, add_model, command, opened, picked, warn_of_unknown
 from .printing import print_json
 
 if TYPE_CHECKING:
@@ -140,18 +140,12 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
         print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
         return
     rounds = [
-        {
-            "drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted],
-            "position": each.position,
-            "token": each.token,
-            "probability": each.probability,
-            "number": each.number,
-        }
+        {"drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted]}
+        | picked(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
-    rates = {"acceptance_rate": speculated.acceptance_rate, "tokens_per_pass": speculated.tokens_per_pass}
     told = {"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)}
-    print_json(told | rates | {"rounds": rounds})
+    print_json(told | picked(speculated, "acceptance_rate", "tokens_per_pass") | {"rounds": rounds})
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
