@@ -31,9 +31,9 @@ def classify(lm: LanguageModel, text: str) -> Shown:
         units = "words" if lm.tokenizer.kind == "words" else "tokens"
         print(f"gptviz: only the first {read} of {len(encoding.ids):,} {units} are read", file=sys.stderr)
     probabilities = lm.classify(text)
-    first, *others = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
-    rows = [(f"{probabilities[name]:>7.2%}", name) for name in (first, *others)]
-    return Shown({"label": first, "probabilities": probabilities}, [Table(rows)])
+    order = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
+    rows = [(f"{probabilities[name]:>7.2%}", name) for name in order]
+    return Shown({"label": order[0], "probabilities": probabilities}, [Table(rows)])
 
 
 @analysis(150)
