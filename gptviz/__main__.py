@@ -15,6 +15,7 @@ import gptviz
 
 from .commands import COMMANDS
 from .commands.common import INTERRUPTED, Command, Parser, UsageError, one_line
+from .commands.printing import show
 from .machine import terminal
 
 # The help names the command as the user called it.
@@ -56,7 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
             # The commands themselves say which characters a vocabulary lacks, and which model hides another.
             warnings.filterwarnings("ignore", "Not in the vocabulary")
             warnings.filterwarnings("ignore", ".* hides the one of this name")
-            command.run(options)
+            if (shown := command.run(options)) is not None:
+                show(shown, as_json=options.json)
     except BrokenPipeError:
         raise
     except (UsageError, ValueError, OSError, RuntimeError, MemoryError) as error:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
     "gptviz": 500,
-    "gptviz/commands": 3_100,
+    "gptviz/commands": 2_700,
     "gptviz/components": 2_150,
     "gptviz/data": 2_050,
     "gptviz/figures": 4_200,

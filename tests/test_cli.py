@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -27,7 +27,9 @@ import torch
 import gptviz
 from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
-from gptviz.commands.common import print_json
+from gptviz.commands.analysis import Name, analysis
+from gptviz.commands.common import Parser
+from gptviz.commands.printing import Shown, print_json
 from gptviz.data.batches import consecutive_windows
 from gptviz.interp.changing.attribution_patching import Preview
 from gptviz.interp.over_prompts import How
@@ -75,6 +77,46 @@ def test_no_command_prints_the_help_and_is_no_error(capsys: Capture) -> None:
     out = output(capsys)
     for command in ("models", "describe", "train", "generate", "evaluate"):
         assert command in out
+
+
+def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None:
+    @analysis(1)
+    def look(
+        lm: gptviz.LanguageModel,
+        prompt: str,
+        at: int | None = None,
+        how: Literal["far", "near"] = "far",
+        as_: Name = "table",
+        is_deep: bool = False,
+        part: list[Name] | None = None,
+    ) -> Shown:
+        """Look at something, and
+        say it.
+
+        Args:
+            at: a place, up to
+                100 %.
+            how: how far.
+            as_: what it is shown as.
+            is_deep: whether to look below.
+            part: one of its parts.
+        """
+        return Shown(None, [])
+
+    assert (look.name, look.summary) == ("look", "Look at something, and say it.")
+    this = Parser(prog="look")
+    look.add_options(this)
+    usual = {"prompt": "x", "at": None, "how": "far", "as_": "table", "is_deep": False, "part": None}
+    given = {"prompt": "y", "at": 3, "how": "near", "as_": "list", "is_deep": True, "part": ["a", "b"]}
+    every = "M --prompt y --at 3 --how near --as list --is-deep --part a --part b"
+    for words, values in (("M --prompt x", usual), (every, given)):
+        assert vars(this.parse_args(words.split())) == {"name": "M", "precision": "stored", **values}
+    said = " ".join(this.format_help().split())
+    options = "--prompt TEXT what the model reads", "--at N a place, up to 100 %", "--as NAME what it is shown as; default: table"
+    assert all(option in said for option in options)
+    for wrong in ("M", "M --prompt x --how wide", "M --prompt x --at a"):
+        with pytest.raises(SystemExit):
+            this.parse_args(wrong.split())
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

@@ -70,29 +70,26 @@ def test_a_bar_is_as_high_as_the_token_stood_there_before() -> None:
     "gptviz/commands/repeats.py": '''
 """The command `repeats`: how often each token of a text stood there before."""
 
-import argparse
+from __future__ import annotations
 
-from .common import Command, Parser, add_model, opened, print_json, print_table
+from typing import TYPE_CHECKING
 
+from .analysis import analysis
+from .printing import Shown, Table
 
-def _options(this: Parser) -> None:
-    add_model(this, prompt="what is read")
-
-
-def run(options: argparse.Namespace) -> None:
-    """The command `repeats NAME --prompt TEXT [--json]`."""
-    from gptviz.interp.reading.repeats import repeats
-
-    lm = opened(options)
-    ids = lm.tokenizer.encode(options.prompt).ids
-    found = repeats(ids, [lm.tokenizer.label(one) for one in ids])
-    if options.json:
-        print_json(found.values.tolist())
-    else:
-        print_table(["token", "times"], list(zip(found.axes[0].labels, map(str, found.values), strict=True)))
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 
-COMMAND = Command("repeats", "How often each token of a text stood there before.", run, _options, place=165)
+@analysis(165)
+def repeats(lm: LanguageModel, prompt: str) -> Shown:
+    """How often each token of a text stood there before."""
+    from gptviz.interp.reading import repeats
+
+    ids = lm.tokenizer.encode(prompt).ids
+    found = repeats.repeats(ids, [lm.tokenizer.label(one) for one in ids])
+    rows = zip(found.axes[0].labels, map(str, found.values), strict=True)
+    return Shown(found.values.tolist(), [Table(rows, ("token", "times"))])
 ''',
     "gptviz/ui/records/repeats.py": '''
 """The page Repeats."""

@@ -1,4 +1,4 @@
-"""The commands of the command line: each file but `common` has the record of one, `COMMAND`."""
+"""The commands of the command line: every `Command` of these files, in the order of the help."""
 
 from __future__ import annotations
 
@@ -7,6 +7,5 @@ from pkgutil import iter_modules
 
 from .common import Command
 
-_files = [file.name for file in iter_modules(__path__) if file.name != "common"]
-_records: list[Command] = [import_module(f"{__name__}.{file}").COMMAND for file in _files]
-COMMANDS = sorted(_records, key=lambda command: command.place)
+_values = [value for file in iter_modules(__path__) for value in vars(import_module(f"{__name__}.{file.name}")).values()]
+COMMANDS = sorted((value for value in _values if isinstance(value, Command)), key=lambda command: command.place)

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_precision, opened, print_json, print_table
+from .common import Parser, UsageError, add_precision, command, opened
+from .printing import Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -26,29 +27,29 @@ def _options(this: Parser) -> None:
     this.add_argument("--nearest", metavar="WORD", help="also the words that are nearest to this one by their embeddings")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `answers A [B] [--sentence TEXT …] [--word WORD …] [--nearest WORD] [--json]`."""
+@command(142, _options)
+def answers(options: argparse.Namespace) -> Shown:
+    """How models complete sentences, beside the share in their data."""
     names = [options.name, *([options.other] if options.other else [])]
-    models = [opened(argparse.Namespace(**vars(options) | {"name": name})) for name in names]
+    models = [opened(options, name) for name in names]
     task = models[0].task
     known = ((), ()) if task is None else task.questions()
     sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
     if not sentences or not words:
         raise UsageError(f"{options.name} has learned no task with questions of its own: give --sentence and --word")
     found = [_answers(lm, sentences, words, options.nearest) for lm in models]
-    if options.json:
-        print_json(found)
-        return
     columns = [what if what == "to" else f"{name}{what}" for name in names for what in ("", ": its data", ": chance from", "to")]
     rows = []
     for row in zip(*(one["answers"] for one in found), strict=True):
         cells = [_cell(one[key]) for one in row for key in ("probability", "share", "low", "high")]
         rows.append([f"{row[0]['sentence']} … {row[0]['word']}", *cells])
-    print_table(["", *columns], rows)
-    for one in found:
-        if "nearest" in one:
-            near = ", ".join(f"{token} {cosine:.2f}" for token, cosine in one["nearest"].items())
-            print(f"{one['model']}: nearest to {options.nearest} are {near}")
+    near = [
+        f"{one['model']}: nearest to {options.nearest} are "
+        + ", ".join(f"{token} {cosine:.2f}" for token, cosine in one["nearest"].items())
+        for one in found
+        if "nearest" in one
+    ]
+    return Shown(found, [Table(rows, ["", *columns]), *near])
 
 
 def _cell(share: float | None) -> str:
@@ -74,6 +75,3 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
     if nearest is not None:
         found["nearest"] = lm.nearest(nearest, NEIGHBOURS)
     return found
-
-
-COMMAND = Command("answers", "How models complete sentences, beside the share in their data.", run, _options, place=142)

@@ -14,7 +14,7 @@ from gptviz.machine.location import APP
 from gptviz.machine.memory import available
 from gptviz.settings.fields import field_infos
 
-from .common import Command, Parser, UsageError
+from .common import Parser, UsageError, command
 
 
 def _options(this: Parser) -> None:
@@ -25,8 +25,9 @@ def _options(this: Parser) -> None:
     this.add_argument("options", nargs="*", metavar="OPTION", help="options of 'streamlit run', for example --server.port=8600")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `app [--lan] [--lessons DIR] [OPTION …]`."""
+@command(10, _options, as_json=False, on_device=False, passes_on=True)
+def app(options: argparse.Namespace) -> None:
+    """Open the app in a browser."""
     # Read now: a setting that makes no sense is an error at the start, and not at the first visit. Pages name the limit; the
     # server enforces it for files that come without a page too.
     limit = f"--server.maxUploadSize={largest_upload()}"
@@ -64,6 +65,3 @@ def _settings_help() -> str:
     """The variables that say what a server allows."""
     lines = [f"  {variable(name):<22} {info.help}" for name, info in field_infos(Hosting).items()]
     return "\n".join(["", "variables of the environment, for a server that others visit:", *lines, ""])
-
-
-COMMAND = Command("app", "Open the app in a browser.", run, _options, place=10, as_json=False, on_device=False, passes_on=True)

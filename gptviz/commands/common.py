@@ -1,14 +1,12 @@
-"""Shared by all commands: errors in one line, options, and printing."""
+"""Shared by all commands: errors in one line, options, and what they open and write."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
-import math
-import shutil
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -18,10 +16,10 @@ import gptviz
 from gptviz.machine import terminal
 from gptviz.machine.files import in_place_of
 
+from .printing import Shown
+
 if TYPE_CHECKING:
-    from gptviz.interp.over_prompts import How
     from gptviz.language_model import LanguageModel
-    from gptviz.model import Config
     from gptviz.text import Encoding
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
@@ -54,7 +52,7 @@ class Command:
     Attributes:
         name: of the command.
         summary: what it does, in a sentence.
-        run: carries it out, with the options.
+        run: carries it out, with the options; what it returns is printed.
         add_options: adds its own options.
         place: its place in the help: tens, so that another command fits between.
         as_json: whether it has the option --json.
@@ -64,13 +62,25 @@ class Command:
 
     name: str
     summary: str
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], Shown | None]
     add_options: Callable[[Parser], None] = lambda _: None
     _: KW_ONLY
     place: int
     as_json: bool = True
     on_device: bool = True
     passes_on: bool = False
+
+
+def command(
+    place: int, add_options: Callable[[Parser], None] = lambda _: None, **settings: bool
+) -> Callable[[Callable[[argparse.Namespace], Shown | None]], Command]:
+    """Make a function the command of its name, whose docstring is the summary; `settings` are further fields of `Command`."""
+    return lambda run: Command(run.__name__.rstrip("_"), said(run), run, add_options, place=place, **settings)
+
+
+def said(function: Callable[..., Any]) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
 
 
 def one_line(message: object) -> str:
@@ -92,63 +102,10 @@ def opened(options: argparse.Namespace, name: str | None = None) -> LanguageMode
     return gptviz.load(name, options.device, precision=options.precision)
 
 
-def add_model(this: Parser, prompt: str | None = None, *, needs_prompt: bool = True) -> None:
-    """Add the argument NAME, a model, and the option --precision; and --prompt if there is a help text for it, `prompt`."""
+def add_model(this: Parser) -> None:
+    """Add the argument NAME, a model, and the option --precision."""
     this.add_argument("name", metavar="NAME")
     add_precision(this)
-    if prompt is not None:
-        this.add_argument("--prompt", required=needs_prompt, metavar="TEXT", help=prompt)
-
-
-def add_pairs(this: Parser, columns: str, says: str) -> None:
-    """Add --pairs, a list of prompts with these columns; what it `says` of each head and MLP goes into the help."""
-    this.add_argument(
-        "--pairs",
-        metavar="FILE",
-        help=f"a list of prompts: CSV whose first line names its columns ({columns}), or lines with | between clean, corrupted, "
-        f"right and wrong. Says {says}: mean, standard deviation and share of the same sign for every head and MLP",
-    )
-
-
-def over_prompts(
-    options: argparse.Namespace, lm: LanguageModel, how: How, *, instead_of: Sequence[str] = ("prompt",), needed: bool = True
-) -> bool:
-    """Print what the list of prompts says that --pairs names, and return True; False where there is none.
-
-    Args:
-        options: of the command.
-        lm: the model.
-        how: what is measured.
-        instead_of: the options for which there is no use with a list.
-        needed: whether they are needed without one.
-
-    Raises:
-        UsageError: there is neither, or both; the list cannot be read, or some of its lines do not fit the model.
-    """
-    from gptviz.interp.over_prompts import SAYS
-    from gptviz.interp.units.unit import unit
-    from gptviz.text.datasets.corpora import read_corpus
-    from gptviz.text.datasets.prompt_pairs import prompt_rows
-
-    given = [name for name in instead_of if getattr(options, name) is not None]
-    if options.pairs is None and needed and len(given) < len(instead_of):
-        raise UsageError(f"give --{' and --'.join(instead_of)}, or a list of prompts with --pairs FILE")
-    if options.pairs is None:
-        return False
-    if given:
-        raise UsageError(f"--pairs has the prompts: leave --{given[0]} out")
-    found = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), how)
-    columns = {"mean": found.mean, "standard deviation": found.deviation, "same sign": found.same_sign}
-    if options.json:
-        numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
-        print_json({"how": how, "says": SAYS[how], "prompts": len(found.values), **numbers})
-        return True
-    print_folded(f"{SAYS[how]}, over {len(found.values):,} prompts, the largest mean first")
-    order = (-abs(found.mean)).argsort(kind="stable").tolist()
-    titles = [unit(name, lm.model.config).title for name in found.units]
-    cells = [[titles[i], f"{found.mean[i]:+.4f}", f"{found.deviation[i]:.4f}", f"{found.same_sign[i]:.0%}"] for i in order]
-    print_table(["", *columns], cells)
-    return True
 
 
 def add_precision(this: Parser) -> None:
@@ -158,26 +115,6 @@ def add_precision(this: Parser) -> None:
         default="stored",
         help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
     )
-
-
-def add_architecture(this: Parser) -> None:
-    """Add the argument NAME, a model, and the option --preset, an architecture without one."""
-    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
-    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
-
-
-def architecture(options: argparse.Namespace) -> Config:
-    """The configuration of the model or of the preset that the options name.
-
-    Raises:
-        UsageError: they name neither, or both.
-    """
-    from gptviz.model import preset
-    from gptviz.runs import checkpoints
-
-    if (options.name is None) == (options.preset is None):
-        raise UsageError(f"{options.command.name} takes the name of a model or --preset PRESET, one of the two")
-    return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
 
 
 def field_and_value(text: str, option: str = "--set", example: str = "n_layer=2") -> tuple[str, Any]:
@@ -196,6 +133,18 @@ def token_text(lm: LanguageModel, token: int) -> str:
     return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
 
 
+def picked(one: object, *names: str) -> dict[str, Any]:
+    """The values of some attributes, by their names."""
+    return {name: getattr(one, name) for name in names}
+
+
+def text_of(path: str | None) -> str | None:
+    """The text of a file, or of a corpus by name; None where none is named."""
+    from gptviz.text import read_corpus
+
+    return None if path is None else read_corpus(path).text
+
+
 def answer(lm: LanguageModel, number: int) -> str:
     """The answer of a model: the text of a token, or a classifier's label."""
     return lm.labels[number] if lm.model.config.kind == "classifier" else token_text(lm, number)
@@ -209,7 +158,7 @@ def with_bar() -> Iterator[None]:
     from gptviz.machine import progress
 
     with (
-        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None) as bar,
+        tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None, delay=0.5) as bar,
         progress.listening(lambda now: bar.update(now.share - bar.n)),
     ):
         yield
@@ -232,60 +181,19 @@ def require_place(out: Path) -> None:
         raise UsageError(f"{out} is a folder: give the name of a file in it, such as {out / 'page.html'}")
 
 
-def write_whole(out: Path, text: str) -> int:
-    """Write a file, so that what was there stays until the new file is complete; the number of its bytes.
+def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Shown:
+    """Write a file, so that what was there stays until the new file is complete; says where `title` is now.
 
     Raises:
         UsageError: it cannot be written.
     """
+    from gptviz.machine.memory import in_bytes
+
     content = text.encode("utf-8", "replace")
     try:
         with in_place_of(out.absolute()) as temporary:
             temporary.write_bytes(content)
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
-    return len(content)
-
-
-def _room() -> int:
-    """The characters of a line: of the terminal, or COLUMNS. There is no limit for a file or another program."""
-    return shutil.get_terminal_size(fallback=(sys.maxsize, 1)).columns
-
-
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of texts below the names of their columns; the first column names the rows.
-
-    A table wider than the terminal goes on below itself with its other columns: no number is cut.
-    """
-    room = _room()
-    widths = [max(len(row[column]) for row in (names, *rows)) for column in range(len(names))]
-    left = list(range(1, len(names)))
-    while left:
-        taken = 1
-        while taken < len(left) and widths[0] + sum(2 + widths[column] for column in left[: taken + 1]) <= room:
-            taken += 1
-        for row in (names, *rows):
-            print(f"{row[0]:<{widths[0]}}", *(f"{row[column]:>{widths[column]}}" for column in left[:taken]), sep="  ")
-        left = left[taken:]
-        if left:
-            print()
-
-
-def print_folded(text: str, indent: int = 0) -> None:
-    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left."""
-    room = max(_room(), indent + 20)
-    lines = textwrap.wrap(text, room, subsequent_indent=" " * indent, break_on_hyphens=False, drop_whitespace=True)
-    print("\n".join(lines))
-
-
-def print_json(content: Any) -> None:
-    print(json.dumps(finite(content), allow_nan=False))
-
-
-def finite(content: Any) -> Any:
-    """The same with null for every number that JSON has no word for: NaN and the infinities."""
-    if isinstance(content, dict):
-        return {key: finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    about |= {"path": str(out.absolute()), "bytes": len(content)}
+    return Shown(about, [f"{title} is in {out} ({in_bytes(len(content))})"])

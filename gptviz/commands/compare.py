@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz.machine import terminal
 
-from .common import Command, Parser, UsageError, add_precision, one_line, opened, print_json, warn_of_unknown
+from .common import Parser, UsageError, add_precision, command, one_line, opened, warn_of_unknown
+from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
+    from gptviz.language_model import LanguageModel
 
 WITHOUT_PROMPT = ("weights", "strength")
 WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads", *WITHOUT_PROMPT)
 MOST_LINES = 12
+HEADS = [f"{name:>10}" for name in ("A", "B", "B − A")]
 
 
 def _options(this: Parser) -> None:
@@ -53,112 +56,96 @@ def _options(this: Parser) -> None:
     this.add_argument("--score", default="induction", metavar="SCORE", help=about)
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `compare A [B] --prompt TEXT [--b-prompt TEXT] [--step N] [--b-step N] [--what WHAT] [--json]`."""
+@command(140, _options)
+def compare(options: argparse.Namespace) -> Shown:
+    """Compare two prompts, steps of training, models or sets of edits: B minus A."""
     if options.prompt is None and options.what not in WITHOUT_PROMPT:
         raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
     if options.what == "strength":
-        _along_strength(options)
-        return
+        return _along_strength(opened(options))
     if options.what == "weights" and options.other is None and (base := opened(options).base) is not None:
         options.other = base.name
     a = _side(options, options.name, options.step, options.without, options.prompt)
     name, prompt = options.other or options.name, options.b_prompt or options.prompt
     b = _side(options, name, options.b_step, options.b_without, prompt)
     if options.what == "weights" and options.matrix is not None:
-        _singular_values(a, b, options)
-        return
+        return _singular_values(a, b, options.matrix)
     found = _compared(a, b, options)
-    if options.what == "weights" and found.difference is not None:
-        _weights(a, b, found, options)
-        return
-    if options.json:
-        print_json(found.to_dict())
-        return
     if found.difference is None:
-        print(f"gptviz: {found.why}: there is no difference; --json gives both sides", file=sys.stderr)
-        return
+        if not options.json:
+            print(f"gptviz: {found.why}: there is no difference; --json gives both sides", file=sys.stderr)
+        return Shown(found.to_dict(), [])
+    if options.what == "weights":
+        return _weights(a, b, found)
     table = found.difference.records()
-    names = [name for name in table if not name.endswith(" position")]
-    *labels, values = (table[name] for name in names)
-    pairs = zip(found.a.values.ravel().tolist(), found.b.values.ravel().tolist(), strict=True)
-    rows = [(*cell, *pair, value) for *cell, value, pair in zip(*labels, values, pairs, strict=True) if value == value]
-    print(_title("A", options.name, options.step, options.without, options.prompt))
-    print(_title("B", name, options.b_step, options.b_without, prompt))
-    print(f"{found.a.unit}, where they differ most")
-    widths = [max(len(heading), *(len(row[i]) for row in rows)) if rows else 0 for i, heading in enumerate(names[:-1])]
-    print(f"{'A':>10} {'B':>10} {'B − A':>10}  {_cells(names[:-1], widths)}")
-    for *cell, before, after, difference in sorted(rows, key=lambda row: -abs(row[-1]))[:MOST_LINES]:
-        print(f"{before:>10.4f} {after:>10.4f} {difference:>+10.4f}  {terminal.printable(_cells(cell, widths))}")
+    *names, unit = (name for name in table if not name.endswith(" position"))
+    sides = (one.values.ravel().tolist() for one in (found.a, found.b))
+    rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
+    rows.sort(key=lambda row: -abs(row[2]))
+    cells = [
+        (f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *map(terminal.printable, labels))
+        for a, b, more, *labels in rows[:MOST_LINES]
+    ]
+    lines: Lines = [
+        _title("A", options.name, options.step, options.without, options.prompt),
+        _title("B", name, options.b_step, options.b_without, prompt),
+        f"{found.a.unit}, where they differ most",
+        Table([(*HEADS, *names), *cells]),
+    ]
+    return Shown(found.to_dict(), lines)
 
 
-def _cells(cells: list[str], widths: list[int]) -> str:
-    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _along_strength(options: argparse.Namespace) -> None:
-    """Print the losses of an adapter along its strength."""
-    lm = opened(options)
+def _along_strength(lm: LanguageModel) -> Shown:
+    """The losses of an adapter along its strength."""
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always")
         found = lm.along_strength()
     for one in missing:
         print(f"gptviz: {one_line(str(one.message))}", file=sys.stderr)
     texts, strengths = (axis.labels for axis in found.axes)
-    if options.json:
-        print_json(
-            {
-                "unit": found.unit,
-                "strength": list(map(float, strengths)),
-                "loss": dict(zip(texts, found.values.tolist(), strict=True)),
-            }
-        )
-        return
-    print(f"loss in {found.unit}; strength 0 is the base, 1 is as trained")
-    print("  ".join(["strength", *texts]))
-    for strength, *losses in zip(strengths, *found.values.tolist(), strict=True):
-        cells = (f"{loss:<{len(text)}.4f}" for loss, text in zip(losses, texts, strict=True))
-        print("  ".join([f"{strength:<8}", *cells]).rstrip())
+    losses = found.values.tolist()
+    content = {"unit": found.unit, "strength": list(map(float, strengths)), "loss": dict(zip(texts, losses, strict=True))}
+    rows = [(one, *(f"{loss:.4f}" for loss in row)) for one, row in zip(strengths, zip(*losses, strict=True), strict=True)]
+    return Shown(
+        content, [f"loss in {found.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
+    )
 
 
-def _weights(a: Side, b: Side, found: Compared, options: argparse.Namespace) -> None:
-    """Print how far each matrix of B is from that of A, and with a text how far its guesses move."""
+def _weights(a: Side, b: Side, found: Compared) -> Shown:
+    """How far each matrix of B is from that of A, and with a text how far its guesses move."""
     from gptviz.interp import compare
 
     shares, moved = compare.relative(found), compare.moved_guesses(a, b)
-    if options.json:
-        nats = None if moved is None else moved.values.tolist()
-        print_json(found.to_dict() | {"share": shares.values.tolist(), "divergence": nats})
-        return
     columns = (found.a.values, found.b.values, found.difference.values, shares.values)  # type: ignore[union-attr]
     numbers = zip(*(one.ravel().tolist() for one in columns), strict=True)
     blocks, matrices = (axis.labels for axis in shares.axes)
     names = [f"{matrix} of block {block}" if block.isdigit() else matrix for block in blocks for matrix in matrices]
-    rows = [(name, each) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]]
-    same = sum(share == 0 for _, (*_, share) in rows)
-    print(f"norms of the weights, where they differ most; {same} of {len(rows)} matrices are the same to the bit")
-    print(f"{'A':>10} {'B':>10} {'B − A':>10} {'of A':>10}  matrix")
-    for name, (*norms, share) in sorted(rows, key=lambda row: -row[1][-1])[:MOST_LINES]:
-        print(" ".join(f"{norm:>10.4f}" for norm in norms), f"{share:>10.4%}  {name}")
+    rows = [(*each, name) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]]
+    same = sum(share == 0 for *_, share, _ in rows)
+    rows.sort(key=lambda row: -row[3])
+    cells = [(*(f"{norm:>10.4f}" for norm in norms), f"{share:>10.4%}", name) for *norms, share, name in rows[:MOST_LINES]]
+    lines: Lines = [
+        f"norms of the weights, where they differ most; {same} of {len(rows)} matrices are the same to the bit",
+        Table([(*HEADS, f"{'of A':>10}", "matrix"), *cells]),
+    ]
     if moved is not None:
         most = int(moved.values.argmax())
-        print(
+        lines.append(
             f"a guess of the text moves by {moved.values.mean():.4f} nats on average, most after "
             f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the divergence of B from A"
         )
+    nats = None if moved is None else moved.values.tolist()
+    return Shown(found.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines)
 
 
-def _singular_values(a: Side, b: Side, options: argparse.Namespace) -> None:
-    """Print the singular values of the difference of one matrix, the largest first."""
+def _singular_values(a: Side, b: Side, matrix: str) -> Shown:
+    """The singular values of the difference of one matrix, the largest first."""
     from gptviz.interp import compare
 
-    values = compare.singular_values(a, b, options.matrix).values.tolist()
-    if options.json:
-        print_json({"matrix": options.matrix, "singular_values": values})
-        return
-    print(f"singular values of B − A, of {options.matrix}: the largest of {len(values):,}")
-    for value in values[:MOST_LINES]:
-        print(f"{value:>12.6f}")
+    values = compare.singular_values(a, b, matrix).values.tolist()
+    first = f"singular values of B − A, of {matrix}: the largest of {len(values):,}"
+    content = {"matrix": matrix, "singular_values": values}
+    return Shown(content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])])
 
 
 def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:
@@ -171,7 +158,7 @@ def _title(side: str, name: str, step: int | None, without: list[str], prompt: s
 def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str | None) -> Side:
     from gptviz.interp import compare
 
-    lm = opened(argparse.Namespace(**vars(options) | {"name": name}))
+    lm = opened(options, name)
     if step is not None:
         lm = gptviz.load(name, options.device, step, options.precision)
     if prompt is None:
@@ -198,8 +185,3 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
         case "weights":
             return compare.weights(a, b)
     return compare.next_token(a, b)
-
-
-COMMAND = Command(
-    "compare", "Compare two prompts, steps of training, models or sets of edits: B minus A.", run, _options, place=140
-)

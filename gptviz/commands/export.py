@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from . import lessons
-from .common import Command, Parser, UsageError, one_line, print_json, require_place, write_whole
+from .common import Parser, UsageError, command, one_line, require_place, write_whole
+from .printing import Lines, Shown
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
@@ -51,23 +52,20 @@ def _options(this: Parser) -> None:
     this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `export NAME [--format F] [--to PATH] [--json]`, `export PAGE --model NAME [--prompt P] [--out FILE]`, or
-    `export lesson:NAME [--out FILE]`.
-    """
+@command(60, _options, on_device=False)
+def export(options: argparse.Namespace) -> Shown:
+    """Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file."""
     if options.name.startswith(LESSON):
         name = options.name.removeprefix(LESSON)
         if options.format not in (None, "html"):
             raise UsageError(f"a lesson is written as html, not as {options.format}")
-        lessons.export(name, options.out or options.to or Path(f"{name}.html"), as_json=options.json)
-        return
+        return lessons.export(name, options.out or options.to)
     if options.model is not None or options.out is not None or options.format in PAGE_FORMATS:
-        _export_page(options)
-        return
-    _export_model(options)
+        return _export_page(options)
+    return _export_model(options)
 
 
-def _export_model(options: argparse.Namespace) -> None:
+def _export_model(options: argparse.Namespace) -> Shown:
     options.format = options.format or "zip"
     from gptviz.machine.location import page_names
     from gptviz.machine.memory import in_bytes
@@ -98,12 +96,10 @@ def _export_model(options: argparse.Namespace) -> None:
         print("gptviz: stopped; nothing was written", file=sys.stderr)
         raise
     left_out = chosen.left_out(folder)
-    if options.json:
-        print_json({"name": options.name, "format": options.format, "path": str(to.absolute()), "left_out": left_out})
-        return
-    print(f"{options.name} is in {to}")
+    lines: Lines = [f"{options.name} is in {to}"]
     if left_out is not None:
-        print(f"Left out: {left_out}; a zip file keeps all of a model")
+        lines.append(f"Left out: {left_out}; a zip file keeps all of a model")
+    return Shown({"name": options.name, "format": options.format, "path": str(to.absolute()), "left_out": left_out}, lines)
 
 
 def _state(given: Sequence[str]) -> dict[str, str]:
@@ -130,8 +126,7 @@ def _state_from_input() -> dict[str, str]:
     return values
 
 
-def _export_page(options: argparse.Namespace) -> None:
-    from gptviz.machine.memory import in_bytes
+def _export_page(options: argparse.Namespace) -> Shown:
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html
@@ -149,18 +144,5 @@ def _export_page(options: argparse.Namespace) -> None:
         raise UsageError("; ".join(page.rejected.values()))
     for sentence in page.rejected.values():
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
-    written = write_whole(out, (as_html if form == "html" else as_notebook)(page))
-    if options.json:
-        print_json({"page": options.name, "format": form, "path": str(out.absolute()), "bytes": written})
-        return
-    print(f"The page {options.name} is in {out} ({in_bytes(written)})")
-
-
-COMMAND = Command(
-    "export",
-    "Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file.",
-    run,
-    _options,
-    place=60,
-    on_device=False,
-)
+    text = (as_html if form == "html" else as_notebook)(page)
+    return write_whole(out, text, f"The page {options.name}", {"page": options.name, "format": form})

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, UsageError, print_json
+from .common import UsageError, command
 from .lessons import content_of
+from .printing import Lines, Shown
 
 if TYPE_CHECKING:
     from gptviz.takehome.gallery import Exhibit
@@ -31,8 +32,9 @@ def _options(this: argparse.ArgumentParser) -> None:
     this.add_argument("--without-thumbnails", action="store_true", help=about)
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `gallery --out DIR [--only NAME]… [--without-thumbnails] [--json]`."""
+@command(195, _options, on_device=False)
+def gallery(options: argparse.Namespace) -> Shown:
+    """Write all lessons and the best views of every page into a folder, which a browser shows without gptviz."""
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.gallery import browser, write_gallery
@@ -56,12 +58,10 @@ def run(options: argparse.Namespace) -> None:
         print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
     files = [f"{name}.html" for name in (*([NAME] if live else []), *(one.name for one in exhibits))]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
-    if options.json:
-        print_json({"path": str(options.out.absolute()), "files": files, "bytes": written})
-        return
-    print(f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it ({in_bytes(written)})")
+    lines: Lines = [f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it ({in_bytes(written)})"]
     if pictures and browser() is None:
-        print("There are no small pictures: no Chromium or Chrome was found on this machine")
+        lines.append("There are no small pictures: no Chromium or Chrome was found on this machine")
+    return Shown({"path": str(options.out.absolute()), "files": files, "bytes": written}, lines)
 
 
 def _lessons() -> Iterator[Exhibit]:
@@ -116,13 +116,3 @@ def _prompt(folder: Path) -> str:
 
     source = checkpoints.read_card(folder).source
     return (source_from(dict(source)).example if source and "task" in source else None) or BEGINNING
-
-
-COMMAND = Command(
-    "gallery",
-    "Write all lessons and the best views of every page into a folder, which a browser shows without gptviz.",
-    run,
-    _options,
-    place=195,
-    on_device=False,
-)

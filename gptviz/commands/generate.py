@@ -11,7 +11,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_json, warn_of_unknown
+from .common import Parser, UsageError, add_model, command, opened, picked, warn_of_unknown
+from .printing import print_json
 
 if TYPE_CHECKING:
     from gptviz.generate.sampling import Sampling
@@ -57,8 +58,9 @@ def _options(this: Parser) -> None:
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `generate NAME --prompt TEXT …`."""
+@command(90, _options)
+def generate(options: argparse.Namespace) -> None:
+    """Continue a prompt; with an encoder–decoder, answer it."""
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
 
@@ -138,18 +140,12 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
         print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
         return
     rounds = [
-        {
-            "drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted],
-            "position": each.position,
-            "token": each.token,
-            "probability": each.probability,
-            "number": each.number,
-        }
+        {"drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted]}
+        | picked(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
-    rates = {"acceptance_rate": speculated.acceptance_rate, "tokens_per_pass": speculated.tokens_per_pass}
     told = {"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)}
-    print_json(told | rates | {"rounds": rounds})
+    print_json(told | picked(speculated, "acceptance_rate", "tokens_per_pass") | {"rounds": rounds})
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
@@ -174,6 +170,3 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
     print("\n".join(lines))
     if not answer["ended"]:
         print(f"gptviz: the answer has no end: it was cut after {longest} tokens", file=sys.stderr)
-
-
-COMMAND = Command("generate", "Continue a prompt; with an encoder–decoder, answer it.", run, _options, place=90)

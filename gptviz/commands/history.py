@@ -4,50 +4,42 @@ from __future__ import annotations
 
 import argparse
 
-from .common import Command, Parser, add_model, opened, print_folded, print_json, print_table, warn_of_unknown, with_bar
+from .common import Parser, add_model, command, opened, picked, warn_of_unknown, with_bar
+from .printing import Lines, Shown, Table
 
 
 def _options(this: Parser) -> None:
-    add_model(this, prompt="what the model reads; without it heads read repeated random tokens", needs_prompt=False)
+    add_model(this)
+    this.add_argument("--prompt", metavar="TEXT", help="what the model reads; without it heads read repeated random tokens")
     this.add_argument("--measure", default="loss", metavar="NAME", help="what is measured; list names all. Default: loss")
-    this.add_argument(
-        "--token", metavar="TEXT", help="the token that is guessed after the prompt, or the label; default: the likeliest"
-    )
+    about = "the token that is guessed after the prompt, or the label; default: the likeliest"
+    this.add_argument("--token", metavar="TEXT", help=about)
     this.add_argument("--against", metavar="TEXT", help="another one, which it is compared with")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `history NAME [--measure NAME] [--prompt TEXT] [--token TEXT] [--against TEXT] [--json]`."""
-    from gptviz.interp.over_training.measures import MEASURES
-
+@command(145, _options)
+def history(options: argparse.Namespace) -> Shown:
+    """A measure of a model, such as its loss, at every snapshot of its training."""
     if options.measure == "list":
-        rows = [
-            {"name": one.name, "unit": one.unit, "needs": one.needs, "of": list(one.kinds), "about": one.about}
-            for one in MEASURES.values()
-        ]
-        if options.json:
-            print_json(rows)
-        for row in [] if options.json else rows:
-            print_folded(
-                f"{row['name']:<22} {row['about']} In: {row['unit']}. Needs: {row['needs']}. Of: {', '.join(row['of'])}.", 23
-            )
-        return
+        return _measures()
     lm = opened(options)
     if options.prompt is not None:
         warn_of_unknown(lm.tokenizer.encode(options.prompt))
     with with_bar():
         found = lm.over_training(options.measure, options.prompt, options.token, options.against)
-    if options.json:
-        series = [{"name": name, "values": found.values[:, i].tolist()} for i, name in enumerate(found.series)]
-        print_json({"measure": found.measure.name, "unit": found.measure.unit, "steps": list(found.steps), "series": series})
-        return
-    print_folded(f"{found.measure.title} ({found.measure.unit})")
+    series = [{"name": name, "values": found.values[:, i].tolist()} for i, name in enumerate(found.series)]
+    content = {"measure": found.measure.name, "unit": found.measure.unit, "steps": list(found.steps), "series": series}
     cells = [[f"{step:,}", *(f"{value:.4g}" for value in row)] for step, row in zip(found.steps, found.values, strict=True)]
-    print_table(["step", *found.series], cells)
+    lines: Lines = [f"{found.measure.title} ({found.measure.unit})", Table(cells, ["step", *found.series])]
     if (change := found.sharpest()) is not None:
-        print_folded(f"Sharpest change: {found.series[change.series]} {change.words}.")
+        lines.append(f"Sharpest change: {found.series[change.series]} {change.words}.")
+    return Shown(content, lines)
 
 
-COMMAND = Command(
-    "history", "A measure of a model, such as its loss, at every snapshot of its training.", run, _options, place=145
-)
+def _measures() -> Shown:
+    from gptviz.interp.over_training.measures import MEASURES
+
+    rows = [picked(one, "name", "unit", "needs") | {"of": list(one.kinds), "about": one.about} for one in MEASURES.values()]
+    said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
+    lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
+    return Shown(rows, [Table(lines)])

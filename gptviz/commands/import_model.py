@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Command, Parser, UsageError, field_and_value, print_json
+from .common import Parser, UsageError, command, field_and_value, picked
+from .printing import Shown, print_json
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import HubModel
@@ -46,8 +47,9 @@ def _options(this: Parser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `import SOURCE [--name N] [--map FILE] [--draft FILE] [--set FIELD=VALUE …] [--json]`."""
+@command(50, _options, on_device=False)
+def import_(options: argparse.Namespace) -> Shown | None:
+    """Open a model that another program made, whose files stay where they are; or unpack a zip file with a model."""
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
 
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     additions = imports.additions_of(options.map, dict(map(field_and_value, options.set)))
     if options.draft:
         _write_draft(options, additions)
-        return
+        return None
     told = [*(["--base", options.base] if options.base else []), *(["--map", str(options.map)] if options.map else [])]
     told += [*(word for one in options.set for word in ("--set", one))]
     command = shlex.join(["gptviz", "import", options.source, *told])
@@ -73,16 +75,12 @@ def run(options: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
         raise
-    if options.json:
-        row = {"name": made.folder.name, "family": made.family, "parameters": made.parameters, "notes": list(made.notes)}
-        compared = imports.examined(options.source, additions) if options.map else None
-        print_json(row | ({} if compared is None else compared.as_json()))
-        return
+    row = {"name": made.folder.name, **picked(made, "family", "parameters"), "notes": list(made.notes)}
+    compared = imports.examined(options.source, additions) if options.map and options.json else None
+    row |= {} if compared is None else compared.as_json()
     at = options.source if os.path.lexists(options.source) else "their place in the cache of huggingface_hub"
     where = f"stay at {at}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
-    print(f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}")
-    for note in made.notes:
-        print(note)
+    return Shown(row, [f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}", *made.notes])
 
 
 def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None:
@@ -115,13 +113,3 @@ def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error
             return
         for line in examined.lines():
             print(line)
-
-
-COMMAND = Command(
-    "import",
-    "Open a model that another program made, whose files stay where they are; or unpack a zip file with a model.",
-    run,
-    _options,
-    place=50,
-    on_device=False,
-)

@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import Command, Parser, UsageError, print_json, require_place, write_whole
+from .common import Parser, UsageError, command, require_place, write_whole
+from .printing import Shown, show
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -31,14 +32,15 @@ def _options(this: Parser) -> None:
     this.add_argument("--out", type=Path, metavar="FILE", help="export: the file to write; default: here, by the lesson's name")
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `lessons check [DIR] [--json]`, or `lessons export NAME [--out FILE] [--json]`."""
+@command(190, _options, on_device=False)
+def lessons(options: argparse.Namespace) -> Shown | None:
+    """Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file."""
     if options.action == "check":
         _check(options)
-    elif options.what is None:
+        return None
+    if options.what is None:
         raise UsageError("name the lesson to export, for example: lessons export 01-tokens --out lesson.html")
-    else:
-        export(options.what, options.out or Path(f"{options.what}.html"), as_json=options.json)
+    return export(options.what, options.out)
 
 
 @lru_cache(maxsize=MOST_MODELS)
@@ -48,15 +50,14 @@ def _opened(name: str, step: int | None) -> LanguageModel:
     return gptviz.load(name, "cpu", step)
 
 
-def export(name: str, out: Path, *, as_json: bool) -> None:
-    """Write the lesson called `name` as one HTML file, and say so.
+def export(name: str, out: Path | None) -> Shown:
+    """Write the lesson called `name` as one HTML file, by default here, by its name; what is said of that.
 
     Raises:
         UsageError: there is no such lesson, or it is in a file that is no lesson.
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
     from gptviz.lessons.library import library
-    from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.page_file import as_html
 
@@ -65,12 +66,9 @@ def export(name: str, out: Path, *, as_json: bool) -> None:
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
+    out = out or Path(f"{name}.html")
     require_place(out)
-    written = write_whole(out, as_html(content_of(lesson)))
-    if as_json:
-        print_json({"lesson": name, "path": str(out.absolute()), "bytes": written})
-    else:
-        print(f"The lesson {name} is in {out} ({in_bytes(written)})")
+    return write_whole(out, as_html(content_of(lesson)), f"The lesson {name}", {"lesson": name})
 
 
 def content_of(lesson: Lesson) -> PageContent:
@@ -108,21 +106,8 @@ def _check(options: argparse.Namespace) -> None:
         "questions": sum(len(step.questions) for step in steps),
         "claims": sum(len(step.claims) for step in steps),
     }
-    if options.json:
-        print_json(counts | {"failed": [asdict(problem) for problem in failed]})
-    else:
-        for problem in failed:
-            print(problem.in_words)
-        print(", ".join(f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items()))
+    last = ", ".join(f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items())
+    content = counts | {"failed": [asdict(problem) for problem in failed]}
+    show(Shown(content, [*(problem.in_words for problem in failed), last]), as_json=options.json)
     if failed:
         sys.exit(1)
-
-
-COMMAND = Command(
-    "lessons",
-    "Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file.",
-    run,
-    _options,
-    place=190,
-    on_device=False,
-)

@@ -6,28 +6,26 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import Command, nats, print_json
+from .common import command, nats
+from .printing import Shown, Table
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `models [--json]`."""
+@command(20, on_device=False)
+def models(options: argparse.Namespace) -> Shown:
+    """List the models that can be opened."""
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden()
-    rows, losses = [], []
+    rows, cells = [], []
     for name, folder in checkpoints.folders().items():
         known, loss = _row(folder)
-        losses.append(loss)
         row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
-        rows.append(row)
-    if options.json:
-        print_json(rows)
-        return
-    for row, loss in zip(rows, losses, strict=True):
         family = f"   {row['family']}, licence {row.get('licence', 'not named')}" if "family" in row else ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{loss}{family}"
         notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
-        print(f"{row['name']:<24} {about}{notes}")
+        rows.append(row)
+        cells.append((f"{name:<23}", f"{about}{notes}"))
+    return Shown(rows, [Table(cells)])
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:
@@ -48,6 +46,3 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     unit = "text" if config.kind == "classifier" else "token"
     loss = "" if card.validation_loss is None else f"   validation {nats(card.validation_loss)} nats/{unit}"
     return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {}), loss
-
-
-COMMAND = Command("models", "List the models that can be opened.", run, place=20, on_device=False)

@@ -20,7 +20,7 @@ from gptviz.settings.fields import field_infos
 from gptviz.settings.known_names import instead
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Command, Parser, UsageError, field_and_value, nats
+from .common import INTERRUPTED, Parser, UsageError, command, field_and_value, nats
 
 if TYPE_CHECKING:
     import torch
@@ -65,8 +65,9 @@ def _options(this: Parser) -> None:
     _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
 
 
-def run(options: argparse.Namespace) -> None:
-    """The command `train PLAN …`, `train --resume NAME`."""
+@command(70, _options, as_json=False)
+def train(options: argparse.Namespace) -> None:
+    """Train a model; Ctrl-C stops and keeps it."""
     from gptviz.model.devices import device
     from gptviz.runs import checkpoints
     from gptviz.runs.experiments import PLANS
@@ -280,6 +281,3 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     if status.message:
         show(status.message)
     show(f"{status.state}: kept as {folder}")
-
-
-COMMAND = Command("train", "Train a model; Ctrl-C stops and keeps it.", run, _options, place=70, as_json=False)

@@ -1,0 +1,77 @@
+"""The commands about the architecture of a model, which is read without its weights."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .common import Parser, UsageError, command, picked
+from .printing import Shown, Table
+
+if TYPE_CHECKING:
+    from gptviz.model import Config
+
+
+def _options(this: Parser) -> None:
+    """Add the argument NAME, a model, and the option --preset, an architecture without one."""
+    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
+    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+
+
+def _options_of_costs(this: Parser) -> None:
+    _options(this)
+    this.add_argument("--batch", type=int, default=1, metavar="N", help="texts that are read side by side; default: 1")
+    this.add_argument("--context", type=int, metavar="N", help="tokens of each text; default: as many as the model can read")
+
+
+@command(30, _options, on_device=False)
+def describe(options: argparse.Namespace) -> Shown:
+    """List the layers of a model and their parameters."""
+    from gptviz.model import describe
+
+    layers = describe(_architecture(options))
+    total = sum(layer.parameters for layer in layers)
+    rows = [(layer.name, layer.kind, f"{layer.parameters:>12,}", _shapes(layer.shapes)) for layer in layers]
+    content = {"parameters": total, "layers": [picked(layer, "name", "kind", "parameters", "shapes") for layer in layers]}
+    return Shown(content, [Table([*rows, ("total", "", f"{total:>12,}", "")])])
+
+
+@command(40, _options_of_costs, on_device=False)
+def costs(options: argparse.Namespace) -> Shown:
+    """Count parameters, operations and memory of a model."""
+    from gptviz.interp.reading.costs import costs
+    from gptviz.machine.memory import in_bytes
+
+    found = costs(_architecture(options), options.batch, options.context)
+    texts = f"{found.batch:,} {'text' if found.batch == 1 else 'texts'} of {found.tokens:,} tokens"
+    rows = [
+        ("parameters", f"{found.parameters:,}"),
+        (f"operations to read {texts}", f"{found.forward:,}"),
+        ("operations of a step of training on them", f"{found.training:,}"),
+        *((f"weights in {name}", in_bytes(count)) for name, count in found.weights.items()),
+        ("gradients", in_bytes(found.gradients)),
+        ("activations that a step keeps", in_bytes(found.activations)),
+        *((f"what the optimiser {name} keeps", in_bytes(count)) for name, count in found.optimiser.items()),
+    ]
+    if found.cache is not None:
+        rows.append(("keys and values of these texts", in_bytes(found.cache)))
+    return Shown(found.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
+
+
+def _architecture(options: argparse.Namespace) -> Config:
+    """The configuration of the model or of the preset that the options name.
+
+    Raises:
+        UsageError: they name neither, or both.
+    """
+    from gptviz.model import preset
+    from gptviz.runs import checkpoints
+
+    if (options.name is None) == (options.preset is None):
+        raise UsageError(f"{options.command.name} takes the name of a model or --preset PRESET, one of the two")
+    return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
+
+
+def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {' × '.join(map(str, shape))}" for name, shape in shapes.items())

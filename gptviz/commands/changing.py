@@ -1,0 +1,121 @@
+"""The commands that show what changes in a model's guesses when parts of it are changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .analysis import Name, analysis
+from .common import answer, nats, picked
+from .pairs import Pairs
+from .printing import Lines, Shown, Table
+
+if TYPE_CHECKING:
+    from gptviz.interp.changing.patching import Patched
+    from gptviz.language_model import LanguageModel
+
+MOST_PATCHES = 10  # that are listed
+
+
+@analysis(45)
+def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None) -> Shown:
+    """Show what a model loses if its weights are kept in fewer bits.
+
+    Args:
+        prompt: a text for the loss, and for how far each guess moves; default: held-out data, if they are here.
+        as_: how weights are kept: 8bit.row, 4bit.g32, … (8, 6, 5, 4, 3 or 2 bits, rounded to nearest, with a scale for each row
+            or each group of 32, 64 or 128), or Q8_0, Q5_1, Q5_0, Q4_1, Q4_0 as in GGUF files.
+        matrix: one matrix alone, such as blocks.0.mlp.up.weight; default: all.
+    """
+    from gptviz.machine.memory import in_bytes
+
+    found = lm.fewer_bits(as_, prompt, matrix=matrix)
+    weight, moved = found.weight, found.divergence
+    lines: Lines = [
+        f"{lm.name} with {', '.join(found.edits)} (simulated: computed with in float32)",
+        f"its weights take {in_bytes(weight.kept)}, in float32 {in_bytes(weight.float32)}; "
+        f"a quantised number {weight.bits:.3g} bits",
+    ]
+    if found.loss is not None:
+        before, after = found.loss
+        lines.append(f"loss over {found.text}: {nats(before)} → {nats(after)} nats")
+    else:
+        why = "the held-out data are not here; give a text with --prompt" if prompt is None else "one token"
+        lines.append(f"no loss: {why}")
+    if moved is not None:
+        mean, last = moved.mean(), moved[-1]
+        lines.append(f"guesses move by {mean:.4g} nats on average (Kullback–Leibler divergence), the last one by {last:.4g}")
+    rows = [
+        (
+            one.name,
+            f"{one.relative:.4f}",
+            f"{one.largest:.3g}",
+            f"{one.farthest:.1f}",
+            f"{one.outliers:.3%}",
+            in_bytes(one.bytes or 0),
+        )
+        for one in found.matrices
+    ]
+    names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
+    return Shown(found.to_dict(), [*lines, "", Table(rows, names)])
+
+
+@analysis(
+    200,
+    Pairs("patch", "clean, corrupted, right, wrong", "which share of the answer each piece restores", ("prompt", "corrupted")),
+)
+def patch(
+    lm: LanguageModel,
+    prompt: str,
+    corrupted: str,
+    right: str | None = None,
+    wrong: str | None = None,
+    what: Name = "resid_pre",
+    preview: bool = False,
+) -> Shown:
+    """Put pieces of what a model computed for a clean prompt into its pass over a corrupted one: how much of the answer comes
+    back?
+
+    Args:
+        prompt: the clean prompt.
+        corrupted: the corrupted prompt, with as many tokens.
+        right: the right answer; default: the likeliest after the clean prompt.
+        wrong: the wrong answer; default: the likeliest after the corrupted prompt.
+        what: what is put in, by block: resid_pre, resid_mid, resid_post, attention.out or mlp.out at each position; attention.z,
+            attention.pattern, attention.q, attention.k or attention.v of each head.
+        preview: guess all patches from a few backward passes, and check that with some patches.
+    """
+    from gptviz.interp.changing import attribution_patching, patching
+
+    pair = lm.pair(prompt, corrupted, right, wrong)
+    found = attribution_patching.preview(lm.model, pair, [what])[what] if preview else patching.patch(lm.model, pair, what)
+    ids = (pair.clean_source if found.quantity.in_encoder else None) or pair.clean
+    found = found.labelled([lm.tokenizer.label(i) for i in ids])
+    answers = [answer(lm, each) for each in (pair.right, pair.wrong)]
+    content = {"what": found.quantity.name, "exact": not preview}
+    content |= picked(found, "correlation", "checked", "is_trusted") if preview else {}
+    content |= {"right": answers[0], "wrong": answers[1], **picked(found, "clean", "corrupted")}
+    content |= {"by": found.places.name, "places": list(found.places.labels)}
+    content |= {"restored": found.restored.values.tolist(), "answers": found.answers.tolist()}
+    first = (
+        f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} "
+        "corrupted"
+    )
+    return Shown(content, [first, *_restored(found)])
+
+
+def _restored(found: Patched) -> Lines:
+    """The patches that restore most, a line for each; none of a preview that is not to be trusted."""
+    from gptviz.interp.changing.attribution_patching import TRUSTED, Preview
+
+    if not found.is_defined:
+        return ["both prompts have the same answer, so there is nothing to restore"]
+    lines: Lines = []
+    if isinstance(found, Preview):
+        lines.append(f"preview: {found.agreement}")
+        if not found.is_trusted:
+            return [*lines, f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute every patch"]
+    shares, by, labels = found.restored.values.tolist(), found.places.name, found.places.labels
+    cells = sorted((-share, block, place) for block, row in enumerate(shares) for place, share in enumerate(row))
+    where = [f"{place} {label}" if by == "position" else label for place, label in enumerate(labels)]
+    rows = [(f"{-share:8.1%}", f"block {block}, {by} {where[place]}") for share, block, place in cells[:MOST_PATCHES]]
+    return [*lines, f"{found.quantity.title}: the share of it that a patch restores, largest first", Table(rows)]

@@ -1,0 +1,70 @@
+"""The option --pairs: what a command says of a list of prompts."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NamedTuple
+
+from .common import Parser, UsageError
+from .printing import Shown, Table
+
+if TYPE_CHECKING:
+    from gptviz.interp.over_prompts import How
+    from gptviz.language_model import LanguageModel
+
+
+class Pairs(NamedTuple):
+    """What a command says of a list of prompts.
+
+    Attributes:
+        how: what is measured.
+        columns: of the list.
+        says: what that is of each head and MLP, for the help.
+        instead_of: the options for which there is no use with a list.
+        is_needed: whether they have to be given without one.
+    """
+
+    how: How
+    columns: str
+    says: str
+    instead_of: tuple[str, ...] = ("prompt",)
+    is_needed: bool = True
+
+    def add_option(self, this: Parser) -> None:
+        """Add --pairs."""
+        this.add_argument(
+            "--pairs",
+            metavar="FILE",
+            help=f"a list of prompts: CSV whose first line names its columns ({self.columns}), or lines with | between clean, "
+            f"corrupted, right and wrong. Says {self.says}: mean, standard deviation and share of the same sign for every head "
+            "and MLP",
+        )
+
+    def shown(self, options: argparse.Namespace, lm: LanguageModel) -> Shown | None:
+        """What the list says that --pairs names; None if there is none.
+
+        Raises:
+            UsageError: there is neither a list nor what it stands for, or both; it cannot be read, or some lines do not fit the
+                model.
+        """
+        from gptviz.interp.over_prompts import SAYS
+        from gptviz.interp.units.unit import unit
+        from gptviz.text.datasets.corpora import read_corpus
+        from gptviz.text.datasets.prompt_pairs import prompt_rows
+
+        given = [name for name in self.instead_of if getattr(options, name) is not None]
+        if options.pairs is None and self.is_needed and len(given) < len(self.instead_of):
+            raise UsageError(f"give --{' and --'.join(self.instead_of)}, or a list of prompts with --pairs FILE")
+        if options.pairs is None:
+            return None
+        if given:
+            raise UsageError(f"--pairs has the prompts: leave --{given[0]} out")
+        found = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), self.how)
+        columns = {"mean": found.mean, "standard deviation": found.deviation, "same sign": found.same_sign}
+        numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
+        content = {"how": self.how, "says": SAYS[self.how], "prompts": len(found.values), **numbers}
+        order = (-abs(found.mean)).argsort(kind="stable").tolist()
+        titles = [unit(name, lm.model.config).title for name in found.units]
+        cells = [[titles[i], f"{found.mean[i]:+.4f}", f"{found.deviation[i]:.4f}", f"{found.same_sign[i]:.0%}"] for i in order]
+        first = f"{SAYS[self.how]}, over {len(found.values):,} prompts, the largest mean first"
+        return Shown(content, [first, Table(cells, ["", *columns])])

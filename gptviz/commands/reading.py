@@ -1,0 +1,228 @@
+"""The commands that show what a model computes on the way to its guesses."""
+
+from __future__ import annotations
+
+import sys
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from .analysis import File, Name, analysis
+from .common import UsageError, picked, text_of, token_text, warn_of_unknown
+from .printing import Lines, Shown, Table
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
+
+TOKENS = 8  # listed of each expert
+
+
+@analysis(100)
+def classify(lm: LanguageModel, text: str) -> Shown:
+    """Predict the label of a text.
+
+    Args:
+        text: what is read, as far as the model's context goes.
+    """
+    if lm.model.config.kind != "classifier":
+        raise UsageError(f"{lm.name} is not a classifier: use generate {lm.name} --prompt TEXT")
+    encoding = lm.tokenizer.encode(text)
+    warn_of_unknown(encoding)
+    if (read := lm.model.config.context_length) < len(encoding.ids):
+        units = "words" if lm.tokenizer.kind == "words" else "tokens"
+        print(f"gptviz: only the first {read} of {len(encoding.ids):,} {units} are read", file=sys.stderr)
+    probabilities = lm.classify(text)
+    order = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
+    rows = [(f"{probabilities[name]:>7.2%}", name) for name in order]
+    return Shown({"label": order[0], "probabilities": probabilities}, [Table(rows)])
+
+
+@analysis(150)
+def context(lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced") -> Shown:
+    """How many earlier tokens a model uses to guess the next, and which of them.
+
+    Args:
+        how: what is done with a token that is left out: its embedding is replaced by the mean of all, or the text closes up.
+    """
+    try:
+        found = lm.context_use(prompt, how)
+    except ValueError as error:
+        raise UsageError(f"{lm.name}: {error}") from None
+    windows, means, places = list(found.by_window.windows), found.by_window.mean.tolist(), list(found.left_out.places)
+    labels = [lm.tokenizer.label(i) for i in found.ids]
+    content = {"tokens": [token_text(lm, i) for i in found.ids], "loss": found.loss.tolist(), "windows": windows}
+    content |= {"loss_by_window": means, "left_out": places, "rise": found.left_out.rise.tolist()}
+    losses = [(str(window), f"{mean:.3f}") for window, mean in zip(windows, means, strict=True)]
+    rises = [(str(at), labels[at], f"{rise:+.3f}") for at, rise in zip(places, found.left_out.rise[-1], strict=True)]
+    guess = f"the guess at the next token is {labels[-1]}, with a loss of {found.loss[-1]:.3f} nats"
+    lines: Lines = [
+        Table(losses, ("tokens read", "mean loss (nats)")),
+        f"{guess}; without a token it rises by",
+        Table(rises, ("position", "token", "rise (nats)")),
+    ]
+    return Shown(content, lines)
+
+
+@analysis(175)
+def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
+    """Which experts of a mixture the tokens of a text pass, and how often each is chosen.
+
+    Args:
+        block: one block alone, counted from 0; default: all.
+    """
+    from gptviz.interp.reading.experts import even_load, load, taken
+
+    config = lm.model.config
+    if not config.experts or not config.n_layer or config.n_encoder_layer:
+        raise UsageError(f"{lm.name} has no experts: its MLPs are whole, see the command neurons")
+    if block is not None and not 0 <= block < config.n_layer:
+        raise UsageError(f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}")
+    weights = lm.experts(prompt)
+    shares, names = load(weights).values, weights.axes[2].labels
+    content, rows = list[dict[str, Any]](), list[tuple[str, ...]]()
+    for at in range(config.n_layer) if block is None else [block]:
+        for expert, name in enumerate(names):
+            tokens = [one._asdict() for one in taken(weights, at, expert)[:TOKENS]]
+            share = float(shares[at, expert])
+            content.append({"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens})
+            rows.append((f"blocks.{at}.mlp.expert.{expert}", f"{share:.1%}", " ".join(repr(one["token"]) for one in tokens)))
+    each = (
+        f"each token passes {config.n_active} of {config.n_expert} experts: {even_load(config):.1%} each if all were used alike"
+    )
+    return Shown(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
+
+
+@analysis(180)
+def lens(
+    lm: LanguageModel,
+    prompt: str,
+    top: int = 5,
+    blocks_only: bool = False,
+    kind: Literal["logit", "jacobian", "tuned"] = "logit",
+    fit_to: File | None = None,
+) -> Shown:
+    """What a model would guess after each layer: its head applied to the stream there.
+
+    Args:
+        prompt: what the model reads; of an encoder–decoder the source.
+        top: how many of the likeliest tokens.
+        blocks_only: after each block alone, and not within it: quicker with a large model.
+        kind: what the head reads: the stream as it is, or brought to the last layer by a lens that is fitted once and kept.
+        fit_to: a text file to fit it to; default: the data held out of training.
+    """
+    if top < 1:
+        raise UsageError(f"--top is {top}; it must be 1 or more")
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT")
+    seen = lm.lens(prompt, top=top, blocks_only=blocks_only, kind=kind, fitted_to=text_of(fit_to))
+    likely = [  # [layer][position]
+        [list(zip(*cell, strict=True)) for cell in zip(*layer, strict=True)]
+        for layer in zip(seen.top.tolist(), seen.probability.tolist(), strict=True)
+    ]
+    content = {
+        "tokens": [token_text(lm, i) for i in seen.ids],
+        "layers": [layer.name for layer in seen.layers],
+        "top": [[[{"token": token_text(lm, i), "probability": p} for i, p in cell] for cell in layer] for layer in likely],
+        "final_error": seen.final_error,
+    }
+    said = ["  ".join(f"{lm.tokenizer.label(i)} {p:.1%}" for i, p in layer[-1]) for layer in likely]
+    end = f"the last row differs from the model's own logits by at most {seen.final_error:.2g}"
+    return Shown(content, ["after the last token:", Table(zip(content["layers"], said, strict=True)), end])
+
+
+@analysis(185)
+def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None) -> Shown:
+    """What linear probes read from the stream after each layer, beside shuffled labels.
+
+    Args:
+        label: what the probe says of a token: case, word (the place in it), before-1 to before-4, or of its task, such as carry.
+        layer: a layer, such as blocks.0.mlp; default: all.
+    """
+    found = lm.probe(label, text_of(corpus))
+    names = [one.name for one in found.layers]
+    if layer not in ("all", *names):
+        raise UsageError(f"{lm.name} has no layer {layer}: give all, or one of {', '.join(names)}")
+    every = zip(names, found.accuracy.tolist(), found.control.tolist(), strict=True)
+    rows = [row for row in every if layer in ("all", row[0])]
+    cells = [(name, f"{right:.1%}", f"{control:.1%}") for name, right, control in rows]
+    table = Table(cells, ("tokens whose label is right", "probe", "shuffled labels"))
+    lines: Lines = [table, f"always saying the commonest of the {len(found.classes)} labels: {found.commonest:.1%}"]
+    content = [dict(zip(("layer", "accuracy", "control"), row, strict=True)) for row in rows]
+    return Shown(content, [*lines, *([found.said] if layer == "all" else [])])
+
+
+@analysis(210)
+def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown:
+    """The residual stream by layer: lengths, directions, and what each sublayer writes into it.
+
+    Args:
+        prompt: what the model reads; of an encoder–decoder the source.
+        position: of the token at this position alone; default: the median, and of cosines the mean, over all positions.
+    """
+    from gptviz.interp.reading.stream import cosines, lengths, shares
+
+    if lm.model.config.kind == "classifier":
+        raise UsageError(f"{lm.name} is a classifier: its stream is not read here; use classify {lm.name} --text TEXT")
+    seen = lm.stream(prompt)
+    if position is not None and not 0 <= position < len(seen.positions):
+        raise UsageError(f"--position is {position}; the text has the positions 0 to {len(seen.positions) - 1}")
+
+    def middle(row: list[float]) -> float:
+        return median(row) if position is None else row[position]
+
+    tokens, layers = [lm.tokenizer.piece(token) for token in seen.ids], [layer.name for layer in seen.layers]
+    length, cosine = lengths(seen, tokens).values.tolist(), cosines(seen, position).values.tolist()
+    size, along = shares(seen, tokens).values.tolist()
+    turned = ["", *(f"{row[place]:.3f}" for place, row in enumerate(cosine[1:]))]
+    sizes = (f"{middle(row):.4g}" for row in length)
+    lines: Lines = [Table(zip(layers, sizes, turned, strict=True), ("after", "length", "cosine with the layer before"))]
+    if seen.writers:
+        rows = zip(seen.writers, map(middle, size), map(middle, along), strict=True)
+        names = ("sublayer", "writes", "along the stream (both as shares of its length)")
+        lines += ["", Table([(name, f"{wrote:.3f}", f"{share:+.3f}") for name, wrote, share in rows], names)]
+    content = {"tokens": tokens, "layers": layers, "length": length, "cosine": cosine, "sublayers": list(seen.writers)}
+    return Shown(content | {"size": size, "along": along}, lines)
+
+
+@analysis(65)
+def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False) -> Shown:
+    """How a text is cut into tokens, and what languages cost.
+
+    Args:
+        prompt: the text that is cut into tokens.
+        merges: also the merges that made the tokens, in their order.
+        languages: what the same sentences cost in eight languages, numbers and code.
+    """
+    if (prompt is None) != languages:
+        raise UsageError("tokens takes --prompt TEXT or --languages, one of the two")
+    if prompt is None:
+        return _languages(lm)
+    rows = [
+        {"id": piece.id, "token": piece.label, "bytes": piece.data.hex(" "), "kind": piece.kind, "word": piece.word}
+        for piece in lm.pieces(prompt)
+    ]
+    columns = ("token", "id", "bytes", "kind")
+    table = Table([[str(row[name]) for name in columns] for row in rows], columns)
+    if not merges:
+        return Shown(rows, [table])
+    merging = lm.tokenizer.merging(lm.tokenizer.encode(prompt).ids)
+    if merging is None:
+        raise UsageError(f"the tokens of {lm.name} are not all made by merges: leave --merges out")
+    made = [picked(one, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(one.id)} for one in merging.merges]
+    order = [(str(number), one["token"], f"{one['rank'] + 1:,}") for number, one in enumerate(made, 1)]
+    return Shown({"tokens": rows, "merges": made}, [table, "", Table(order, ("merge", "makes", "number in the list"))])
+
+
+def _languages(lm: LanguageModel) -> Shown:
+    from gptviz.text.datasets.languages import FIRST, examples
+    from gptviz.text.tokenizers.pieces import cost
+
+    found = {name: cost(lm.tokenizer, text) for name, text in examples().items()}
+    content, rows, usual = list[dict[str, Any]](), list[list[str]](), found[FIRST].tokens
+    for name, one in found.items():
+        about = {"text": name, **picked(one, "tokens", "tokens_per_word", "bytes_per_token")}
+        content.append(about | {"not_in_the_vocabulary": one.lacking})
+        per_word = "" if one.tokens_per_word is None else f"{one.tokens_per_word:.2f}"
+        times = f"{one.tokens / usual:.2f}" if usual else ""
+        rows.append([name, str(one.tokens), times, per_word, f"{one.bytes_per_token:.2f}", str(one.lacking)])
+    names = ("text", "tokens", f"{FIRST} = 1", "per word", "bytes per token", "not in the vocabulary")
+    return Shown(content, [Table(rows, names)])
