@@ -122,9 +122,9 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> Mo
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed, language_model(key).model)
-        edits.warn_of_refused(name, found)
-        key = edits.with_edits(key, found, edits.reference_text(a.default))
+        fitted = fitting(listed, language_model(key).model)
+        edits.warn_of_refused(name, fitted)
+        key = edits.with_edits(key, fitted, edits.reference_text(a.default))
         language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")

@@ -41,16 +41,16 @@ MOST_TOKENS, FEWEST_TOKENS = 256, 16
 
 def next_token(sides: Sides) -> Shown:
     """The probability of each token to come next."""
-    found = distributions(sides.key)
-    some = compare.chosen(found, SHOWN, LEAST_SHOWN)
+    both = distributions(sides.key)
+    some = compare.chosen(both, SHOWN, LEAST_SHOWN)
     assert some.difference is not None
-    tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
+    tops = [int(np.nanargmax(one.values)) for one in (both.a, both.b)]
     guesses = [
         f"{name} finds “{one.axes[0].labels[top]}” likeliest ({percent(float(one.values[top]))})"
-        for name, one, top in zip("AB", (found.a, found.b), tops, strict=True)
+        for name, one, top in zip("AB", (both.a, both.b), tops, strict=True)
     ]
-    moved = compare.total_variation(found)
-    _say_what_is_missing(found)
+    moved = compare.total_variation(both)
+    _say_what_is_missing(both)
     alts = (
         f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
@@ -60,7 +60,7 @@ def next_token(sides: Sides) -> Shown:
         f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
         "would move."
     )
-    return Shown(found.table, code(sides, "compare.next_token(a, b)"))
+    return Shown(both.table, code(sides, "compare.next_token(a, b)"))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -77,12 +77,12 @@ def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return compare.distribution(side(key, ids))
 
 
-def _say_what_is_missing(found: Compared) -> None:
+def _say_what_is_missing(both: Compared) -> None:
     """Where the vocabularies differ: how much of the probability of each side lies on tokens that the other lacks."""
-    missing = [np.isnan(np.asarray(one.values, float)) for one in (found.a, found.b)]
+    missing = [np.isnan(np.asarray(one.values, float)) for one in (both.a, both.b)]
     if not (missing[0].any() or missing[1].any()):
         return
-    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((found.b, missing[0]), (found.a, missing[1])))
+    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((both.b, missing[0]), (both.a, missing[1])))
     st.info(
         f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are A's alone, "
         f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} are B's alone, with {percent(only_b)}: they "
@@ -158,23 +158,23 @@ def _last(sides: Sides, most: int) -> int | None:
     return most
 
 
-def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
+def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
     """A, B and their difference as cells; without a difference, why there is none."""
-    if found.difference is None:
-        st.info(f"{found.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
-    places = st.columns(2 if found.difference is None else 3)
-    for place, name, one in zip(places, "AB", (found.a, found.b), strict=False):
+    if both.difference is None:
+        st.info(f"{both.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
+    places = st.columns(2 if both.difference is None else 3)
+    for place, name, one in zip(places, "AB", (both.a, both.b), strict=False):
         with place:
             st.markdown(f"**{name}** ({one.unit.partition(' (')[0]}, 0 to {limit:.3g})")
             alt = f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to {limit:.3g}."
             shown = figures.cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
             show_figure(shown, key=f"{key} {name}", alt=alt)
-    if found.difference is not None:
+    if both.difference is not None:
         with places[2]:
             st.markdown("**B − A**: blue where B has more")
-            reach = found.largest
+            reach = both.largest
             show_figure(
-                figures.cells(found.difference, theme(), limit=reach or 1.0, signed=True, height=height),
+                figures.cells(both.difference, theme(), limit=reach or 1.0, signed=True, height=height),
                 key=f"{key} difference",
                 alt=f"{what}, B minus A, from {brief(-reach)} to {brief(reach)}.",
             )
@@ -332,10 +332,9 @@ def tries(sides: Sides) -> list[Try]:
         _other_token(sides.a),
         _without_head(sides.a),
     ]
-    found = [offer for offer in offers if offer is not None]
-    if np.isfinite(distributions(sides.key).a.values).any():
-        return found
-    return []
+    if not np.isfinite(distributions(sides.key).a.values).any():
+        return []
+    return [offer for offer in offers if offer is not None]
 
 
 def _half_way(a: Subject) -> Try | None:
@@ -353,10 +352,10 @@ def _half_way(a: Subject) -> Try | None:
 
 def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
     """How much probability moves, and the likeliest token of A with its probability in A and in B."""
-    found = distributions((a, a_ids, b, b_ids))
-    top = int(np.nanargmax(found.a.values))
-    before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
-    return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+    both = distributions((a, a_ids, b, b_ids))
+    top = int(np.nanargmax(both.a.values))
+    before, after = float(both.a.values[top]), float(np.nan_to_num(both.b.values[top]))
+    return compare.total_variation(both), in_quotes(both.a.axes[0].labels[top]), before, after
 
 
 def _state(**chosen: Any) -> dict[str, Any]:

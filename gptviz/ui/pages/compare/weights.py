@@ -44,8 +44,8 @@ def weights(sides: Sides) -> Shown:
     return Shown(both.table, code(sides, call))
 
 
-def _heat_map(sides: Sides, found: Compared) -> None:
-    shares = compare.relative(found)
+def _heat_map(sides: Sides, both: Compared) -> None:
+    shares = compare.relative(both)
     rows, columns = (axis.labels for axis in shares.axes)
     there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
     names = {_title(rows[row], columns[column]): float(shares.values[row, column]) for row, column in there}
