@@ -25,6 +25,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {}),
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("context", {"how": "removed"}),
+    ("embeddings", {}),
+    ("embeddings", {"space": "unembedding", "dimensions": "3-D"}),
     ("gradients", {"depth": "3", "std": "0.08", "shrink": "false", "seed": "2", "activation": "gelu"}),
     ("gradients", {"view": STEP, "model": OF_KIND["decoder"]}),
     *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),
